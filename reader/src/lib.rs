@@ -1,0 +1,1 @@
+//! Reads the monitor's shared memory: devices, processes, live allocations, events

@@ -1,0 +1,1 @@
+//! Cross-process tests of the memory monitor, and their helper binaries

@@ -1,0 +1,2 @@
+//! tt-smi.
+fn main() {}
