@@ -1,0 +1,77 @@
+//! Where a block of equal entries lies in a file.
+
+use crate::error::LayoutError;
+use crate::words::{Word, shared_struct};
+
+/// Alignment of every block and of every line that two sides touch often. 128, not 64: x86 fetches
+/// lines in pairs and some aarch64 cores have lines of 128 bytes.
+pub const ALIGN: u64 = 128;
+
+shared_struct! {
+    /// Offset and capacity of a block.
+    pub struct Block, size 16 {
+        /// Byte offset from the start of the file, a multiple of [`ALIGN`].
+        0 => pub offset: u64,
+        /// Entries.
+        8 => pub capacity: u64,
+    }
+}
+
+impl Block {
+    /// First byte behind the block.
+    pub const fn end(&self, entry_bytes: u64) -> u64 {
+        self.offset + self.capacity * entry_bytes
+    }
+
+    /// Refuses a block that is not wholly inside a file of `len` bytes.
+    pub fn check(
+        &self,
+        block: &'static str,
+        entry_bytes: u64,
+        max: u64,
+        len: u64,
+    ) -> Result<(), LayoutError> {
+        let Block { offset, capacity } = *self;
+        let bytes = capacity.checked_mul(entry_bytes);
+        let end = bytes.and_then(|bytes| bytes.checked_add(offset));
+        let fits = end.is_some_and(|end| end <= len);
+        if fits && capacity > 0 && capacity <= max && offset.is_multiple_of(ALIGN) {
+            Ok(())
+        } else {
+            Err(LayoutError::Block { block, offset, capacity, len })
+        }
+    }
+
+    /// The block's words as entries of `N` words; empty if it is not inside.
+    pub fn entries<'a, const N: usize, W: Word>(&self, words: &'a [W]) -> &'a [[W; N]] {
+        let (start, count) = ((self.offset / 8) as usize, self.capacity as usize);
+        let words = words.get(start..).and_then(|words| words.get(..count * N)).unwrap_or_default();
+        words.as_chunks().0
+    }
+}
+
+/// Lays blocks one behind the other.
+#[derive(Clone, Copy, Debug)]
+pub struct Planner {
+    next: u64,
+}
+
+impl Planner {
+    /// Starts behind the first `reserved` bytes.
+    pub const fn after(reserved: u64) -> Planner {
+        Planner { next: reserved.next_multiple_of(ALIGN) }
+    }
+
+    /// Places the next block.
+    pub const fn place(&mut self, capacity: u64, entry_bytes: u64) -> Block {
+        let block = Block { offset: self.next, capacity };
+        self.next = block.end(entry_bytes).next_multiple_of(ALIGN);
+        block
+    }
+
+    /// Bytes planned so far.
+    #[expect(clippy::len_without_is_empty, reason = "a plan is never empty")]
+    pub const fn len(&self) -> u64 {
+        self.next
+    }
+}

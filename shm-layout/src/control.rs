@@ -1,0 +1,84 @@
+//! Control words of a segment: what changes often or grows. One name per word.
+
+/// Words in the control block: a line of 128 bytes for the head, one for what is published, one for
+/// the anomalies.
+pub const CONTROL_WORDS: usize = 48;
+
+/// Position of the last complete event. Alone on its line: it changes with every event.
+pub const HEAD: usize = 0;
+/// Bits of [`state`].
+pub const STATE: usize = 16;
+/// Devices listed.
+pub const DEVICE_COUNT: usize = 17;
+/// Names interned, counting the empty name 0.
+pub const NAME_COUNT: usize = 18;
+/// Rows that may be read; all others are holes in the file.
+pub const ROWS_PUBLISHED: usize = 19;
+/// Live allocations that have no row because there was no room for one.
+pub const UNLISTED: usize = 20;
+/// First of the anomaly counts, see [`Anomaly`].
+pub const ANOMALIES: usize = 32;
+
+/// Bits of the [`STATE`] word.
+pub mod state {
+    /// The process closed the segment in an orderly way.
+    pub const CLOSED: u64 = 1 << 0;
+    /// There was no room for more rows or names: totals are exact, the lists are not complete.
+    pub const DEGRADED: u64 = 1 << 1;
+}
+
+/// Misuse of the reporting interface, counted and never allowed to make a total wrong. The
+/// discriminant is the word behind [`ANOMALIES`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Anomaly {
+    /// A free of something that is not live.
+    UnmatchedFree = 0,
+    /// An allocation of something that is live.
+    DoubleAlloc = 1,
+    /// A free with another size than was allocated.
+    SizeMismatch = 2,
+    /// An allocation that got no row.
+    Unlisted = 3,
+    /// A device that was never registered.
+    UnknownDevice = 4,
+    /// More devices than the list holds.
+    DeviceListFull = 5,
+    /// More names than the list holds.
+    NamesFull = 6,
+    /// A size that no device can hold.
+    SizeOutOfRange = 7,
+    /// A dispatch of a program that has no kernel and no circular buffer here.
+    UnknownProgram = 8,
+}
+
+impl Anomaly {
+    /// Every anomaly, by code.
+    pub const ALL: [Anomaly; 9] = [
+        Anomaly::UnmatchedFree,
+        Anomaly::DoubleAlloc,
+        Anomaly::SizeMismatch,
+        Anomaly::Unlisted,
+        Anomaly::UnknownDevice,
+        Anomaly::DeviceListFull,
+        Anomaly::NamesFull,
+        Anomaly::SizeOutOfRange,
+        Anomaly::UnknownProgram,
+    ];
+
+    /// The name used in JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            Anomaly::UnmatchedFree => "unmatched_free",
+            Anomaly::DoubleAlloc => "double_alloc",
+            Anomaly::SizeMismatch => "size_mismatch",
+            Anomaly::Unlisted => "unlisted",
+            Anomaly::UnknownDevice => "unknown_device",
+            Anomaly::DeviceListFull => "device_list_full",
+            Anomaly::NamesFull => "names_full",
+            Anomaly::SizeOutOfRange => "size_out_of_range",
+            Anomaly::UnknownProgram => "unknown_program",
+        }
+    }
+}
+
+const _: () = assert!(ANOMALIES + Anomaly::ALL.len() <= CONTROL_WORDS);

@@ -1,0 +1,439 @@
+//! Exact counters of one process on one device, and what each event does to them.
+//!
+//! This is the only implementation of the accounting: the writer runs it on its private copy, the
+//! aggregator and embedded readers run it on the copy that they attached to. "Used" is defined here:
+//!
+//! - DRAM used = `dram` + `trace`;
+//! - L1 used = `l1` + `l1_small` + resident circular buffers + resident kernels on Tensix cores;
+//! - ethernet L1 used = resident kernels on ethernet cores.
+//!
+//! Resident are fabric and dispatch kernels while loaded, and of the application programs the one
+//! that was dispatched last.
+
+use crate::class::Class;
+use crate::event::{Event, EventKind, flags};
+use crate::words::{viewed_struct, words_of};
+
+/// More bytes than any one allocation or class of a device can hold. A claim above it is refused, so
+/// that sums over thousands of processes cannot overflow.
+pub const MAX_BYTES: u64 = 1 << 50;
+
+/// More events of one kind than a process can emit in its life.
+const MAX_COUNT: u64 = 1 << 60;
+
+/// Words in a cache line of 64 bytes, the unit in which counters are written.
+pub const LINE_WORDS: usize = 8;
+/// Lines in [`Counters`].
+pub const COUNTER_LINES: usize = words_of::<Counters>() / LINE_WORDS;
+
+viewed_struct! {
+    /// One class on one device. What was freed is the difference of allocated and live.
+    pub struct ClassCounters, size 64 {
+        /// Bytes live now.
+        0 => pub live_bytes: u64,
+        /// Allocations live now.
+        8 => pub live_count: u64,
+        /// Bytes ever allocated.
+        16 => pub alloc_bytes: u64,
+        /// Allocations ever made.
+        24 => pub alloc_count: u64,
+        /// Largest `live_bytes` since the last reset.
+        32 => pub peak_bytes: u64,
+        /// When that was reached first, in ticks.
+        40 => pub peak_time: u64,
+        /// `live_count` at that time.
+        48 => pub peak_count: u64,
+        /// Zero.
+        56 => pub reserved: u64,
+    }
+}
+
+viewed_struct! {
+    /// All counters of one process on one device. The first line changes with every event.
+    pub struct Counters, size 832 {
+        /// Position of the last event counted in.
+        0 => pub position: u64,
+        /// Its time in ticks.
+        8 => pub time: u64,
+        /// Largest DRAM used since the last reset.
+        16 => pub dram_peak_bytes: u64,
+        /// When that was reached first, in ticks.
+        24 => pub dram_peak_time: u64,
+        /// DRAM and trace buffers at that time.
+        32 => pub dram_peak_count: u64,
+        /// Largest L1 used since the last reset.
+        40 => pub l1_peak_bytes: u64,
+        /// When that was reached first, in ticks.
+        48 => pub l1_peak_time: u64,
+        /// L1 and L1_SMALL buffers at that time.
+        56 => pub l1_peak_count: u64,
+        /// Circular buffer bytes of the resident program.
+        64 => pub cb_resident_bytes: u64,
+        /// Kernel bytes of the resident program on Tensix cores.
+        72 => pub kernel_resident_bytes: u64,
+        /// Kernel bytes of the resident program on ethernet cores.
+        80 => pub kernel_resident_eth_bytes: u64,
+        /// The program dispatched last.
+        88 => pub resident_program: u64,
+        /// Dispatches.
+        96 => pub dispatches: u64,
+        /// Dispatches that found the binary cached.
+        104 => pub cached_dispatches: u64,
+        /// Time of the last dispatch in ticks, 0 if there was none.
+        112 => pub last_dispatch_time: u64,
+        /// Zero.
+        120 => pub reserved1: u64,
+        /// Fabric and dispatch kernels on Tensix cores.
+        128 => pub system_kernel_bytes: u64,
+        /// Fabric and dispatch kernels on ethernet cores.
+        136 => pub system_kernel_eth_bytes: u64,
+        /// Largest ethernet L1 used since the last reset.
+        144 => pub eth_peak_bytes: u64,
+        /// When that was reached first, in ticks.
+        152 => pub eth_peak_time: u64,
+        /// Allocations that failed.
+        160 => pub failed_allocs: u64,
+        /// Time of the last failure in ticks, 0 if there was none.
+        168 => pub last_failed_time: u64,
+        /// 1 while the process says that it has the device open.
+        176 => pub open: u64,
+        /// Time of the last peak reset in ticks, 0 if there was none.
+        184 => pub peak_reset_time: u64,
+        /// Kernel ring buffer: size, 0 if never reported.
+        192 => pub kernel_ring_total_bytes: u64,
+        /// Kernel ring buffer: bytes used.
+        200 => pub kernel_ring_used_bytes: u64,
+        /// Kernel ring buffer: programs in it.
+        208 => pub kernel_ring_programs: u64,
+        /// Zero.
+        216 => pub reserved3: [u64; 5],
+        /// By [`Class`] code.
+        256 => pub classes: [ClassCounters; Class::COUNT],
+    }
+}
+
+/// The lines of [`Counters`] that an event changed, a bit each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Lines(pub u16);
+
+impl Lines {
+    const USED: Lines = Lines(1 << 0);
+    const RESIDENT: Lines = Lines(1 << 1);
+    const SYSTEM: Lines = Lines(1 << 2);
+    const RING: Lines = Lines(1 << 3);
+    /// Every line.
+    pub const ALL: Lines = Lines((1 << COUNTER_LINES) - 1);
+
+    #[inline]
+    fn class(class: Class) -> Lines {
+        Lines(1 << (4 + class as u16))
+    }
+}
+
+impl core::ops::BitOr for Lines {
+    type Output = Lines;
+    #[inline]
+    fn bitor(self, other: Lines) -> Lines {
+        Lines(self.0 | other.0)
+    }
+}
+
+/// An event that cannot follow the state it was applied to: more freed than was live, or sizes beyond
+/// [`MAX_BYTES`]. Only a broken or hostile segment has such events.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("event {position} is impossible: kind {kind}, class {class}, {size} bytes")]
+pub struct Implausible {
+    /// Position of the event.
+    pub position: u64,
+    /// Its kind code.
+    pub kind: u8,
+    /// Its class code.
+    pub class: u8,
+    /// Its size.
+    pub size: u64,
+}
+
+impl Implausible {
+    #[cold]
+    fn new(event: &Event) -> Implausible {
+        let Event { stamp, kind, class, size, .. } = *event;
+        Implausible { position: stamp, kind, class, size }
+    }
+}
+
+impl Counters {
+    /// Counters of a device that nothing happened on.
+    pub const ZERO: Counters = bytemuck::zeroed();
+
+    /// DRAM used now.
+    #[inline]
+    pub fn dram_used(&self) -> u64 {
+        self.live(Class::Dram) + self.live(Class::Trace)
+    }
+
+    /// L1 of Tensix cores used now.
+    #[inline]
+    pub fn l1_used(&self) -> u64 {
+        self.live(Class::L1)
+            + self.live(Class::L1Small)
+            + self.cb_resident_bytes
+            + self.kernel_resident_bytes
+            + self.system_kernel_bytes
+    }
+
+    /// L1 of ethernet cores used now.
+    #[inline]
+    pub fn eth_used(&self) -> u64 {
+        self.kernel_resident_eth_bytes + self.system_kernel_eth_bytes
+    }
+
+    /// Buffers that make up [`Counters::dram_used`].
+    #[inline]
+    pub fn dram_count(&self) -> u64 {
+        self.class(Class::Dram).live_count + self.class(Class::Trace).live_count
+    }
+
+    /// Buffers in L1 and L1_SMALL.
+    #[inline]
+    pub fn l1_count(&self) -> u64 {
+        self.class(Class::L1).live_count + self.class(Class::L1Small).live_count
+    }
+
+    /// Bytes of all loaded kernels, whatever their type and cores.
+    pub fn kernel_loaded_bytes(&self) -> u64 {
+        [Class::KernelApplication, Class::KernelFabric, Class::KernelDispatch]
+            .into_iter()
+            .map(|class| self.live(class))
+            .sum()
+    }
+
+    /// The counters of one class.
+    #[inline]
+    pub fn class(&self, class: Class) -> &ClassCounters {
+        &self.classes[class as usize]
+    }
+
+    #[inline]
+    fn live(&self, class: Class) -> u64 {
+        self.classes[class as usize].live_bytes
+    }
+
+    /// Whether every figure is one that honest events can lead to. Ask before using counters that came
+    /// from another process: the sums above rely on it.
+    pub fn is_plausible(&self) -> bool {
+        let bytes = [
+            self.cb_resident_bytes,
+            self.kernel_resident_bytes,
+            self.kernel_resident_eth_bytes,
+            self.system_kernel_bytes,
+            self.system_kernel_eth_bytes,
+            self.dram_peak_bytes,
+            self.l1_peak_bytes,
+            self.eth_peak_bytes,
+        ];
+        let counts = [self.dispatches, self.cached_dispatches, self.failed_allocs];
+        bytes.iter().all(|bytes| *bytes <= 8 * MAX_BYTES)
+            && counts.iter().all(|count| *count <= MAX_COUNT)
+            && self.classes.iter().all(|class| {
+                class.live_bytes <= class.peak_bytes
+                    && class.peak_bytes <= MAX_BYTES
+                    && class.live_count <= class.alloc_count
+                    && class.alloc_count <= MAX_COUNT
+            })
+            && self.dram_used() <= self.dram_peak_bytes
+            && self.l1_used() <= self.l1_peak_bytes
+            && self.eth_used() <= self.eth_peak_bytes
+    }
+
+    /// Counts an event in and says which lines changed. On an error nothing has changed.
+    #[inline]
+    pub fn apply(&mut self, event: &Event) -> Result<Lines, Implausible> {
+        let changed = match event.kind() {
+            Some(EventKind::Alloc | EventKind::CbAlloc | EventKind::KernelLoad) => self.add(event)?,
+            Some(EventKind::Free | EventKind::CbFree | EventKind::KernelUnload) => self.remove(event)?,
+            Some(EventKind::KernelDispatch) => self.dispatch(event)?,
+            Some(kind) => self.note(kind, event),
+            None => Lines::default(),
+        };
+        self.position = event.stamp;
+        self.time = event.time;
+        Ok(changed | Lines::USED)
+    }
+
+    #[inline]
+    fn add(&mut self, event: &Event) -> Result<Lines, Implausible> {
+        let class = event.class().ok_or_else(|| Implausible::new(event))?;
+        let counters = &mut self.classes[class as usize];
+        let live = counters.live_bytes.saturating_add(event.size);
+        if live > MAX_BYTES {
+            return Err(Implausible::new(event));
+        }
+        counters.live_bytes = live;
+        counters.live_count += 1;
+        counters.alloc_bytes = counters.alloc_bytes.wrapping_add(event.size);
+        counters.alloc_count += 1;
+        if live > counters.peak_bytes {
+            counters.peak_bytes = live;
+            counters.peak_time = event.time;
+            counters.peak_count = counters.live_count;
+        }
+        let mut changed = Lines::class(class);
+        match class {
+            Class::Dram | Class::Trace => self.raise_dram_peak(event.time),
+            Class::L1 | Class::L1Small => self.raise_l1_peak(event.time),
+            Class::KernelFabric | Class::KernelDispatch => {
+                // Bounded: a part of the class's live bytes.
+                *self.system_kernels(event) += event.size;
+                self.raise_l1_peak(event.time);
+                self.raise_eth_peak(event.time);
+                changed = changed | Lines::SYSTEM;
+            }
+            Class::Cb | Class::KernelApplication | Class::SystemMemory => {}
+        }
+        Ok(changed)
+    }
+
+    #[inline]
+    fn remove(&mut self, event: &Event) -> Result<Lines, Implausible> {
+        let impossible = || Implausible::new(event);
+        let class = event.class().ok_or_else(impossible)?;
+        let counters = self.classes[class as usize];
+        let live_bytes = counters.live_bytes.checked_sub(event.size).ok_or_else(impossible)?;
+        let live_count = counters.live_count.checked_sub(1).ok_or_else(impossible)?;
+        let (part, changed) = match class {
+            Class::KernelFabric | Class::KernelDispatch => (Some(self.system_kernels(event)), Lines::SYSTEM),
+            Class::Cb if event.has(flags::RESIDENT) => (Some(&mut self.cb_resident_bytes), Lines::RESIDENT),
+            Class::KernelApplication if event.has(flags::RESIDENT | flags::ETHERNET) => {
+                (Some(&mut self.kernel_resident_eth_bytes), Lines::RESIDENT)
+            }
+            Class::KernelApplication if event.has(flags::RESIDENT) => {
+                (Some(&mut self.kernel_resident_bytes), Lines::RESIDENT)
+            }
+            _ => (None, Lines::default()),
+        };
+        if let Some(part) = part {
+            *part = part.checked_sub(event.size).ok_or_else(impossible)?;
+        }
+        let counters = &mut self.classes[class as usize];
+        counters.live_bytes = live_bytes;
+        counters.live_count = live_count;
+        Ok(changed | Lines::class(class))
+    }
+
+    #[inline]
+    fn dispatch(&mut self, event: &Event) -> Result<Lines, Implausible> {
+        if event.size.max(event.address).max(event.aux) > MAX_BYTES {
+            return Err(Implausible::new(event));
+        }
+        self.kernel_resident_bytes = event.size;
+        self.cb_resident_bytes = event.address;
+        self.kernel_resident_eth_bytes = event.aux;
+        self.resident_program = event.id;
+        self.dispatches += 1;
+        self.cached_dispatches += u64::from(event.has(flags::CACHED));
+        self.last_dispatch_time = event.time;
+        self.raise_l1_peak(event.time);
+        let eth = if event.aux > 0 { self.raise_eth_peak(event.time) } else { Lines::default() };
+        Ok(Lines::RESIDENT | eth)
+    }
+
+    fn note(&mut self, kind: EventKind, event: &Event) -> Lines {
+        match kind {
+            EventKind::AllocFailed => {
+                self.failed_allocs += 1;
+                self.last_failed_time = event.time;
+                Lines::SYSTEM
+            }
+            EventKind::PeakReset => self.reset_peaks(event.time),
+            EventKind::DeviceOpen | EventKind::DeviceClose => {
+                self.open = u64::from(kind == EventKind::DeviceOpen);
+                Lines::SYSTEM
+            }
+            EventKind::Gauge => {
+                self.kernel_ring_total_bytes = event.size;
+                self.kernel_ring_used_bytes = event.address;
+                self.kernel_ring_programs = event.aux;
+                Lines::RING
+            }
+            _ => Lines::default(),
+        }
+    }
+
+    #[inline]
+    fn system_kernels(&mut self, event: &Event) -> &mut u64 {
+        if event.has(flags::ETHERNET) {
+            &mut self.system_kernel_eth_bytes
+        } else {
+            &mut self.system_kernel_bytes
+        }
+    }
+
+    // The two peaks below lie in the first line, which every event writes anyway.
+
+    #[inline]
+    fn raise_dram_peak(&mut self, time: u64) {
+        let used = self.dram_used();
+        if used > self.dram_peak_bytes {
+            self.dram_peak_bytes = used;
+            self.dram_peak_time = time;
+            self.dram_peak_count = self.dram_count();
+        }
+    }
+
+    #[inline]
+    fn raise_l1_peak(&mut self, time: u64) {
+        let used = self.l1_used();
+        if used > self.l1_peak_bytes {
+            self.l1_peak_bytes = used;
+            self.l1_peak_time = time;
+            self.l1_peak_count = self.l1_count();
+        }
+    }
+
+    #[inline]
+    fn raise_eth_peak(&mut self, time: u64) -> Lines {
+        let used = self.eth_used();
+        if used > self.eth_peak_bytes {
+            self.eth_peak_bytes = used;
+            self.eth_peak_time = time;
+        }
+        Lines::SYSTEM
+    }
+
+    fn reset_peaks(&mut self, time: u64) -> Lines {
+        for class in &mut self.classes {
+            class.peak_bytes = class.live_bytes;
+            class.peak_time = time;
+            class.peak_count = class.live_count;
+        }
+        self.dram_peak_bytes = self.dram_used();
+        self.dram_peak_time = time;
+        self.dram_peak_count = self.dram_count();
+        self.l1_peak_bytes = self.l1_used();
+        self.l1_peak_time = time;
+        self.l1_peak_count = self.l1_count();
+        self.eth_peak_bytes = self.eth_used();
+        self.eth_peak_time = time;
+        self.peak_reset_time = time;
+        Lines::ALL
+    }
+
+    /// Converts every time in it, for publication in another clock.
+    pub fn map_times(&mut self, convert: impl Fn(u64) -> u64) {
+        let fixed = [
+            &mut self.time,
+            &mut self.dram_peak_time,
+            &mut self.l1_peak_time,
+            &mut self.eth_peak_time,
+            &mut self.last_dispatch_time,
+            &mut self.last_failed_time,
+            &mut self.peak_reset_time,
+        ];
+        let classes = self.classes.iter_mut().map(|class| &mut class.peak_time);
+        for time in fixed.into_iter().chain(classes) {
+            if *time != 0 {
+                *time = convert(*time);
+            }
+        }
+    }
+}

@@ -1,0 +1,175 @@
+//! The live list: every allocation that was live at one position.
+//!
+//! Rows are read one by one while the writer goes on, and the events that happen meanwhile are kept.
+//! Afterwards each event newer than what was read of its row is applied to it, in order. So the list is
+//! that of the position of the last event, whatever was read when.
+
+use crate::control::{ROWS_PUBLISHED, UNLISTED};
+use crate::event::Event;
+use crate::protocol::observe::{Cursor, Step};
+use crate::protocol::stamped;
+use crate::row::{Row, RowEffect, RowKind};
+use crate::segment::SegmentWords;
+use crate::words::Word;
+use std::collections::HashMap;
+
+/// Rows read between two looks at the ring.
+const CHUNK: usize = 512;
+/// Times that the walk starts over before it returns a list that is not exact.
+const RESTARTS: usize = 4;
+
+/// The live allocations of a process at a position of its ring.
+#[derive(Clone, Debug)]
+pub struct LiveList {
+    /// Buffers, circular buffers and kernels, and one row per program, oldest first.
+    pub rows: Vec<Row>,
+    /// Position of the last event that is in it.
+    pub position: u64,
+    /// Whether the list is exactly that of `position`. If not, the process was too fast to be read.
+    pub exact: bool,
+    /// Events missed in the last walk.
+    pub missed: u64,
+    /// Live allocations that have no row because the process had no room for more.
+    pub unlisted: u64,
+}
+
+impl LiveList {
+    /// Reads the live list. Takes a bounded time, however fast the writer is.
+    pub fn read<W: Word>(segment: &SegmentWords<'_, W>) -> LiveList {
+        let mut walk = Walk::new(segment);
+        for _ in 0..RESTARTS {
+            if walk.is_exact() {
+                break;
+            }
+            walk = Walk::new(segment);
+        }
+        LiveList {
+            position: walk.cursor.position(),
+            exact: walk.is_exact(),
+            missed: walk.missed,
+            unlisted: segment.control.get(UNLISTED).map_or(0, Word::load),
+            rows: walk.finish(),
+        }
+    }
+}
+
+struct Walk {
+    /// Rows read, by row number.
+    read: Vec<(u32, Row)>,
+    /// What later events made of a row; `None` if they cleared it.
+    changed: HashMap<u32, Option<Row>>,
+    events: Vec<Event>,
+    cursor: Cursor,
+    missed: u64,
+}
+
+impl Walk {
+    fn new<W: Word>(segment: &SegmentWords<'_, W>) -> Walk {
+        let cursor = Cursor::after(segment.head());
+        let published = segment.control.get(ROWS_PUBLISHED).map_or(0, Word::load);
+        // Acquire: pairs with the release store by which the writer publishes more rows.
+        W::fence_acquire();
+        let rows = &segment.rows[..segment.rows.len().min(published as usize)];
+        let mut walk =
+            Walk { read: Vec::new(), changed: HashMap::new(), events: Vec::new(), cursor, missed: 0 };
+        for (number, cell) in rows.iter().enumerate() {
+            if let Some(row) = stamped::read::<Row, W>(cell) {
+                walk.read.push((number as u32, row));
+            }
+            if number % CHUNK == 0 {
+                walk.drain(segment);
+            }
+            if walk.missed > 0 {
+                return walk;
+            }
+        }
+        walk.drain(segment);
+        walk
+    }
+
+    fn drain<W: Word>(&mut self, segment: &SegmentWords<'_, W>) {
+        // Bounded: a writer at full speed must not keep its observer here.
+        for _ in 0..=segment.ring.len() {
+            match self.cursor.next(segment) {
+                Step::Event(event) => self.events.push(event),
+                Step::Idle => return,
+                Step::Lapped { missed } => {
+                    self.missed += missed;
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Every event was seen, also that of the newest row: its slot was written before the row.
+    fn is_exact(&self) -> bool {
+        let newest = self.read.iter().map(|(_, row)| row.stamp).max().unwrap_or(0);
+        self.missed == 0 && newest <= self.cursor.position()
+    }
+
+    fn finish(mut self) -> Vec<Row> {
+        for event in std::mem::take(&mut self.events) {
+            self.apply(&event);
+        }
+        let Walk { read, changed, .. } = self;
+        let untouched = read.into_iter().filter(|(number, _)| !changed.contains_key(number));
+        let rows = untouched.map(|(_, row)| row).chain(changed.values().flatten().copied());
+        newest_of_each_program(rows)
+    }
+
+    fn apply(&mut self, event: &Event) {
+        let row = match RowEffect::of(event) {
+            RowEffect::None => return,
+            RowEffect::Set(RowKind::Program) => {
+                Some(Row::after_dispatch(self.program_before(event).as_ref(), event))
+            }
+            RowEffect::Set(kind) => Some(Row::from_event(kind, event)),
+            RowEffect::Clear => None,
+            RowEffect::ClearPair => {
+                self.replace(event.cores, event.stamp, None);
+                None
+            }
+        };
+        self.replace(event.row, event.stamp, row);
+    }
+
+    /// What is known of the program before a dispatch: the newer row of its pair.
+    fn program_before(&self, event: &Event) -> Option<Row> {
+        [event.row, event.cores]
+            .into_iter()
+            .filter_map(|number| self.known(number))
+            .filter(|row| row.kind() == Some(RowKind::Program))
+            .filter(|row| row.id == event.id && row.device == event.device)
+            .max_by_key(|row| row.stamp)
+    }
+
+    fn known(&self, number: u32) -> Option<Row> {
+        self.changed.get(&number).copied().unwrap_or_else(|| {
+            let found = self.read.binary_search_by_key(&number, |(number, _)| *number).ok()?;
+            Some(self.read[found].1)
+        })
+    }
+
+    /// Puts the state after an event into a row, unless what was read of it is newer.
+    fn replace(&mut self, number: u32, stamp: u64, row: Option<Row>) {
+        if self.known(number).is_none_or(|known| known.stamp < stamp) {
+            self.changed.insert(number, row);
+        }
+    }
+}
+
+/// Keeps one row per program: both of a pair are valid most of the time.
+fn newest_of_each_program(rows: impl Iterator<Item = Row>) -> Vec<Row> {
+    let (programs, mut rows): (Vec<Row>, Vec<Row>) =
+        rows.partition(|row| row.kind() == Some(RowKind::Program));
+    let mut newest: HashMap<(u8, u64), Row> = HashMap::new();
+    for row in programs {
+        let known = newest.entry((row.device, row.id)).or_insert(row);
+        if row.stamp > known.stamp {
+            *known = row;
+        }
+    }
+    rows.extend(newest.into_values());
+    rows.sort_unstable_by_key(|row| row.stamp);
+    rows
+}

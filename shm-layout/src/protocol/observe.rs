@@ -1,0 +1,204 @@
+//! Reading a segment: attach to the exact state at a position, then follow the events after it.
+
+use crate::control::{DEVICE_COUNT, HEAD};
+use crate::counters::Counters;
+use crate::device::MAX_DEVICES;
+use crate::event::{Event, NO_DEVICE};
+use crate::protocol::{latch, stamped};
+use crate::segment::{LATCH_WORDS, SegmentWords};
+use crate::words::{Word, load_pod};
+
+/// Attempts at a latch before giving up on it.
+const ATTEMPTS: usize = 64;
+
+/// What is in the slot of a position.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Slot {
+    /// The event of that position.
+    Ready(Event),
+    /// That event has not happened yet.
+    Pending,
+    /// That event has been overwritten.
+    Lapped,
+}
+
+impl<W: Word> SegmentWords<'_, W> {
+    /// Position of the last complete event.
+    #[inline]
+    pub fn head(&self) -> u64 {
+        let head = self.control.get(HEAD).map_or(0, Word::load);
+        // Acquire: pairs with the release store in publish_head().
+        W::fence_acquire();
+        head
+    }
+
+    /// Devices listed; their entries may be read.
+    pub fn device_count(&self) -> usize {
+        let count = self.control.get(DEVICE_COUNT).map_or(0, Word::load);
+        // Acquire: pairs with the release store by which the writer publishes an entry.
+        W::fence_acquire();
+        (count as usize).min(MAX_DEVICES)
+    }
+
+    /// Reads the event at a position.
+    #[inline]
+    pub fn read_slot(&self, position: u64) -> Slot {
+        let Some(slot) = self.slot(position) else { return Slot::Pending };
+        match stamped::read_expected::<Event, W>(slot, position) {
+            Ok(event) => Slot::Ready(event),
+            // Being written: by this position, or by the one that overwrites it. The head tells.
+            Err(0) if self.head() < position => Slot::Pending,
+            Err(0) => Slot::Lapped,
+            Err(stamp) if stamp < position => Slot::Pending,
+            Err(_) => Slot::Lapped,
+        }
+    }
+
+    /// A device's counters and the position up to which they are complete; `None` if the writer kept
+    /// changing both latches (or a hostile one does).
+    pub fn read_counters(&self, device: usize, head: u64) -> Option<(Counters, u64)> {
+        let (current, checkpoint) = self.counters.get(device)?.split_at(LATCH_WORDS);
+        if let Some(counters) = latch::read(current, ATTEMPTS, load_pod::<Counters, W>) {
+            // Events up to the head that concern this device are in it, by the order of commit().
+            return Some((counters, head.max(counters.position)));
+        }
+        let counters = latch::read(checkpoint, ATTEMPTS, load_pod::<Counters, W>)?;
+        Some((counters, counters.position))
+    }
+}
+
+/// The exact counters of every device of a segment, each complete up to a position of its own.
+#[derive(Clone, Debug)]
+pub struct Attached {
+    /// Per device: counters, and the position that they are complete up to.
+    pub devices: Vec<(Counters, u64)>,
+    /// Follow from here, and ask [`Attached::is_news`] of every event.
+    pub cursor: Cursor,
+}
+
+/// The writer never paused long enough for its counters to be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the counters of device {device} changed during each of {ATTEMPTS} attempts to read them")]
+pub struct Busy {
+    /// Index of the device.
+    pub device: usize,
+}
+
+impl Attached {
+    /// Attaches to a segment as it is now.
+    pub fn new<W: Word>(segment: &SegmentWords<'_, W>) -> Result<Attached, Busy> {
+        let head = segment.head();
+        let mut devices = Vec::new();
+        for device in 0..segment.device_count() {
+            devices.push(segment.read_counters(device, head).ok_or(Busy { device })?);
+        }
+        let start = devices.iter().map(|(_, complete)| *complete).min().unwrap_or(head);
+        Ok(Attached { devices, cursor: Cursor::after(start.min(head)) })
+    }
+
+    /// A segment from its very beginning: nothing counted, every event to come.
+    pub fn empty() -> Attached {
+        Attached { devices: Vec::new(), cursor: Cursor::after(0) }
+    }
+
+    /// Whether an event is news to the device's counters; a device that was registered meanwhile
+    /// starts at zero.
+    #[inline]
+    pub fn is_news(&mut self, event: &Event) -> bool {
+        if event.device == NO_DEVICE {
+            return true;
+        }
+        let device = usize::from(event.device);
+        if device >= MAX_DEVICES {
+            return false;
+        }
+        if device >= self.devices.len() {
+            self.devices.resize(device + 1, (Counters::ZERO, 0));
+        }
+        event.stamp > self.devices[device].1
+    }
+
+    /// Applies every event that is committed by now. On an error the counters are those of the last
+    /// event applied, and it is time to attach again.
+    pub fn catch_up<W: Word>(&mut self, segment: &SegmentWords<'_, W>) -> Result<(), CatchUpError> {
+        // Bounded: a writer at full speed must not keep its observer here.
+        for _ in 0..=segment.ring.len() {
+            match self.cursor.next(segment) {
+                Step::Event(event) if self.is_news(&event) && event.device != NO_DEVICE => {
+                    self.devices[usize::from(event.device)].0.apply(&event)?;
+                }
+                Step::Event(_) => {}
+                Step::Idle => return Ok(()),
+                Step::Lapped { missed } => return Err(CatchUpError::Lapped { missed }),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Why the state could not be carried forward.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum CatchUpError {
+    /// The ring went round.
+    #[error("{missed} events were overwritten before they could be read")]
+    Lapped {
+        /// Events that were not seen.
+        missed: u64,
+    },
+    /// The segment is broken.
+    #[error(transparent)]
+    Implausible(#[from] crate::counters::Implausible),
+}
+
+/// A place in a ring that one observer keeps for itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cursor {
+    next: u64,
+}
+
+/// What a [`Cursor`] met.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// The next event.
+    Event(Event),
+    /// Nothing new.
+    Idle,
+    /// Events were overwritten before they were read; the cursor now stands behind the last one.
+    Lapped {
+        /// How many.
+        missed: u64,
+    },
+}
+
+impl Cursor {
+    /// Stands behind `position`.
+    pub fn after(position: u64) -> Cursor {
+        Cursor { next: position.saturating_add(1) }
+    }
+
+    /// Position of the last event passed.
+    pub fn position(&self) -> u64 {
+        self.next - 1
+    }
+
+    /// Takes the next event, if it has happened.
+    #[inline]
+    pub fn next<W: Word>(&mut self, segment: &SegmentWords<'_, W>) -> Step {
+        match segment.read_slot(self.next) {
+            Slot::Ready(event) => {
+                self.next = self.next.saturating_add(1);
+                Step::Event(event)
+            }
+            Slot::Pending => Step::Idle,
+            Slot::Lapped => self.skip(segment),
+        }
+    }
+
+    #[cold]
+    fn skip<W: Word>(&mut self, segment: &SegmentWords<'_, W>) -> Step {
+        let head = segment.head().max(self.next);
+        let missed = head - self.position();
+        *self = Cursor::after(head);
+        Step::Lapped { missed }
+    }
+}

@@ -1,0 +1,285 @@
+//! From ticks to times, without anybody spinning to measure a frequency.
+//!
+//! A producer stores one [`Anchor`] when it starts; an observer takes another one later. The line
+//! through both is the clock: the longer the producer has run, the better it is known, and it costs
+//! the producer a microsecond in all.
+
+use crate::clock::{ClockKind, NANOS_PER_SECOND, monotonic_ns, realtime_ns};
+
+/// Anchors closer than this say little about the frequency: reading one is uncertain by some 50 ns.
+const MIN_SPAN_NS: u64 = 1_000_000;
+
+const READINGS: usize = 5;
+
+/// One moment, on three clocks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Anchor {
+    /// The producer's clock.
+    pub ticks: u64,
+    /// CLOCK_MONOTONIC, in nanoseconds.
+    pub monotonic_ns: u64,
+    /// CLOCK_REALTIME, in nanoseconds.
+    pub realtime_ns: u64,
+}
+
+impl Anchor {
+    /// Reads the three clocks as close together as five attempts get.
+    ///
+    /// Being interrupted between two readings makes an attempt wide; the tightest is kept.
+    #[must_use]
+    pub fn now(kind: ClockKind) -> Self {
+        let mut best = Self::read(kind);
+        for _ in 1..READINGS {
+            let next = Self::read(kind);
+            if next.0 < best.0 {
+                best = next;
+            }
+        }
+        best.1
+    }
+
+    /// One attempt, and how many ticks it took.
+    fn read(kind: ClockKind) -> (u64, Self) {
+        let before = kind.ticks();
+        let monotonic_ns = monotonic_ns();
+        let after = kind.ticks();
+        let realtime_ns = realtime_ns();
+        let end = kind.ticks();
+        let anchor = Self { ticks: before.midpoint(after), monotonic_ns, realtime_ns };
+        // Wrapping: a clock that steps back makes the attempt look endless, not tight.
+        (end.wrapping_sub(before), anchor)
+    }
+}
+
+/// Turns a producer's ticks into times: the line through two anchors.
+///
+/// No input makes it panic, and later ticks never get earlier times; anchors that make no sense
+/// give times that make no sense, for that producer alone.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Calibration {
+    /// The clock that the ticks are from.
+    pub kind: ClockKind,
+    /// The anchor in the producer's header: not trusted.
+    pub first: Anchor,
+    /// The observer's own anchor.
+    pub second: Anchor,
+    slope: Slope,
+}
+
+impl Calibration {
+    /// The line through the producer's stored anchor and one that the observer takes now.
+    #[must_use]
+    pub fn new(kind: ClockKind, first: Anchor, second: Anchor) -> Self {
+        let slope = Slope::choose(kind.nominal_hz(), first, second);
+        Self { kind, first, second, slope }
+    }
+
+    /// The CLOCK_MONOTONIC time of a tick, in nanoseconds.
+    ///
+    /// Counted from the observer's own anchor. The line leads through both, so the choice only
+    /// matters where the slope is not that of the line, and then the trusted anchor is right.
+    #[must_use]
+    pub fn to_monotonic_ns(&self, ticks: u64) -> u64 {
+        let base = self.second;
+        if ticks >= base.ticks {
+            let later = self.slope.nanos(ticks - base.ticks);
+            base.monotonic_ns.saturating_add(later)
+        } else {
+            let earlier = self.slope.nanos(base.ticks - ticks);
+            base.monotonic_ns.saturating_sub(earlier)
+        }
+    }
+
+    /// The wall-clock time of a tick, in nanoseconds since 1970.
+    ///
+    /// Uses how far wall clock and monotonic clock are apart now: had the wall clock been set since
+    /// the producer started, a line through two wall-clock times would bend every interval.
+    #[must_use]
+    pub fn to_realtime_ns(&self, ticks: u64) -> u64 {
+        let monotonic = i128::from(self.to_monotonic_ns(ticks));
+        let offset = i128::from(self.second.realtime_ns) - i128::from(self.second.monotonic_ns);
+        let realtime = (monotonic + offset).clamp(0, i128::from(u64::MAX));
+        realtime as u64 // clamped to its range in the line above
+    }
+
+    /// The estimated frequency of the clock.
+    #[must_use]
+    pub fn ticks_per_second(&self) -> f64 {
+        self.slope.ticks as f64 * NANOS_PER_SECOND as f64 / self.slope.nanos as f64
+    }
+}
+
+/// `nanos` per `ticks`; neither is 0.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Slope {
+    nanos: u64,
+    ticks: u64,
+}
+
+impl Slope {
+    /// What the anchors say; what the hardware says if they are too close; 1 GHz if neither says
+    /// anything.
+    fn choose(nominal_hz: u64, first: Anchor, second: Anchor) -> Self {
+        let nominal = (nominal_hz != 0).then_some(Self { nanos: NANOS_PER_SECOND, ticks: nominal_hz });
+        match (Self::between(first, second), nominal) {
+            (Some(measured), Some(nominal)) if measured.nanos < MIN_SPAN_NS => nominal,
+            (Some(measured), _) => measured,
+            (None, Some(nominal)) => nominal,
+            (None, None) => Self { nanos: 1, ticks: 1 },
+        }
+    }
+
+    /// The slope of the line, in whichever order the anchors come; `None` unless both clocks moved,
+    /// and in the same direction.
+    fn between(first: Anchor, second: Anchor) -> Option<Self> {
+        let (early, late) = if first.ticks <= second.ticks { (first, second) } else { (second, first) };
+        let nanos = late.monotonic_ns.checked_sub(early.monotonic_ns)?;
+        let ticks = late.ticks - early.ticks;
+        (nanos != 0 && ticks != 0).then_some(Self { nanos, ticks })
+    }
+
+    fn nanos(self, ticks: u64) -> u64 {
+        // 64 by 64 bits fits in 128.
+        let nanos = u128::from(ticks) * u128::from(self.nanos) / u128::from(self.ticks);
+        u64::try_from(nanos).unwrap_or(u64::MAX)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const KINDS: [ClockKind; 3] = [ClockKind::Tsc, ClockKind::Cntvct, ClockKind::Monotonic];
+
+    fn anchor(ticks: u64, monotonic_ns: u64) -> Anchor {
+        Anchor {
+            ticks,
+            monotonic_ns,
+            realtime_ns: monotonic_ns.saturating_add(1_700_000_000 * NANOS_PER_SECOND),
+        }
+    }
+
+    /// 3 GHz for 10 seconds.
+    fn three_gigahertz() -> Calibration {
+        Calibration::new(ClockKind::Tsc, anchor(6_000, 1_000), anchor(30_000_006_000, 10_000_001_000))
+    }
+
+    #[test]
+    fn the_line_leads_through_both_anchors_and_beyond() {
+        let clock = three_gigahertz();
+        for (ticks, nanos) in [
+            (6_000, 1_000),
+            (30_000_006_000, 10_000_001_000),
+            (15_000_006_000, 5_000_001_000),
+            (60_000_006_000, 20_000_001_000),
+            (3_000, 0),
+        ] {
+            assert_eq!(clock.to_monotonic_ns(ticks), nanos);
+        }
+        assert!((clock.ticks_per_second() - 3e9).abs() < 1.0);
+    }
+
+    #[test]
+    fn wall_clock_follows_the_observer() {
+        let mut clock = three_gigahertz();
+        clock.first.realtime_ns = 0; // the clock has been set since the producer started
+        let offset = 1_700_000_000 * NANOS_PER_SECOND;
+        assert_eq!(clock.to_realtime_ns(6_000), offset + 1_000);
+        assert_eq!(clock.to_realtime_ns(15_000_006_000), offset + 5_000_001_000);
+    }
+
+    #[test]
+    fn the_order_of_anchors_does_not_change_the_line() {
+        let clock = three_gigahertz();
+        let swapped = Calibration::new(clock.kind, clock.second, clock.first);
+        for ticks in [6_000, 9_000, 15_000_006_000, 90_000_006_000] {
+            let (a, b) = (clock.to_monotonic_ns(ticks), swapped.to_monotonic_ns(ticks));
+            assert!(a.abs_diff(b) <= 1, "{a} {b}");
+        }
+    }
+
+    #[test]
+    fn close_anchors_use_the_stated_frequency() {
+        let close = (anchor(0, 0), anchor(100, MIN_SPAN_NS - 1));
+        let slope = Slope::choose(25_000_000, close.0, close.1);
+        assert_eq!(slope.nanos(25), 1_000);
+        // Nothing stated: the measured slope is all there is.
+        let slope = Slope::choose(0, close.0, close.1);
+        assert_eq!(slope.nanos(100), MIN_SPAN_NS - 1);
+        // Far enough apart: measuring wins.
+        let slope = Slope::choose(25_000_000, anchor(0, 0), anchor(100, MIN_SPAN_NS));
+        assert_eq!(slope.nanos(100), MIN_SPAN_NS);
+    }
+
+    #[test]
+    fn nonsense_falls_back() {
+        for (first, second) in [
+            (anchor(5, 5), anchor(5, 5)),
+            (anchor(5, 5), anchor(5, 9)),
+            (anchor(5, 5), anchor(9, 5)),
+            (anchor(5, 9), anchor(9, 5)),
+        ] {
+            assert_eq!(Slope::choose(0, first, second), Slope { nanos: 1, ticks: 1 });
+            assert_eq!(Slope::choose(7, first, second).ticks, 7);
+        }
+    }
+
+    #[test]
+    fn extremes_neither_panic_nor_run_backwards() {
+        let mut extremes = vec![0, 1, 2, 999, MIN_SPAN_NS, NANOS_PER_SECOND, u64::MAX];
+        extremes.extend([u64::MAX - 1, u64::MAX / 2, i64::MAX as u64 + 1]);
+        extremes.sort_unstable();
+        let anchors: Vec<Anchor> = extremes
+            .iter()
+            .flat_map(|&ticks| extremes.iter().map(move |&nanos| anchor(ticks, nanos)))
+            .collect();
+        for kind in KINDS {
+            for &first in &anchors {
+                for &second in &anchors {
+                    let clock = Calibration::new(kind, first, second);
+                    let frequency = clock.ticks_per_second();
+                    assert!(frequency.is_finite() && frequency > 0.0);
+                    let times = extremes.iter().map(|&t| (clock.to_monotonic_ns(t), clock.to_realtime_ns(t)));
+                    assert!(times.is_sorted(), "{clock:?}");
+                    assert_eq!(clock.to_monotonic_ns(second.ticks), second.monotonic_ns);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn any_line_is_monotone() {
+        // A fixed sequence (splitmix64), so that a failure repeats.
+        let mut state = 0_u64;
+        let mut next = || {
+            state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+            let x = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+            // Shifted by itself: small numbers are as likely as large ones.
+            (x ^ (x >> 31)) >> (x & 63)
+        };
+        for _ in 0..20_000 {
+            let clock = Calibration::new(ClockKind::Tsc, anchor(next(), next()), anchor(next(), next()));
+            let (a, b) = (next(), next());
+            let (low, high) = (a.min(b), a.max(b));
+            assert!(clock.to_monotonic_ns(low) <= clock.to_monotonic_ns(high));
+            assert!(clock.to_realtime_ns(low) <= clock.to_realtime_ns(high));
+        }
+    }
+
+    #[test]
+    fn real_anchors_agree_with_the_real_clock() {
+        let kind = ClockKind::best();
+        let first = Anchor::now(kind);
+        // Until the anchors are far enough apart to mean something; no upper bound is asserted.
+        while monotonic_ns() - first.monotonic_ns < 2 * MIN_SPAN_NS {
+            std::hint::spin_loop();
+        }
+        let second = Anchor::now(kind);
+        let clock = Calibration::new(kind, first, second);
+        let (before, ticks, after) = (monotonic_ns(), kind.ticks(), monotonic_ns());
+        let converted = clock.to_monotonic_ns(ticks);
+        // Wide: a preempted anchor may be off by much. This catches wrong units and signs.
+        let slack = 100 * MIN_SPAN_NS;
+        assert!(before <= converted + slack && converted <= after + slack);
+    }
+}

@@ -1,0 +1,225 @@
+//! Clocks that cost a few nanoseconds to read.
+//!
+//! Events carry raw ticks: converting, or a call into the vDSO, would cost more than the rest of
+//! an emit. What a tick means is settled by the observer; see [`Calibration`](crate::Calibration).
+
+use std::sync::OnceLock;
+
+use rustix::time::{ClockId, Timespec, clock_gettime};
+
+/// Which counter a producer's ticks come from. All of them are common to all cores.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ClockKind {
+    /// The invariant time stamp counter of x86_64. Its frequency is not known in advance.
+    Tsc,
+    /// The virtual counter of aarch64, at the frequency in `cntfrq_el0`.
+    Cntvct,
+    /// CLOCK_MONOTONIC, in nanoseconds: where there is nothing better.
+    Monotonic,
+}
+
+impl ClockKind {
+    /// The number that stands for this kind in a header; never 0.
+    #[must_use]
+    pub const fn code(self) -> u32 {
+        match self {
+            Self::Tsc => 1,
+            Self::Cntvct => 2,
+            Self::Monotonic => 3,
+        }
+    }
+
+    /// The kind that a header's number stands for.
+    #[must_use]
+    pub const fn from_code(code: u32) -> Option<Self> {
+        match code {
+            1 => Some(Self::Tsc),
+            2 => Some(Self::Cntvct),
+            3 => Some(Self::Monotonic),
+            _ => None,
+        }
+    }
+
+    /// The cheapest clock of this machine that runs evenly on all cores.
+    ///
+    /// On x86_64 that is the TSC if the processor calls it invariant, whatever clock source the
+    /// kernel has chosen for itself. Decided once: CPUID traps to the hypervisor in a guest.
+    #[must_use]
+    pub fn best() -> Self {
+        static BEST: OnceLock<ClockKind> = OnceLock::new();
+        *BEST.get_or_init(arch::best)
+    }
+
+    /// Reads the clock.
+    ///
+    /// Not serialising: the processor may take the reading some nanoseconds before or after the
+    /// neighbouring instructions, so two threads that hand over a lock may see ticks step back by
+    /// that much. A kind that this processor doesn't have reads as CLOCK_MONOTONIC: kinds may come
+    /// from a foreign header, and a wrong time is better than a panic.
+    #[inline]
+    #[must_use]
+    pub fn ticks(self) -> u64 {
+        arch::counter(self).unwrap_or_else(monotonic_ns)
+    }
+
+    /// Ticks per second as the hardware states it; 0 if it doesn't, or if it is not this hardware.
+    #[must_use]
+    pub fn nominal_hz(self) -> u64 {
+        match self {
+            Self::Monotonic => NANOS_PER_SECOND,
+            Self::Tsc | Self::Cntvct => arch::nominal_hz(self),
+        }
+    }
+}
+
+pub(crate) const NANOS_PER_SECOND: u64 = 1_000_000_000;
+
+/// CLOCK_MONOTONIC: nanoseconds since boot, without time spent suspended.
+///
+/// A time namespace (rare; containers don't make one by default) may shift it.
+#[must_use]
+pub fn monotonic_ns() -> u64 {
+    to_nanos(clock_gettime(ClockId::Monotonic))
+}
+
+/// CLOCK_REALTIME: nanoseconds since 1970; 0 if the machine believes to be before that.
+#[must_use]
+pub fn realtime_ns() -> u64 {
+    to_nanos(clock_gettime(ClockId::Realtime))
+}
+
+fn to_nanos(time: Timespec) -> u64 {
+    let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
+    let nanos = u64::try_from(time.tv_nsec).unwrap_or(0);
+    seconds.saturating_mul(NANOS_PER_SECOND).saturating_add(nanos)
+}
+
+#[cfg(target_arch = "x86_64")]
+mod arch {
+    use std::arch::x86_64::{__cpuid, _rdtsc};
+
+    use super::ClockKind;
+
+    /// "Advanced power management": EDX bit 8 says that the TSC never stops nor changes its pace.
+    const POWER_LEAF: u32 = 0x8000_0007;
+    const INVARIANT_TSC: u32 = 1 << 8;
+
+    pub(super) fn best() -> ClockKind {
+        let has_leaf = __cpuid(0x8000_0000).eax >= POWER_LEAF;
+        if has_leaf && __cpuid(POWER_LEAF).edx & INVARIANT_TSC != 0 {
+            ClockKind::Tsc
+        } else {
+            ClockKind::Monotonic
+        }
+    }
+
+    #[inline]
+    pub(super) fn counter(kind: ClockKind) -> Option<u64> {
+        match kind {
+            // SAFETY: every x86_64 has RDTSC; Linux forbids it only to those who ask (PR_SET_TSC).
+            ClockKind::Tsc => Some(unsafe { _rdtsc() }),
+            ClockKind::Cntvct | ClockKind::Monotonic => None,
+        }
+    }
+
+    pub(super) fn nominal_hz(_: ClockKind) -> u64 {
+        0 // CPUID leaf 0x15 states it on some processors, off by up to 1 %: worse than measuring
+    }
+}
+
+#[cfg(target_arch = "aarch64")]
+mod arch {
+    use std::arch::asm;
+
+    use super::ClockKind;
+
+    pub(super) fn best() -> ClockKind {
+        ClockKind::Cntvct
+    }
+
+    #[inline]
+    pub(super) fn counter(kind: ClockKind) -> Option<u64> {
+        match kind {
+            ClockKind::Cntvct => {
+                let ticks: u64;
+                // SAFETY: reads a register that Linux lets user space read; touches nothing else.
+                unsafe {
+                    asm!("mrs {}, cntvct_el0", out(reg) ticks, options(nomem, nostack, preserves_flags));
+                }
+                Some(ticks)
+            }
+            ClockKind::Tsc | ClockKind::Monotonic => None,
+        }
+    }
+
+    pub(super) fn nominal_hz(kind: ClockKind) -> u64 {
+        if kind != ClockKind::Cntvct {
+            return 0;
+        }
+        let hz: u64;
+        // SAFETY: reads a register that Linux lets user space read; touches nothing else.
+        unsafe {
+            asm!("mrs {}, cntfrq_el0", out(reg) hz, options(nomem, nostack, preserves_flags));
+        }
+        hz
+    }
+}
+
+#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+mod arch {
+    use super::ClockKind;
+
+    pub(super) fn best() -> ClockKind {
+        ClockKind::Monotonic
+    }
+
+    pub(super) fn counter(_: ClockKind) -> Option<u64> {
+        None
+    }
+
+    pub(super) fn nominal_hz(_: ClockKind) -> u64 {
+        0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ALL: [ClockKind; 3] = [ClockKind::Tsc, ClockKind::Cntvct, ClockKind::Monotonic];
+
+    #[test]
+    fn codes_round_trip() {
+        for kind in ALL {
+            assert_eq!(ClockKind::from_code(kind.code()), Some(kind));
+        }
+        for code in [0, 4, u32::MAX] {
+            assert_eq!(ClockKind::from_code(code), None);
+        }
+    }
+
+    #[test]
+    fn every_kind_can_be_read_anywhere() {
+        for kind in ALL {
+            assert_ne!(kind.ticks(), 0, "{kind:?}");
+            let _ = kind.nominal_hz();
+        }
+        assert_eq!(ClockKind::best(), ClockKind::best());
+    }
+
+    #[test]
+    fn clocks_go_forward() {
+        let (ticks, monotonic) = (ClockKind::Monotonic.ticks(), monotonic_ns());
+        assert!(ticks <= monotonic && monotonic <= monotonic_ns());
+        // 2020-01-01: catches a wrong unit, not a wrong calendar.
+        assert!(realtime_ns() > 1_577_836_800 * NANOS_PER_SECOND);
+    }
+
+    #[test]
+    fn odd_times_saturate() {
+        let time = |tv_sec, tv_nsec| to_nanos(Timespec { tv_sec, tv_nsec });
+        assert_eq!(time(1, 5), NANOS_PER_SECOND + 5);
+        assert_eq!(time(-1, 0), 0);
+        assert_eq!(time(i64::MAX, 999_999_999), u64::MAX);
+    }
+}

@@ -1,0 +1,266 @@
+//! Shared mappings, handed out as `&[AtomicU64]` and as nothing else; [`ReadMap`] says why.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::sync::atomic::AtomicU64;
+
+use memmap2::{MmapOptions, MmapRaw};
+use rustix::mm::Advice;
+use thiserror::Error;
+
+/// Why a file could not be mapped.
+#[derive(Debug, Error)]
+pub enum MapError {
+    /// The file ends before the range; touching the rest would raise SIGBUS.
+    #[error("cannot map {wanted} bytes: the file has only {actual}; it is truncated or incomplete")]
+    TooShort {
+        /// Bytes asked for.
+        wanted: usize,
+        /// Bytes in the file.
+        actual: u64,
+    },
+    /// The system refused.
+    #[error("cannot map {wanted} bytes: {cause}; if memory is short, check `ulimit -v`")]
+    System {
+        /// Bytes asked for.
+        wanted: usize,
+        /// What the system said. Part of the message, hence not a `source` as well.
+        cause: io::Error,
+    },
+}
+
+impl From<MapError> for io::Error {
+    fn from(error: MapError) -> Self {
+        let kind = match &error {
+            MapError::TooShort { .. } => io::ErrorKind::UnexpectedEof,
+            MapError::System { cause, .. } => cause.kind(),
+        };
+        io::Error::new(kind, error)
+    }
+}
+
+/// A shared mapping that can only be read: an observer's view of a file that another writes.
+///
+/// **Why atomic words.** Another process may change any byte at any moment. A `&[u8]` or `&T`
+/// promises the compiler that this doesn't happen, so merely holding one is undefined behaviour.
+/// `&AtomicU64` promises nothing, is valid for every bit pattern, and reads in place: no copy.
+///
+/// **Why only relaxed loads.** Rust permits atomic accesses to read-only memory only as relaxed
+/// loads of up to a word ([`std::sync::atomic`], "Atomic accesses to read-only memory"); anything
+/// else may be compiled to something that writes. Order loads with `fence(Acquire)`. A store faults.
+///
+/// **Read only what is published.** Segments are sparse, and touching a hole, even through a
+/// read-only mapping, allocates a page of /dev/shm. An observer that walked a whole segment would
+/// make its owner pay for the maximal size.
+///
+/// **Truncation.** If the file is cut short later, touching the lost part raises SIGBUS.
+#[derive(Debug)]
+pub struct ReadMap(MmapRaw);
+
+impl ReadMap {
+    /// Maps the first `len` bytes of `fd`, which may be closed afterwards.
+    pub fn open(fd: impl AsFd, len: usize) -> Result<Self, MapError> {
+        let fd = fd.as_fd();
+        check_length(fd, len)?;
+        MmapOptions::new()
+            .len(len)
+            .map_raw_read_only(fd.as_raw_fd())
+            .map(Self)
+            .map_err(|cause| MapError::System { wanted: len, cause })
+    }
+
+    /// The mapping as whole words (a trailing part of a word is left out).
+    ///
+    /// Make only relaxed loads, and only of published ranges: see [`ReadMap`].
+    #[must_use]
+    pub fn words(&self) -> &[AtomicU64] {
+        words_of(&self.0)
+    }
+
+    /// Length in bytes.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether nothing is mapped.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+/// A shared mapping that can be written: the owner's view of its own file.
+///
+/// It keeps the file's open description, and so its lock, alive until dropped.
+#[derive(Debug)]
+pub struct WriteMap(MmapRaw);
+
+impl WriteMap {
+    /// Maps the first `len` bytes of `file`, which may be closed afterwards.
+    ///
+    /// Nothing is allocated yet: [`populate`](Self::populate) a range before its first store.
+    pub fn new(file: &File, len: usize) -> Result<Self, MapError> {
+        check_length(file.as_fd(), len)?;
+        MmapOptions::new()
+            .len(len)
+            .map_raw(file)
+            .map(Self)
+            .map_err(|cause| MapError::System { wanted: len, cause })
+    }
+
+    /// The mapping as whole words (a trailing part of a word is left out).
+    #[must_use]
+    pub fn words(&self) -> &[AtomicU64] {
+        words_of(&self.0)
+    }
+
+    /// Length in bytes.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether nothing is mapped.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Keeps the mapping out of forked children.
+    ///
+    /// A child that inherited it would keep the lock after its parent's death, and could write what
+    /// only its parent may. In the child the addresses are free, and may come to hold something
+    /// else. So it has to notice the fork first (see [`WipePage`](crate::WipePage)), must not touch
+    /// the words, and must [`forget`](std::mem::forget) the map: dropping it would unmap that
+    /// something else.
+    pub fn dont_fork(&self) -> io::Result<()> {
+        self.advise(0, self.len(), Advice::LinuxDontFork)
+    }
+
+    /// Allocates and maps the pages of a range, so that later stores neither fault nor fail.
+    ///
+    /// The range is rounded outward to whole pages. Content is kept. Errors instead of a SIGBUS at
+    /// the first store: EFAULT or ENOMEM if /dev/shm (or the memory cgroup) is full, EINVAL if the
+    /// kernel is older than 5.14, [`io::ErrorKind::InvalidInput`] without an errno if the range is
+    /// not within the map.
+    pub fn populate(&self, offset: usize, len: usize) -> io::Result<()> {
+        let end = offset.checked_add(len).filter(|&end| end <= self.len());
+        let Some(end) = end else {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                format!("cannot populate {len} bytes at {offset}: the map has {} bytes", self.len()),
+            ));
+        };
+        if len == 0 {
+            return Ok(());
+        }
+        let start = offset - offset % rustix::param::page_size();
+        self.advise(start, end - start, Advice::LinuxPopulateWrite)
+    }
+
+    /// `madvise` on a range that starts at a page and lies within the map.
+    fn advise(&self, offset: usize, len: usize, advice: Advice) -> io::Result<()> {
+        let start = self.0.as_mut_ptr().wrapping_add(offset).cast();
+        // SAFETY: callers pass a range within our own mapping and advice that keeps its content;
+        // the kernel rounds the length up to the page that the mapping owns anyway.
+        unsafe { rustix::mm::madvise(start, len, advice) }.map_err(Into::into)
+    }
+}
+
+/// A mapping may be longer than its file, but touching the excess raises SIGBUS: refuse it.
+fn check_length(fd: BorrowedFd<'_>, wanted: usize) -> Result<(), MapError> {
+    let stat = rustix::fs::fstat(fd).map_err(|errno| MapError::System { wanted, cause: errno.into() })?;
+    let actual = u64::try_from(stat.st_size).unwrap_or(0);
+    if actual < wanted as u64 {
+        return Err(MapError::TooShort { wanted, actual });
+    }
+    Ok(())
+}
+
+fn words_of(map: &MmapRaw) -> &[AtomicU64] {
+    let first = map.as_ptr().cast::<AtomicU64>();
+    // SAFETY: a mapping starts at a page, so it is aligned; whole words of it lie within; it stays
+    // mapped while `map` is borrowed; and an AtomicU64 is valid for every bit pattern that others
+    // may store at any time.
+    unsafe { std::slice::from_raw_parts(first, map.len() / size_of::<AtomicU64>()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::MetadataExt;
+    use std::sync::atomic::Ordering::Relaxed;
+
+    use super::*;
+    use crate::scratch;
+
+    const fn is_send_and_sync<T: Send + Sync>() {}
+    const _: () = is_send_and_sync::<ReadMap>();
+    const _: () = is_send_and_sync::<WriteMap>();
+
+    #[test]
+    fn stores_are_seen_by_readers() {
+        let file = scratch::file(4096);
+        let writer = WriteMap::new(&file, 4096).unwrap();
+        let reader = ReadMap::open(scratch::reopen(&file, false), 4096).unwrap();
+        assert_eq!((reader.len(), reader.words().len()), (4096, 512));
+        writer.words()[511].store(u64::MAX, Relaxed);
+        assert_eq!(reader.words()[511].load(Relaxed), u64::MAX);
+    }
+
+    #[test]
+    fn words_are_whole() {
+        let file = scratch::file(4096);
+        for (len, words) in [(0, 0), (7, 0), (8, 1), (4095, 511)] {
+            let map = ReadMap::open(&file, len).unwrap();
+            assert_eq!((map.len(), map.words().len()), (len, words));
+            assert_eq!(map.is_empty(), len == 0);
+        }
+    }
+
+    #[test]
+    fn a_short_file_is_refused() {
+        let file = scratch::file(100);
+        let error = ReadMap::open(&file, 101).unwrap_err();
+        assert!(matches!(error, MapError::TooShort { wanted: 101, actual: 100 }));
+        assert_eq!(io::Error::from(error).kind(), io::ErrorKind::UnexpectedEof);
+        assert!(WriteMap::new(&file, usize::MAX).is_err());
+    }
+
+    #[test]
+    fn populate_allocates_whole_pages_and_no_more() {
+        let page = rustix::param::page_size();
+        let file = scratch::file(64 * page as u64);
+        let map = WriteMap::new(&file, 64 * page).unwrap();
+        map.dont_fork().unwrap();
+        assert_eq!(file.metadata().unwrap().blocks(), 0, "sparse");
+
+        map.words()[page / 8].store(7, Relaxed);
+        // From the last byte of page 0 to the first of page 2.
+        map.populate(page - 1, page + 2).unwrap();
+        map.populate(0, 0).unwrap();
+        assert_eq!(file.metadata().unwrap().blocks() * 512, 3 * page as u64);
+        assert_eq!(map.words()[page / 8].load(Relaxed), 7, "content is kept");
+    }
+
+    #[test]
+    fn populate_fails_where_a_store_would_raise_sigbus() {
+        let page = rustix::param::page_size();
+        let file = scratch::file(2 * page as u64);
+        let map = WriteMap::new(&file, 2 * page).unwrap();
+        file.set_len(page as u64).unwrap();
+        let error = map.populate(0, 2 * page).unwrap_err();
+        assert_eq!(error.raw_os_error(), Some(libc::EFAULT));
+    }
+
+    #[test]
+    fn populate_stays_within_the_map() {
+        let file = scratch::file(4096);
+        let map = WriteMap::new(&file, 4096).unwrap();
+        for (offset, len) in [(0, 4097), (4096, 1), (usize::MAX, 2), (1, usize::MAX)] {
+            let error = map.populate(offset, len).unwrap_err();
+            assert_eq!(error.kind(), io::ErrorKind::InvalidInput);
+        }
+    }
+}

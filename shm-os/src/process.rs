@@ -1,0 +1,165 @@
+//! Facts about processes, from procfs: for headers and for display.
+//!
+//! None of them decides whether a process lives; the lock does. All of them may be missing (a
+//! container without /proc), so they are optional rather than errors.
+
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::os::unix::fs::MetadataExt;
+
+use rustix::rand::{GetRandomFlags, getrandom};
+
+/// Identifies this boot of the kernel: ticks and start times of another boot mean nothing.
+#[must_use]
+pub fn boot_id() -> Option<[u8; 16]> {
+    parse_uuid(&fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?)
+}
+
+/// Eight bytes from the kernel's random source.
+pub fn random_u64() -> io::Result<u64> {
+    let mut bytes = [0; 8];
+    // Up to 256 bytes come whole or not at all (getrandom(2)); the check costs nothing.
+    let filled = getrandom(&mut bytes[..], GetRandomFlags::empty())?;
+    if filled != bytes.len() {
+        return Err(io::Error::new(
+            io::ErrorKind::UnexpectedEof,
+            format!("getrandom gave {filled} of {} bytes", bytes.len()),
+        ));
+    }
+    Ok(u64::from_ne_bytes(bytes))
+}
+
+/// What a user would call this process: its name, and what it runs if it is a Python.
+///
+/// `python3 train.py` says more than `python3`, which most workloads would be called otherwise.
+/// Empty if procfs is not there.
+#[must_use]
+pub fn process_name() -> String {
+    let comm = read_start("/proc/self/comm");
+    let comm = String::from_utf8_lossy(&comm);
+    describe(comm.trim_end_matches('\n'), &read_start("/proc/self/cmdline"))
+}
+
+/// Which PID namespace this process is in: equal numbers mean that pids can be compared.
+#[must_use]
+pub fn pid_namespace() -> Option<u64> {
+    Some(fs::metadata("/proc/self/ns/pid").ok()?.ino())
+}
+
+/// When a process was started, in clock ticks since boot: tells a reused pid from the old one.
+#[must_use]
+pub fn start_time_of(pid: u32) -> Option<u64> {
+    let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
+    parse_start_time(&String::from_utf8_lossy(&stat))
+}
+
+/// The first 64 KiB of a file, or nothing: a command line may have megabytes.
+fn read_start(path: &str) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    if let Ok(file) = File::open(path) {
+        // A failed read leaves what came before it, which is as good as any for display.
+        let _ = file.take(64 * 1024).read_to_end(&mut bytes);
+    }
+    bytes
+}
+
+fn parse_uuid(text: &str) -> Option<[u8; 16]> {
+    let digits: Vec<u8> = text.trim_end().bytes().filter(|&b| b != b'-').collect();
+    // from_str_radix would accept a leading sign.
+    if digits.len() != 32 || !digits.iter().all(u8::is_ascii_hexdigit) {
+        return None;
+    }
+    let value = u128::from_str_radix(str::from_utf8(&digits).ok()?, 16).ok()?;
+    Some(value.to_be_bytes())
+}
+
+/// Field 22 of a stat line. The name in field 2 may hold spaces and parentheses, and no field after
+/// it can, so the last closing parenthesis ends it.
+fn parse_start_time(stat: &str) -> Option<u64> {
+    let (_, fields) = stat.rsplit_once(')')?;
+    fields.split_ascii_whitespace().nth(22 - 3)?.parse().ok()
+}
+
+fn describe(comm: &str, cmdline: &[u8]) -> String {
+    if !comm.starts_with("python") {
+        return comm.to_owned();
+    }
+    match python_program(cmdline) {
+        Some(program) => format!("{comm} {program}"),
+        None => comm.to_owned(),
+    }
+}
+
+/// What a Python runs: the base name of its script, or the module after `-m`.
+fn python_program(cmdline: &[u8]) -> Option<String> {
+    let mut arguments = cmdline.split(|&byte| byte == 0).skip(1).map(String::from_utf8_lossy);
+    while let Some(argument) = arguments.next() {
+        match argument.as_ref() {
+            "-m" => return arguments.next().map(|module| module.into_owned()),
+            // These take a value, which is not the script.
+            "-W" | "-X" | "--check-hash-based-pycs" => drop(arguments.next()),
+            // Code on the command line, or on standard input: there is no script.
+            "" | "-c" | "-" => return None,
+            option if option.starts_with('-') => {}
+            script => return script.rsplit('/').next().map(str::to_owned),
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn this_process_is_known() {
+        let pid = std::process::id();
+        assert_eq!(boot_id(), boot_id());
+        assert!(boot_id().is_some_and(|id| id != [0; 16]));
+        assert!(pid_namespace().is_some_and(|inode| inode != 0));
+        assert!(start_time_of(pid).is_some_and(|ticks| ticks > 0));
+        assert_eq!(start_time_of(pid), start_time_of(pid));
+        assert_eq!(start_time_of(u32::MAX), None);
+        assert!(!process_name().is_empty());
+        assert_ne!(random_u64().unwrap(), random_u64().unwrap());
+    }
+
+    #[test]
+    fn uuids() {
+        let bytes = parse_uuid("00010203-0405-0607-0809-0a0b0c0d0eff\n").unwrap();
+        assert_eq!(bytes[..3], [0, 1, 2]);
+        assert_eq!(bytes[15], 0xff);
+        for bad in ["", "0001", "zz010203-0405-0607-0809-0a0b0c0d0eff"] {
+            assert_eq!(parse_uuid(bad), None, "{bad:?}");
+        }
+        assert_eq!(parse_uuid("+0010203-0405-0607-0809-0a0b0c0d0eff"), None);
+    }
+
+    #[test]
+    fn start_time_despite_the_name() {
+        let rest = " S 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 4711 99 100";
+        for name in ["cat", "a b", "a) R 1 (b", ")", "((("] {
+            assert_eq!(parse_start_time(&format!("42 ({name}){rest}\n")), Some(4711), "{name:?}");
+        }
+        for bad in ["", "42", "42 (cat)", "42 (cat) S 1 2 3"] {
+            assert_eq!(parse_start_time(bad), None, "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn pythons_say_what_they_run() {
+        for (comm, cmdline, name) in [
+            ("trainer", "trainer\0x.py\0", "trainer"),
+            ("python3", "python3\0/a/b/train.py\0--lr\0", "python3 train.py"),
+            ("python3.11", "/usr/bin/python3.11\0t.py\0", "python3.11 t.py"),
+            ("python3", "python3\0-u\0-X\0dev\0t.py\0", "python3 t.py"),
+            ("python3", "python3\0-m\0vllm.serve\0x\0", "python3 vllm.serve"),
+            ("python3", "python3\0-c\0print(1)\0", "python3"),
+            ("python3", "python3\0", "python3"),
+            ("python3", "python3\0-W\0", "python3"),
+            ("python", "", "python"),
+        ] {
+            assert_eq!(describe(comm, cmdline.as_bytes()), name, "{cmdline:?}");
+        }
+    }
+}
