@@ -325,10 +325,12 @@ impl Counters {
         if event.size.max(event.address).max(event.aux) > MAX_BYTES {
             return Err(Implausible::new(event));
         }
-        self.kernel_resident_bytes = event.size;
-        self.cb_resident_bytes = event.address;
-        self.kernel_resident_eth_bytes = event.aux;
-        self.resident_program = event.id;
+        if event.has(flags::RESIDENT) {
+            self.kernel_resident_bytes = event.size;
+            self.cb_resident_bytes = event.address;
+            self.kernel_resident_eth_bytes = event.aux;
+            self.resident_program = event.id;
+        }
         self.dispatches += 1;
         self.cached_dispatches += u64::from(event.has(flags::CACHED));
         self.last_dispatch_time = event.time;

@@ -48,7 +48,8 @@ shared_struct! {
 pub mod flags {
     /// The memory is on ethernet cores.
     pub const ETHERNET: u8 = 1 << 0;
-    /// On a free or unload: the bytes counted as resident.
+    /// On a free or unload: the bytes counted as resident. On a dispatch: the program is the resident
+    /// one from now on (a fabric or dispatch program does not displace the application's).
     pub const RESIDENT: u8 = 1 << 1;
     /// On a dispatch: the binary was on the device already.
     pub const CACHED: u8 = 1 << 2;
@@ -74,9 +75,9 @@ pub enum EventKind {
     KernelLoad = 10,
     /// A kernel binary was unloaded.
     KernelUnload = 11,
-    /// Program `id` was dispatched and is resident now: `size` kernel bytes on Tensix cores, `address`
-    /// circular buffer bytes, `aux` kernel bytes on ethernet cores. `row` is the program row that it
-    /// wrote, `cores` the other row of the pair.
+    /// Program `id` was dispatched. With [`flags::RESIDENT`] it is the resident program now: `size`
+    /// kernel bytes on Tensix cores, `address` circular buffer bytes, `aux` kernel bytes on ethernet
+    /// cores. `row` is the program row that it wrote, `cores` the other row of the pair.
     KernelDispatch = 16,
     /// An allocation of `size` bytes of `class` failed with `address` bytes free, the largest block `aux`.
     AllocFailed = 17,

@@ -79,5 +79,5 @@ pub use names::{
     NAMESPACE_ENV, NameError, Namespace, SHM_DIR, SegmentName, parse_segment_name, path_of,
     segment_file_name, table_file_name, table_lock_file_name,
 };
-pub use process::{boot_id, pid_namespace, process_name, random_u64, start_time_of};
+pub use process::{at_exit, boot_id, pid_namespace, process_name, random_u64, start_time_of};
 pub use wipe::WipePage;

@@ -116,6 +116,19 @@ impl WriteMap {
         words_of(&self.0)
     }
 
+    /// The same words with a lifetime that the caller answers for, so that an owner can keep slices
+    /// of its own mapping beside it instead of carving them out anew for each event.
+    ///
+    /// # Safety
+    ///
+    /// The slice must not be used after this map is dropped.
+    #[must_use]
+    pub unsafe fn words_unbound<'a>(&self) -> &'a [AtomicU64] {
+        let words = self.words();
+        // SAFETY: pointer and length are those of a valid slice; the caller bounds its use.
+        unsafe { std::slice::from_raw_parts(words.as_ptr(), words.len()) }
+    }
+
     /// Length in bytes.
     #[must_use]
     pub fn len(&self) -> usize {

@@ -107,6 +107,17 @@ fn python_program(cmdline: &[u8]) -> Option<String> {
     None
 }
 
+/// Runs `callback` when the process exits normally (`exit`, or a return from `main`).
+///
+/// A forked child inherits the registration: the callback has to check whose process it is in.
+pub fn at_exit(callback: extern "C" fn()) {
+    // SAFETY: atexit only stores the pointer of a function that lives as long as its code is loaded.
+    let failed = unsafe { libc::atexit(callback) } != 0;
+    // Out of memory for the registration: nothing is lost but the removal of a file at exit, which the
+    // next tracker or the aggregator makes up for.
+    let _ = failed;
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

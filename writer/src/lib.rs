@@ -1,1 +1,59 @@
-//! Reports a process's accelerator allocations into shared memory in tens of nanoseconds
+//! Reports a process's accelerator allocations into shared memory in tens of nanoseconds.
+//!
+//! Each process writes a segment of its own in /dev/shm: exact counters, a list of what is live, and a
+//! ring of its latest events. Nobody is waited for. With no monitor running nothing is lost: one that
+//! comes later finds every live allocation, exact totals and peaks. If the process is killed, its
+//! segment says what it held. If /dev/shm is full, opening fails with an error that says so, and growing
+//! marks the lists as incomplete while totals stay exact. A forked child gets a segment of its own at
+//! its first call.
+//!
+//! ```
+//! use tt_shm_writer::{Alloc, BufferType, DeviceInfo, Record, Tracker};
+//!
+//! # let namespace = format!("doc-writer-{}", std::process::id());
+//! let tracker = Tracker::builder().enabled(true).namespace(namespace).open()?;
+//! let device = tracker.register_device(&DeviceInfo { chip_id: 7, ..Default::default() })?;
+//! let name = tracker.intern("weights")?;
+//!
+//! tracker.alloc(device, Alloc::new(BufferType::Dram, 1, 4096).name(name))?;
+//! {
+//!     let _scratch = tracker.alloc_guard(device, Alloc::new(BufferType::L1, 2, 1024))?;
+//! }
+//! let counters = tracker.counters(device).unwrap();
+//! assert_eq!((counters.dram_used(), counters.l1_used(), counters.l1_peak_bytes), (4096, 0, 1024));
+//!
+//! // A mistake is reported, and makes no total wrong.
+//! assert!(tracker.free(device, 99).is_err());
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! Tracking is on if `TT_ALLOC_TRACKING_ENABLED` is `1`, or if [`Builder::enabled`] says so; disabled,
+//! each call is one predictable branch. Not to be called from a signal handler.
+
+mod config;
+mod device;
+mod error;
+mod exit;
+mod guard;
+mod index;
+mod lock;
+mod names;
+mod programs;
+mod reap;
+mod record;
+mod registry;
+mod request;
+mod rows;
+mod segment;
+mod site;
+mod state;
+mod tracker;
+
+pub use config::{BACKTRACE_ENV, Builder, ENABLED_ENV, LIVE_CAPACITY_ENV, RING_SLOTS_ENV};
+pub use device::{CoreMemory, Device, DeviceInfo, Mesh, PciAddress, Target};
+pub use error::{OpenError, RecordError};
+pub use guard::AllocGuard;
+pub use record::Record;
+pub use request::{Alloc, BufferType, CircularBuffer, Kernel, Loaded, NameId, ProgramBinaryStatus};
+pub use shm_layout::{Arch, Class, CoreType, Counters, KernelType, MarkerPhase};
+pub use tracker::{ExclusiveTracker, Tracker};

@@ -88,6 +88,9 @@ impl Walk {
     }
 
     fn drain<W: Word>(&mut self, segment: &SegmentWords<'_, W>) {
+        // Acquire: pairs with the release stores of 0 in stamped. A row found empty, or being written,
+        // has an event that did this; from here on its slot is seen.
+        W::fence_acquire();
         // Bounded: a writer at full speed must not keep its observer here.
         for _ in 0..=segment.ring.len() {
             match self.cursor.next(segment) {

@@ -5,7 +5,7 @@ use crate::counters::Counters;
 use crate::device::MAX_DEVICES;
 use crate::event::{Event, NO_DEVICE};
 use crate::protocol::{latch, stamped};
-use crate::segment::{LATCH_WORDS, SegmentWords};
+use crate::segment::{LATCH_WORDS, SLOT_WORDS, SegmentWords};
 use crate::words::{Word, load_pod};
 
 /// Attempts at a latch before giving up on it.
@@ -46,12 +46,23 @@ impl<W: Word> SegmentWords<'_, W> {
         let Some(slot) = self.slot(position) else { return Slot::Pending };
         match stamped::read_expected::<Event, W>(slot, position) {
             Ok(event) => Slot::Ready(event),
-            // Being written: by this position, or by the one that overwrites it. The head tells.
-            Err(0) if self.head() < position => Slot::Pending,
-            Err(0) => Slot::Lapped,
+            Err(0) => self.read_changing_slot(slot, position),
             Err(stamp) if stamp < position => Slot::Pending,
             Err(_) => Slot::Lapped,
         }
+    }
+
+    /// A slot that was being written: by this position, or by the one that overwrites it.
+    #[cold]
+    fn read_changing_slot(&self, slot: &[W; SLOT_WORDS], position: u64) -> Slot {
+        // Acquire: pairs with the release of the 0 in stamped::write(). Who sees the slot being
+        // overwritten sees a head that is not before it.
+        W::fence_acquire();
+        if self.head() < position {
+            return Slot::Pending;
+        }
+        // The event is complete by now. If it is not here it was overwritten.
+        stamped::read_expected(slot, position).map_or(Slot::Lapped, Slot::Ready)
     }
 
     /// A device's counters and the position up to which they are complete; `None` if the writer kept

@@ -3,14 +3,16 @@
 //! The stamp is 0 while the cell is being written, so a reader that sees the same stamp before and
 //! after has what belongs to that stamp. A writer killed in between leaves a cell that reads as empty.
 
-use crate::words::{Word, load_pod};
+use crate::words::{Word, load_pod, words_of};
 use bytemuck::Pod;
 
 /// Writes a cell. `value`'s first word must be its stamp, which is not 0.
 #[inline]
 pub fn write<T: Pod, W: Word>(cell: &[W], value: &T) {
+    const { words_of::<T>() };
     let Some((stamp, _)) = cell.split_first() else { return };
-    stamp.store(0);
+    // Release: as in clear().
+    stamp.store_release(0);
     // Release: pairs with the second acquire fence in read(). Who sees a word of the new payload sees
     // the 0, or a later stamp, when it looks at the stamp again.
     W::fence_release();
@@ -28,7 +30,9 @@ pub fn write<T: Pod, W: Word>(cell: &[W], value: &T) {
 #[inline]
 pub fn clear<W: Word>(cell: &[W]) {
     if let Some(stamp) = cell.first() {
-        stamp.store(0);
+        // Release: pairs with the acquire fences in drain() of the live list and in read_slot(). Who
+        // finds a row empty sees the event that emptied it, in its slot.
+        stamp.store_release(0);
     }
 }
 

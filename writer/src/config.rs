@@ -1,0 +1,139 @@
+//! Settings: what the builder says, else the environment, else the default.
+
+use crate::error::OpenError;
+use crate::tracker::Tracker;
+use shm_layout::{MAX_NAME_BYTES, MAX_ROWS, RING_SLOTS};
+use tt_shm_os::Namespace;
+
+/// Tracking is on only if this is `1`, unless code says otherwise.
+pub const ENABLED_ENV: &str = "TT_ALLOC_TRACKING_ENABLED";
+/// If `1`, allocations without a call site get the backtrace of the caller. Slow: for debugging.
+pub const BACKTRACE_ENV: &str = "TT_ALLOC_TRACKING_BACKTRACE";
+/// Slots of the event ring, a power of two; default 16384 (1 MiB).
+pub const RING_SLOTS_ENV: &str = "TT_SHM_RING_SLOTS";
+/// Most rows of the live list; default 2097152 (64 bytes each, used only when needed).
+pub const LIVE_CAPACITY_ENV: &str = "TT_SHM_LIVE_CAPACITY";
+
+const DEFAULT_RING_SLOTS: u64 = 1 << 14;
+const DEFAULT_LIVE_CAPACITY: u64 = 1 << 21;
+const DEFAULT_NAME_BYTES: u64 = 4 << 20;
+
+/// Checked settings of an open tracker.
+#[derive(Clone, Debug)]
+pub(crate) struct Config {
+    pub(crate) namespace: Namespace,
+    pub(crate) ring_slots: u64,
+    pub(crate) live_capacity: u64,
+    pub(crate) name_bytes: u64,
+    pub(crate) backtrace: bool,
+}
+
+/// Settings of a tracker to be opened. What is not set comes from the environment.
+#[derive(Clone, Debug, Default)]
+pub struct Builder {
+    enabled: Option<bool>,
+    namespace: Option<String>,
+    ring_slots: Option<u64>,
+    live_capacity: Option<u64>,
+    name_bytes: Option<u64>,
+    backtrace: Option<bool>,
+}
+
+impl Builder {
+    /// Turns tracking on or off, whatever [`ENABLED_ENV`] says.
+    pub fn enabled(mut self, enabled: bool) -> Builder {
+        self.enabled = Some(enabled);
+        self
+    }
+
+    /// The namespace, instead of `TT_SHM_NAMESPACE`.
+    pub fn namespace(mut self, namespace: impl Into<String>) -> Builder {
+        self.namespace = Some(namespace.into());
+        self
+    }
+
+    /// Slots of the event ring, a power of two, instead of [`RING_SLOTS_ENV`]. A larger ring lets
+    /// observers fall further behind before they miss events; totals are exact either way.
+    pub fn ring_slots(mut self, slots: u64) -> Builder {
+        self.ring_slots = Some(slots);
+        self
+    }
+
+    /// Most rows of the live list, instead of [`LIVE_CAPACITY_ENV`]. Beyond it, totals stay exact and
+    /// the list is marked as not complete.
+    pub fn live_capacity(mut self, rows: u64) -> Builder {
+        self.live_capacity = Some(rows);
+        self
+    }
+
+    /// Most bytes of interned names; default 4 MiB, used only when needed.
+    pub fn name_bytes(mut self, bytes: u64) -> Builder {
+        self.name_bytes = Some(bytes);
+        self
+    }
+
+    /// Whether allocations without a call site get one, instead of [`BACKTRACE_ENV`].
+    pub fn backtrace(mut self, backtrace: bool) -> Builder {
+        self.backtrace = Some(backtrace);
+        self
+    }
+
+    /// Opens the tracker: a segment in /dev/shm if tracking is enabled, else one whose calls do nothing.
+    pub fn open(self) -> Result<Tracker, OpenError> {
+        if self.enabled.unwrap_or_else(|| is_set(ENABLED_ENV)) {
+            Tracker::start(self.config()?)
+        } else {
+            Ok(Tracker::disabled())
+        }
+    }
+
+    fn config(self) -> Result<Config, OpenError> {
+        let namespace = match self.namespace {
+            Some(name) => Namespace::new(&name)?,
+            None => Namespace::from_env()?,
+        };
+        let ring_slots = number(self.ring_slots, RING_SLOTS_ENV, DEFAULT_RING_SLOTS)?;
+        if !ring_slots.is_power_of_two() || !RING_SLOTS.contains(&ring_slots) {
+            let expected =
+                format!("must be a power of two from {} to {}", RING_SLOTS.start(), RING_SLOTS.end());
+            return Err(out_of_range(RING_SLOTS_ENV, ring_slots, expected));
+        }
+        let live_capacity = number(self.live_capacity, LIVE_CAPACITY_ENV, DEFAULT_LIVE_CAPACITY)?;
+        if !(1..=MAX_ROWS).contains(&live_capacity) {
+            let expected = format!("must be from 1 to {MAX_ROWS}");
+            return Err(out_of_range(LIVE_CAPACITY_ENV, live_capacity, expected));
+        }
+        let name_bytes = self.name_bytes.unwrap_or(DEFAULT_NAME_BYTES);
+        if !(8..=MAX_NAME_BYTES).contains(&name_bytes) {
+            return Err(out_of_range(
+                "name_bytes",
+                name_bytes,
+                format!("must be from 8 to {MAX_NAME_BYTES}"),
+            ));
+        }
+        let backtrace = self.backtrace.unwrap_or_else(|| is_set(BACKTRACE_ENV));
+        Ok(Config { namespace, ring_slots, live_capacity, name_bytes, backtrace })
+    }
+}
+
+fn is_set(variable: &str) -> bool {
+    std::env::var_os(variable).is_some_and(|value| value == "1")
+}
+
+fn number(given: Option<u64>, variable: &'static str, default: u64) -> Result<u64, OpenError> {
+    if let Some(given) = given {
+        return Ok(given);
+    }
+    match std::env::var(variable) {
+        Ok(text) if !text.is_empty() => text.parse().map_err(|_| OpenError::Setting {
+            name: variable,
+            value: text,
+            expected: "must be a whole number".into(),
+        }),
+        _ => Ok(default),
+    }
+}
+
+fn out_of_range(name: &'static str, value: u64, expected: String) -> OpenError {
+    OpenError::Setting { name, value: value.to_string(), expected }
+}

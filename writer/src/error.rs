@@ -1,0 +1,132 @@
+//! What can go wrong, with the operands that tell where.
+
+use shm_layout::MAX_BYTES;
+use std::io;
+use std::path::PathBuf;
+use tt_shm_os::{LimitError, MapError, NameError, SHM_DIR};
+
+/// Why tracking could not be started.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// The namespace has a bad name.
+    #[error(transparent)]
+    Namespace(#[from] NameError),
+    /// A setting is out of range.
+    #[error("{name}={value}: {expected}")]
+    Setting {
+        /// Environment variable or builder method.
+        name: &'static str,
+        /// Value given.
+        value: String,
+        /// What would be right.
+        expected: String,
+    },
+    /// The process may not make files of the needed size.
+    #[error(transparent)]
+    Limit(#[from] LimitError),
+    /// The segment's file could not be made.
+    #[error("cannot create a segment in {SHM_DIR} ({step}): {cause}")]
+    Create {
+        /// What was tried.
+        step: &'static str,
+        /// What the system said.
+        cause: io::Error,
+    },
+    /// The segment's file could not be mapped.
+    #[error("cannot map a segment of {SHM_DIR}: {0}")]
+    Map(#[from] MapError),
+    /// There is no room in /dev/shm.
+    #[error(
+        "no room in {SHM_DIR} for {bytes} bytes of a new segment ({cause}): free some (`tt-smi clean`), enlarge it (`mount -o remount,size=...`, in a container `--shm-size`), or lower TT_SHM_RING_SLOTS"
+    )]
+    NoRoom {
+        /// Bytes that were to be populated.
+        bytes: usize,
+        /// What the system said.
+        cause: io::Error,
+    },
+    /// The kernel is too old to populate pages without risk.
+    #[error(
+        "this kernel cannot populate shared memory in advance (MADV_POPULATE_WRITE): Linux 5.14 or newer is needed"
+    )]
+    OldKernel,
+    /// The segment could not be given its name.
+    #[error("cannot publish {path}: {cause}")]
+    Publish {
+        /// The name.
+        path: PathBuf,
+        /// What the system said.
+        cause: io::Error,
+    },
+}
+
+/// Why a call was not recorded as asked. Every one is also counted in the segment; none makes a total
+/// wrong, and none is a reason to stop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RecordError {
+    /// A free of something that is not live. Nothing changed.
+    #[error("free of {what} {id:#x} on device {device}, which is not live")]
+    UnmatchedFree {
+        /// Buffer, circular buffer, kernel.
+        what: &'static str,
+        /// Index of the device.
+        device: u8,
+        /// Its id.
+        id: u64,
+    },
+    /// An allocation of something that is live. Nothing changed.
+    #[error("{what} {id:#x} on device {device} is live already, with {live_bytes} bytes")]
+    DoubleAlloc {
+        /// Buffer, circular buffer.
+        what: &'static str,
+        /// Index of the device.
+        device: u8,
+        /// Its id.
+        id: u64,
+        /// Bytes of the one that is live.
+        live_bytes: u64,
+    },
+    /// A free whose size is not that of the allocation. It was freed with the size of the allocation.
+    #[error("{what} {id:#x} on device {device} has {live_bytes} bytes, not {given_bytes}")]
+    SizeMismatch {
+        /// Buffer, circular buffer, kernel.
+        what: &'static str,
+        /// Index of the device.
+        device: u8,
+        /// Its id.
+        id: u64,
+        /// Bytes of the allocation, which were freed.
+        live_bytes: u64,
+        /// Bytes given.
+        given_bytes: u64,
+    },
+    /// A device that was not registered with this tracker.
+    #[error("device {device} is not registered")]
+    UnknownDevice {
+        /// Index of the device.
+        device: u8,
+    },
+    /// More devices than a segment lists.
+    #[error("a segment lists at most {} devices", shm_layout::MAX_DEVICES)]
+    DeviceListFull,
+    /// More names, or more bytes of names, than a segment holds.
+    #[error("no room for another name")]
+    NamesFull,
+    /// A size that no device can hold.
+    #[error("{bytes} bytes are more than the {MAX_BYTES} that a class of one device can hold")]
+    SizeOutOfRange {
+        /// Bytes asked for.
+        bytes: u64,
+    },
+    /// A dispatch of a program that has neither kernels nor circular buffers.
+    #[error("program {program:#x} has nothing loaded on device {device}")]
+    UnknownProgram {
+        /// Index of the device.
+        device: u8,
+        /// Its id.
+        program: u64,
+    },
+    /// This process was forked and could not make a segment of its own.
+    #[error("a forked process could not make a segment of its own; its calls are not recorded")]
+    ForkedWithoutSegment,
+}

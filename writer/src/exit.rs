@@ -1,0 +1,41 @@
+//! Removes segments that are still open when the process exits: a tracker in a static is never dropped.
+//!
+//! Without locks: `exit` may be called in a forked child while a thread of the parent was anywhere.
+
+use std::sync::Once;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Identities of open segments; 0 is a free place. Should there be more, their files stay until the
+/// next tracker of this user finds them.
+static OPEN: [AtomicU64; 64] = [const { AtomicU64::new(0) }; 64];
+
+pub(crate) fn remember(identity: u64) {
+    static REGISTER: Once = Once::new();
+    REGISTER.call_once(|| tt_shm_os::at_exit(remove_all));
+    let free = |place: &&AtomicU64| {
+        place.compare_exchange(0, identity, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+    };
+    let _ = OPEN.iter().find(free);
+}
+
+pub(crate) fn forget(identity: u64) {
+    for place in &OPEN {
+        let _ = place.compare_exchange(identity, 0, Ordering::Relaxed, Ordering::Relaxed);
+    }
+}
+
+extern "C" fn remove_all() {
+    if OPEN.iter().all(|place| place.load(Ordering::Relaxed) == 0) {
+        return;
+    }
+    let Ok(directory) = std::fs::read_dir(tt_shm_os::SHM_DIR) else { return };
+    for file in directory.flatten() {
+        let name = file.file_name();
+        let Some(segment) = name.to_str().and_then(tt_shm_os::parse_segment_name) else { continue };
+        let open = OPEN.iter().any(|place| place.load(Ordering::Relaxed) == segment.random);
+        // The pid tells ours from those of the process that we were forked from.
+        if open && segment.pid == std::process::id() {
+            let _ = std::fs::remove_file(file.path());
+        }
+    }
+}

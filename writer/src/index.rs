@@ -1,0 +1,284 @@
+//! The private index: from the key of a live allocation to what is known of it.
+//!
+//! Extendible hashing: a directory of pages, each a small open-addressed table. A page that is full is
+//! split in two, so the work of one insertion is bounded by one page and by a copy of the directory (4
+//! bytes per page), however many allocations are live. A table that doubles would stop an emit for
+//! milliseconds.
+
+use bytemuck::Zeroable;
+use shm_layout::RowKind;
+
+/// What identifies a live allocation. The memory class is a value, not part of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Key {
+    pub(crate) device: u8,
+    pub(crate) kind: RowKind,
+    pub(crate) id: u64,
+    /// Program of a circular buffer; 0 for everything else.
+    pub(crate) program: u64,
+}
+
+/// What the process knows of a live allocation: enough to report its end without reading it back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Zeroable)]
+#[repr(C)]
+pub(crate) struct Entry {
+    pub(crate) id: u64,
+    /// Program of a circular buffer or kernel; 0 for everything else.
+    pub(crate) program: u64,
+    /// Bytes; for a program its number in the list of programs.
+    pub(crate) size: u64,
+    pub(crate) row: u32,
+    pub(crate) device: u8,
+    /// [`RowKind`] code, 0 for an empty place.
+    pub(crate) kind: u8,
+    pub(crate) class: u8,
+    pub(crate) flags: u8,
+}
+
+// Two entries to a cache line.
+const _: () = assert!(size_of::<Entry>() == 32);
+
+impl Entry {
+    #[inline]
+    fn is_empty(&self) -> bool {
+        self.kind == 0
+    }
+
+    #[inline]
+    fn is(&self, key: &Key) -> bool {
+        self.id == key.id
+            && self.kind == key.kind as u8
+            && self.device == key.device
+            && (key.kind != RowKind::Cb || self.program == key.program)
+    }
+
+    #[inline]
+    fn hash(&self) -> u64 {
+        let program = if self.kind == RowKind::Cb as u8 { self.program } else { 0 };
+        hash(self.device, self.kind, self.id, program)
+    }
+}
+
+/// One widening multiplication: ids are counters or addresses, which differ in few bits.
+#[inline]
+fn hash(device: u8, kind: u8, id: u64, program: u64) -> u64 {
+    let scope = program.rotate_left(16) ^ (u64::from(device) << 8) ^ u64::from(kind);
+    let product = u128::from(id ^ 0x9e37_79b9_7f4a_7c15) * u128::from(scope ^ 0xd1b5_4a32_d192_ed03);
+    (product as u64) ^ (product >> 64) as u64
+}
+
+const PAGE_ENTRIES: usize = 128;
+/// A page is split before probing gets long.
+const PAGE_FULL: u32 = 112;
+/// Beyond this depth the keys share so many bits of their hash that splitting does not help.
+const MAX_DEPTH: u32 = 26;
+
+struct Page {
+    depth: u32,
+    len: u32,
+    entries: [Entry; PAGE_ENTRIES],
+}
+
+impl Page {
+    fn new(depth: u32) -> Box<Page> {
+        Box::new(Page { depth, len: 0, entries: [Entry::zeroed(); PAGE_ENTRIES] })
+    }
+
+    /// Where a key is, or the empty place where the search for it ended.
+    #[inline]
+    fn find(&self, hash: u64, key: &Key) -> Result<usize, usize> {
+        let mut place = hash as usize % PAGE_ENTRIES;
+        // Ends: a page is never full.
+        loop {
+            let entry = &self.entries[place];
+            if entry.is_empty() {
+                return Err(place);
+            }
+            if entry.is(key) {
+                return Ok(place);
+            }
+            place = (place + 1) % PAGE_ENTRIES;
+        }
+    }
+
+    fn push(&mut self, entry: Entry) {
+        let mut place = entry.hash() as usize % PAGE_ENTRIES;
+        while !self.entries[place].is_empty() {
+            place = (place + 1) % PAGE_ENTRIES;
+        }
+        self.entries[place] = entry;
+        self.len += 1;
+    }
+
+    /// Empties a place and moves later entries of the run up, so that no search ends too early.
+    fn remove(&mut self, mut hole: usize) -> Entry {
+        let removed = self.entries[hole];
+        let mut place = hole;
+        loop {
+            place = (place + 1) % PAGE_ENTRIES;
+            let entry = self.entries[place];
+            if entry.is_empty() {
+                break;
+            }
+            let home = entry.hash() as usize % PAGE_ENTRIES;
+            let distance = |from: usize| place.wrapping_sub(from) % PAGE_ENTRIES;
+            if distance(home) >= distance(hole) {
+                self.entries[hole] = entry;
+                hole = place;
+            }
+        }
+        self.entries[hole] = Entry::zeroed();
+        self.len -= 1;
+        removed
+    }
+}
+
+/// See the module.
+pub(crate) struct Index {
+    /// Page number by the first `depth` bits of the hash.
+    directory: Vec<u32>,
+    depth: u32,
+    pages: Vec<Box<Page>>,
+    /// For keys that splitting cannot part; empty unless ids are made to collide.
+    overflow: Vec<Entry>,
+}
+
+impl Index {
+    pub(crate) fn new() -> Index {
+        Index {
+            directory: vec![0, 1],
+            depth: 1,
+            pages: vec![Page::new(1), Page::new(1)],
+            overflow: Vec::new(),
+        }
+    }
+
+    #[inline]
+    fn page_of(&self, hash: u64) -> usize {
+        self.directory[(hash >> (64 - self.depth)) as usize] as usize
+    }
+
+    #[inline]
+    fn hash(key: &Key) -> u64 {
+        let program = if key.kind == RowKind::Cb { key.program } else { 0 };
+        hash(key.device, key.kind as u8, key.id, program)
+    }
+
+    /// The entry of a key.
+    #[inline]
+    pub(crate) fn find(&self, key: &Key) -> Option<&Entry> {
+        let hash = Index::hash(key);
+        let page = &self.pages[self.page_of(hash)];
+        match page.find(hash, key) {
+            Ok(place) => Some(&page.entries[place]),
+            Err(_) => self.overflow.iter().find(|entry| entry.is(key)),
+        }
+    }
+
+    /// Adds an entry whose key is not in the index.
+    #[inline]
+    pub(crate) fn insert(&mut self, entry: Entry) {
+        let hash = entry.hash();
+        loop {
+            let number = self.page_of(hash);
+            let page = &mut self.pages[number];
+            if page.len < PAGE_FULL {
+                return page.push(entry);
+            }
+            if page.depth >= MAX_DEPTH {
+                return self.overflow.push(entry);
+            }
+            self.split(number, hash);
+        }
+    }
+
+    /// Takes the entry of a key out.
+    #[inline]
+    pub(crate) fn remove(&mut self, key: &Key) -> Option<Entry> {
+        let hash = Index::hash(key);
+        let number = self.page_of(hash);
+        let page = &mut self.pages[number];
+        match page.find(hash, key) {
+            Ok(place) => Some(page.remove(place)),
+            Err(_) => {
+                let place = self.overflow.iter().position(|entry| entry.is(key))?;
+                Some(self.overflow.swap_remove(place))
+            }
+        }
+    }
+
+    #[cold]
+    fn split(&mut self, number: usize, hash: u64) {
+        let depth = self.pages[number].depth + 1;
+        if depth > self.depth {
+            self.directory = self.directory.iter().flat_map(|page| [*page, *page]).collect();
+            self.depth = depth;
+        }
+        let (mut low, mut high) = (Page::new(depth), Page::new(depth));
+        for entry in self.pages[number].entries.iter().filter(|entry| !entry.is_empty()) {
+            let page = if entry.hash() >> (64 - depth) & 1 == 0 { &mut low } else { &mut high };
+            page.push(*entry);
+        }
+        self.pages[number] = low;
+        let new = self.pages.len() as u32;
+        self.pages.push(high);
+        // The directory entries of the old page are one run; the upper half of it is the new page's.
+        let run = 1usize << (self.depth - depth + 1);
+        let start = (hash >> (64 - self.depth)) as usize & !(run - 1);
+        self.directory[start + run / 2..start + run].fill(new);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::HashMap;
+
+    fn entry(key: &Key, size: u64) -> Entry {
+        let Key { device, kind, id, program } = *key;
+        Entry { id, program, size, row: 0, device, kind: kind as u8, class: 0, flags: 0 }
+    }
+
+    #[test]
+    fn half_a_million_keys_are_found_and_removed() {
+        let mut index = Index::new();
+        let key = |id| Key { device: (id % 3) as u8, kind: RowKind::Buffer, id: id * 4096, program: 0 };
+        for id in 0..500_000 {
+            index.insert(entry(&key(id), id));
+        }
+        assert!((0..500_000).all(|id| index.find(&key(id)).is_some_and(|entry| entry.size == id)));
+        assert!((0..500_000).all(|id| index.remove(&key(id)).is_some_and(|entry| entry.size == id)));
+        assert!((0..500_000).all(|id| index.find(&key(id)).is_none()));
+        assert!(index.overflow.is_empty());
+    }
+
+    #[test]
+    fn a_circular_buffer_is_another_one_in_another_program() {
+        let mut index = Index::new();
+        let key = |program| Key { device: 0, kind: RowKind::Cb, id: 7, program };
+        index.insert(entry(&key(1), 10));
+        assert!(index.find(&key(2)).is_none());
+        index.insert(entry(&key(2), 20));
+        assert_eq!(index.remove(&key(1)).unwrap().size, 10);
+        assert_eq!(index.find(&key(2)).unwrap().size, 20);
+    }
+
+    proptest! {
+        #[test]
+        fn it_is_a_map(ops in prop::collection::vec((any::<bool>(), 0u64..600, 0u8..2), 0..3000)) {
+            let mut index = Index::new();
+            let mut model = HashMap::new();
+            for (step, (insert, id, device)) in ops.into_iter().enumerate() {
+                let key = Key { device, kind: RowKind::Buffer, id, program: 0 };
+                if insert && !model.contains_key(&(device, id)) {
+                    index.insert(entry(&key, step as u64));
+                    model.insert((device, id), step as u64);
+                } else if !insert {
+                    prop_assert_eq!(index.remove(&key).map(|e| e.size), model.remove(&(device, id)));
+                }
+                prop_assert_eq!(index.find(&key).map(|e| e.size), model.get(&(device, id)).copied());
+            }
+        }
+    }
+}

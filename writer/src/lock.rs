@@ -1,0 +1,169 @@
+//! A mutex that knows when it has been forked.
+//!
+//! Its word lies on a page that the kernel empties in a forked child (MADV_WIPEONFORK). A child that
+//! finds it empty knows that everything behind the lock belongs to its parent: perhaps caught in the
+//! middle of a change, and with a mapping that the child does not have. It makes a new value of its own
+//! and forgets the old one without touching it.
+
+use crossbeam_utils::Backoff;
+use rustix::thread::futex;
+use std::cell::UnsafeCell;
+use std::mem::ManuallyDrop;
+use std::sync::atomic::{AtomicU32, Ordering};
+use tt_shm_os::WipePage;
+
+/// The page is empty: this process is a child that has not used the lock yet.
+const WIPED: u32 = 0;
+const FREE: u32 = 1;
+const HELD: u32 = 2;
+/// Held, and somebody sleeps.
+const CONTENDED: u32 = 3;
+
+/// See the module.
+pub(crate) struct ForkMutex<T> {
+    page: WipePage,
+    /// Boxed: a child must be able to replace the value by one store, without moving a torn one.
+    value: UnsafeCell<ManuallyDrop<Box<T>>>,
+}
+
+// SAFETY: the value is reached only through with() and get_mut(), which give one thread at a time
+// access to it; so sharing the mutex needs no more than sending the value between threads.
+unsafe impl<T: Send> Sync for ForkMutex<T> {}
+
+impl<T> ForkMutex<T> {
+    pub(crate) fn new(value: T) -> std::io::Result<ForkMutex<T>> {
+        let page = WipePage::new()?;
+        page.words()[0].store(FREE, Ordering::Relaxed);
+        Ok(ForkMutex { page, value: UnsafeCell::new(ManuallyDrop::new(Box::new(value))) })
+    }
+
+    #[inline]
+    fn word(&self) -> &AtomicU32 {
+        &self.page.words()[0]
+    }
+
+    /// Whether this process is a forked child that has not used the lock yet.
+    #[inline]
+    pub(crate) fn is_wiped(&self) -> bool {
+        self.word().load(Ordering::Relaxed) == WIPED
+    }
+
+    /// Runs `work` on the value; in a forked child, on a new value made by `remake`.
+    #[inline]
+    pub(crate) fn with<R>(&self, remake: impl FnOnce() -> T, work: impl FnOnce(&mut T) -> R) -> R {
+        let word = self.word();
+        // Acquire: pairs with the release in Unlock::drop().
+        let free = word.compare_exchange(FREE, HELD, Ordering::Acquire, Ordering::Relaxed).is_ok();
+        let wiped = !free && self.lock_slowly();
+        let _unlock = Unlock(word);
+        let value = self.value.get();
+        if wiped {
+            let new = ManuallyDrop::new(Box::new(remake()));
+            // SAFETY: we hold the lock, so nobody else uses the cell; the old box is overwritten, not
+            // dropped, because its contents are the parent's.
+            unsafe { value.write(new) };
+        }
+        // SAFETY: we hold the lock until `_unlock` is dropped.
+        let value = unsafe { &mut *value };
+        work(value)
+    }
+
+    /// Waits for the lock. Returns whether it was found wiped, and is held now all the same.
+    #[cold]
+    fn lock_slowly(&self) -> bool {
+        let word = self.word();
+        // An emit holds the lock for tens of nanoseconds: spin, then yield, before going to sleep.
+        let backoff = Backoff::new();
+        while !backoff.is_completed() {
+            match word.load(Ordering::Relaxed) {
+                FREE if word.compare_exchange(FREE, HELD, Ordering::Acquire, Ordering::Relaxed).is_ok() => {
+                    return false;
+                }
+                WIPED if word.compare_exchange(WIPED, HELD, Ordering::Acquire, Ordering::Relaxed).is_ok() => {
+                    return true;
+                }
+                _ => backoff.snooze(),
+            }
+        }
+        // From here on we cannot know whether others sleep, so we take the lock as contended.
+        loop {
+            match word.swap(CONTENDED, Ordering::Acquire) {
+                FREE => return false,
+                WIPED => return true,
+                _ => {
+                    // Any error (a signal, a changed word) means: look again.
+                    let _ = futex::wait(word, futex::Flags::PRIVATE, CONTENDED, None);
+                }
+            }
+        }
+    }
+
+    /// The value of a mutex that nobody else can reach; in a forked child, a new one made by `remake`.
+    #[inline]
+    pub(crate) fn get_mut(&mut self, remake: impl FnOnce() -> T) -> &mut T {
+        if self.is_wiped() {
+            *self.value.get_mut() = ManuallyDrop::new(Box::new(remake()));
+            self.word().store(FREE, Ordering::Relaxed);
+        }
+        self.value.get_mut()
+    }
+}
+
+impl<T> Drop for ForkMutex<T> {
+    fn drop(&mut self) {
+        if !self.is_wiped() {
+            // SAFETY: the value is this process's own and is not used again.
+            unsafe { ManuallyDrop::drop(self.value.get_mut()) };
+        }
+    }
+}
+
+struct Unlock<'a>(&'a AtomicU32);
+
+impl Drop for Unlock<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        // Release: pairs with the acquire of the next holder.
+        if self.0.swap(FREE, Ordering::Release) == CONTENDED {
+            // Nobody asleep is no error.
+            let _ = futex::wake(self.0, futex::Flags::PRIVATE, 1);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+
+    #[test]
+    fn threads_exclude_each_other() {
+        let lock = Arc::new(ForkMutex::new((0u64, 0u64)).unwrap());
+        let threads: Vec<_> = (0..4)
+            .map(|_| {
+                let lock = lock.clone();
+                std::thread::spawn(move || {
+                    for _ in 0..50_000 {
+                        lock.with(
+                            || unreachable!(),
+                            |(a, b)| {
+                                *a += 1;
+                                *b += *a % 2;
+                            },
+                        );
+                    }
+                })
+            })
+            .collect();
+        threads.into_iter().for_each(|thread| thread.join().unwrap());
+        lock.with(|| unreachable!(), |value| assert_eq!(*value, (200_000, 100_000)));
+    }
+
+    #[test]
+    fn a_panic_releases_the_lock() {
+        let lock = ForkMutex::new(1).unwrap();
+        let work = || lock.with(|| unreachable!(), |_| panic!("on purpose"));
+        assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(work)).is_err());
+        assert_eq!(lock.with(|| unreachable!(), |value| *value), 1);
+    }
+}

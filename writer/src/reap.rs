@@ -1,0 +1,33 @@
+//! Removes what dead processes of the same user left behind.
+
+use rustix::fd::AsFd;
+use rustix::fs::{Mode, OFlags};
+use std::path::Path;
+use tt_shm_os::{Namespace, SHM_DIR};
+
+/// Removes the segments of a namespace whose process is dead, if they are this user's.
+pub(crate) fn reap_own(namespace: &Namespace) {
+    let Ok(directory) = std::fs::read_dir(SHM_DIR) else { return };
+    for file in directory.flatten() {
+        let name = file.file_name();
+        let segment = name.to_str().and_then(tt_shm_os::parse_segment_name);
+        if segment.is_some_and(|segment| segment.namespace == *namespace) {
+            // What cannot be removed now is left to the next tracker or to the aggregator.
+            let _ = reap(&file.path());
+        }
+    }
+}
+
+fn reap(path: &Path) -> rustix::io::Result<()> {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let file = rustix::fs::open(path, flags, Mode::empty())?;
+    let opened = rustix::fs::fstat(&file)?;
+    let own = opened.st_uid == rustix::process::geteuid().as_raw();
+    // A name is visible only once its lock is held, so one without a lock has lost its process.
+    let alive = tt_shm_os::is_write_locked(file.as_fd()).unwrap_or(true);
+    let named = rustix::fs::lstat(path)?;
+    if own && !alive && (named.st_dev, named.st_ino) == (opened.st_dev, opened.st_ino) {
+        rustix::fs::unlink(path)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,201 @@
+//! The calls by which a host reports, the same for both handles.
+
+use crate::device::{Device, DeviceInfo, Target};
+use crate::error::RecordError;
+use crate::guard::AllocGuard;
+use crate::request::{Alloc, CircularBuffer, Kernel, Loaded, NameId, ProgramBinaryStatus};
+use crate::state::State;
+use sealed::Access;
+use shm_layout::{Class, Counters, Event, EventKind, MarkerPhase};
+use std::path::PathBuf;
+
+type Recorded<T = ()> = Result<T, RecordError>;
+
+pub(crate) mod sealed {
+    use crate::error::RecordError;
+    use crate::registry::Registry;
+    use crate::state::State;
+
+    /// How a handle reaches its state; `None` if tracking is disabled.
+    pub trait Access {
+        fn access<R>(
+            &self,
+            work: impl FnOnce(&mut State, &Registry) -> Result<R, RecordError>,
+        ) -> Option<Result<R, RecordError>>;
+
+        fn wants_backtrace(&self) -> bool;
+    }
+}
+
+/// What a host can report.
+///
+/// Calls return an error if they do not fit what was reported before; the error is also counted where
+/// monitors see it, and no total becomes wrong by it. Every call takes a [`Device`] or a
+/// [`Mesh`](crate::Mesh); on a mesh it is recorded on each device, and the first error is returned after
+/// all were tried.
+pub trait Record: Access + Sized {
+    /// Whether calls do anything.
+    fn is_enabled(&self) -> bool;
+
+    /// The file that this process writes, if tracking is enabled.
+    fn segment_path(&self) -> Option<PathBuf> {
+        self.access(|state, _| Ok(state.segment.path().clone()))?.ok()
+    }
+
+    /// Makes a device known. A chip that is known already keeps its handle.
+    fn register_device(&self, info: &DeviceInfo) -> Recorded<Device> {
+        let register = self.access(|state, registry| state.register(registry, &info.entry()));
+        register.unwrap_or(Ok(0)).map(Device)
+    }
+
+    /// Makes a name known, to be carried by later calls. Longer than 1024 bytes, it is cut.
+    fn intern(&self, name: &str) -> Recorded<NameId> {
+        self.access(|state, registry| state.intern(registry, name)).unwrap_or(Ok(NameId::NONE))
+    }
+
+    /// A buffer was allocated.
+    #[inline]
+    fn alloc(&self, target: impl Target, mut alloc: Alloc) -> Recorded {
+        if self.wants_backtrace() && alloc.site == NameId::NONE {
+            alloc.site = self.intern(&crate::site::capture())?;
+        }
+        each(self, target, |state, device| state.alloc(device, &alloc))
+    }
+
+    /// A buffer was allocated; it is reported freed when the guard is dropped.
+    fn alloc_guard<T: Target>(&self, target: T, alloc: Alloc) -> Recorded<AllocGuard<'_, Self, T>> {
+        self.alloc(&target, alloc)?;
+        Ok(AllocGuard::new(self, target, alloc.id))
+    }
+
+    /// A buffer was freed.
+    #[inline]
+    fn free(&self, target: impl Target, id: u64) -> Recorded {
+        each(self, target, |state, device| state.free(device, id, None))
+    }
+
+    /// A buffer was freed, and had this size as far as the host knows.
+    fn free_sized(&self, target: impl Target, id: u64, size: u64) -> Recorded {
+        each(self, target, |state, device| state.free(device, id, Some(size)))
+    }
+
+    /// A circular buffer was allocated. It is resident from the next dispatch of its program on.
+    fn cb_alloc(&self, target: impl Target, cb: CircularBuffer) -> Recorded {
+        each(self, target, |state, device| state.cb_alloc(device, &cb))
+    }
+
+    /// A circular buffer was freed; the size, if given, is checked.
+    fn cb_free(&self, target: impl Target, program: u64, id: u64, size: Option<u64>) -> Recorded {
+        each(self, target, |state, device| state.cb_free(device, program, id, size))
+    }
+
+    /// A kernel was loaded; if it was loaded already, that is a cached dispatch of its program.
+    fn kernel_load(&self, target: impl Target, kernel: Kernel) -> Recorded<Loaded> {
+        let mut loaded = Loaded::New;
+        each(self, target, |state, device| {
+            loaded = state.kernel_load(device, &kernel, false)?;
+            Ok(())
+        })?;
+        Ok(loaded)
+    }
+
+    /// A kernel was unloaded; the size in all, if given, is checked.
+    fn kernel_unload(&self, target: impl Target, id: u64, size: Option<u64>) -> Recorded {
+        each(self, target, |state, device| state.kernel_unload(device, id, size))
+    }
+
+    /// A program was launched: its kernel is loaded if its binary was not sent before, and it is
+    /// dispatched. A binary that was sent before tracking began is loaded now and marked late.
+    fn launch(&self, target: impl Target, kernel: Kernel, status: ProgramBinaryStatus) -> Recorded {
+        each(self, target, |state, device| state.launch(device, &kernel, status))
+    }
+
+    /// A program whose binary is on the device was dispatched again.
+    #[inline]
+    fn dispatch(&self, target: impl Target, program: u64) -> Recorded {
+        each(self, target, |state, device| state.dispatch(device, program, true))
+    }
+
+    /// A program was destroyed: its circular buffers are freed and its kernels unloaded.
+    fn program_end(&self, target: impl Target, program: u64) -> Recorded {
+        each(self, target, |state, device| state.program_end(device, program))
+    }
+
+    /// An allocation failed, with what the allocator said then.
+    fn alloc_failed(
+        &self,
+        target: impl Target,
+        class: Class,
+        request_bytes: u64,
+        free_bytes: u64,
+        largest_free_bytes: u64,
+    ) -> Recorded {
+        each(self, target, |state, device| {
+            state.note(Event {
+                class: class as u8,
+                size: request_bytes,
+                address: free_bytes,
+                aux: largest_free_bytes,
+                ..Event::new(EventKind::AllocFailed, device)
+            })
+        })
+    }
+
+    /// A step begins, ends, or a moment has a name.
+    fn marker(&self, phase: MarkerPhase, id: u64, name: NameId) -> Recorded {
+        let marker = self.access(|state, _| {
+            state.marker(phase, id, name);
+            Ok(())
+        });
+        marker.unwrap_or(Ok(()))
+    }
+
+    /// From now on, peaks are counted anew.
+    fn reset_peaks(&self, target: impl Target) -> Recorded {
+        each(self, target, |state, device| state.note(Event::new(EventKind::PeakReset, device)))
+    }
+
+    /// The device was opened.
+    fn device_open(&self, target: impl Target) -> Recorded {
+        each(self, target, |state, device| state.note(Event::new(EventKind::DeviceOpen, device)))
+    }
+
+    /// The device was closed. What was not freed stays reported as live.
+    fn device_close(&self, target: impl Target) -> Recorded {
+        each(self, target, |state, device| state.note(Event::new(EventKind::DeviceClose, device)))
+    }
+
+    /// How full the kernel ring buffer is.
+    fn kernel_ring(&self, target: impl Target, total_bytes: u64, used_bytes: u64, programs: u64) -> Recorded {
+        each(self, target, |state, device| {
+            state.note(Event {
+                size: total_bytes,
+                address: used_bytes,
+                aux: programs,
+                ..Event::new(EventKind::Gauge, device)
+            })
+        })
+    }
+
+    /// This process's own counters of a device, exact as of the last call; `None` if disabled.
+    fn counters(&self, device: Device) -> Option<Counters> {
+        self.access(|state, _| state.counters(device.0))?.ok()
+    }
+}
+
+/// Runs `work` on each device under one hold of the lock.
+#[inline]
+fn each(
+    handle: &impl Access,
+    target: impl Target,
+    mut work: impl FnMut(&mut State, u8) -> Recorded,
+) -> Recorded {
+    let all = handle.access(|state, _| {
+        let mut result = Ok(());
+        for device in target.devices() {
+            result = result.and(work(state, device.0));
+        }
+        result
+    });
+    all.unwrap_or(Ok(()))
+}

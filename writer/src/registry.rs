@@ -1,0 +1,48 @@
+//! What handles stand for: devices and names, by number.
+//!
+//! Kept apart from the state behind the lock, and only ever added to, so that a forked child can read
+//! it even if another thread of the parent was in the middle of a change. The child's own segment then
+//! gives the same numbers to the same things, and handles made before the fork stay valid.
+
+use shm_layout::{DeviceEntry, MAX_DEVICES, MAX_NAMES};
+use std::sync::OnceLock;
+
+const CHUNK: usize = 256;
+type Chunk = Box<[OnceLock<Box<str>>]>;
+
+pub struct Registry {
+    devices: Box<[OnceLock<DeviceEntry>]>,
+    names: Box<[OnceLock<Chunk>]>,
+}
+
+impl Registry {
+    pub(crate) fn new() -> Registry {
+        Registry { devices: empty(MAX_DEVICES), names: empty(MAX_NAMES as usize / CHUNK) }
+    }
+
+    pub(crate) fn devices(&self) -> impl Iterator<Item = &DeviceEntry> {
+        self.devices.iter().map_while(OnceLock::get)
+    }
+
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
+        // Number 0 is no name.
+        (1..MAX_NAMES as usize)
+            .map_while(|number| Some(&**self.names[number / CHUNK].get()?[number % CHUNK].get()?))
+    }
+
+    /// Remembers a device. Called under the lock, so a number is set once.
+    pub(crate) fn set_device(&self, number: usize, entry: DeviceEntry) {
+        let _ = self.devices[number].set(entry);
+    }
+
+    /// Remembers a name. Called under the lock; a name that is known already changes nothing.
+    pub(crate) fn set_name(&self, number: u16, name: &str) {
+        let number = usize::from(number);
+        let chunk = self.names[number / CHUNK].get_or_init(|| empty(CHUNK));
+        let _ = chunk[number % CHUNK].set(name.into());
+    }
+}
+
+fn empty<T>(len: usize) -> Box<[OnceLock<T>]> {
+    (0..len).map(|_| OnceLock::new()).collect()
+}

@@ -1,0 +1,67 @@
+//! Which rows of the live list are free. Rows never move; freed ones are used again last in, first out,
+//! which keeps them in cache.
+
+use crate::segment::{GROWTH, Segment};
+use shm_layout::control::{self, state};
+use shm_layout::{NO_ROW, SLOT_WORDS, Word};
+
+const ROW_BYTES: usize = SLOT_WORDS * 8;
+/// Allocations between two attempts to grow after one failed: each attempt is a system call.
+const RETRY_AFTER: u32 = 4096;
+
+pub(crate) struct Rows {
+    free: Vec<u32>,
+    /// Rows below it have been used.
+    used: u32,
+    published: u32,
+    capacity: u32,
+    retry_in: u32,
+}
+
+impl Rows {
+    pub(crate) fn new(segment: &Segment) -> Rows {
+        let published = Word::load(&segment.words().control[control::ROWS_PUBLISHED]) as u32;
+        let capacity = segment.header().rows.capacity as u32;
+        Rows { free: Vec::new(), used: 0, published, capacity, retry_in: 0 }
+    }
+
+    /// A row to write, or [`NO_ROW`] if there is no room for more.
+    #[inline]
+    pub(crate) fn take(&mut self, segment: &Segment) -> u32 {
+        if let Some(row) = self.free.pop() {
+            return row;
+        }
+        if self.used == self.published && !self.grow(segment) {
+            return NO_ROW;
+        }
+        self.used += 1;
+        self.used - 1
+    }
+
+    /// Gives a row back.
+    #[inline]
+    pub(crate) fn put(&mut self, row: u32) {
+        if row != NO_ROW {
+            self.free.push(row);
+        }
+    }
+
+    #[cold]
+    fn grow(&mut self, segment: &Segment) -> bool {
+        if self.retry_in > 0 {
+            self.retry_in -= 1;
+            return false;
+        }
+        let more = (self.capacity - self.published).min((GROWTH / ROW_BYTES) as u32);
+        let offset = segment.header().rows.offset as usize + self.published as usize * ROW_BYTES;
+        if more == 0 || segment.populate(offset, more as usize * ROW_BYTES).is_err() {
+            self.retry_in = RETRY_AFTER;
+            segment.set_state(state::DEGRADED);
+            return false;
+        }
+        self.published += more;
+        // Release: pairs with the acquire fence of whoever walks the live list.
+        segment.words().control[control::ROWS_PUBLISHED].store_release(u64::from(self.published));
+        true
+    }
+}

@@ -1,0 +1,164 @@
+//! A segment's life: made complete and locked before anybody can see it, removed at the end.
+
+use crate::config::Config;
+use crate::error::OpenError;
+use rustix::fs::{AtFlags, CWD, Mode, OFlags};
+use shm_layout::control::{self, Anomaly, state};
+use shm_layout::{SegmentHeader, SegmentWords, Word, store_pod, text};
+use std::fs::File;
+use std::io;
+use std::os::fd::AsRawFd;
+use std::path::PathBuf;
+use std::sync::atomic::AtomicU64;
+use tt_shm_os::{Anchor, ClockKind, SHM_DIR, WriteMap};
+
+/// Bytes that are populated at a time when something grows.
+pub(crate) const GROWTH: usize = 64 * 1024;
+/// Rows that a new segment has; less than half a megabyte.
+const FIRST_ROWS: usize = 4096;
+
+/// This process's segment.
+pub(crate) struct Segment {
+    /// Slices of `map`: used only through `words()`, which ties them to `self`.
+    words: SegmentWords<'static, AtomicU64>,
+    header: SegmentHeader,
+    path: PathBuf,
+    clock: ClockKind,
+    map: WriteMap,
+}
+
+impl Segment {
+    pub(crate) fn create(config: &Config) -> Result<Segment, OpenError> {
+        let header = new_header(config)?;
+        let len = header.total_len as usize;
+        tt_shm_os::check_file_size_limit(header.total_len)?;
+        let file = unnamed_file(header.total_len)?;
+        // The lock is taken on the description that the mapping will keep: it tells everybody that
+        // this process lives, until the mapping goes with the process.
+        tt_shm_os::lock_exclusive(rustix::fd::AsFd::as_fd(&file))
+            .map_err(|cause| OpenError::Create { step: "lock", cause })?;
+        let map = WriteMap::new(&file, len)?;
+        map.dont_fork()
+            .map_err(|cause| OpenError::Create { step: "keep the mapping from children", cause })?;
+        // SAFETY: the slice lives in the returned Segment beside the map it belongs to, and leaves it
+        // only with the lifetime of `&self`.
+        let words = SegmentWords::carve(unsafe { map.words_unbound() }, &header);
+        let clock = ClockKind::from_code(header.clock_kind as u32).unwrap_or(ClockKind::Monotonic);
+        let path = tt_shm_os::path_of(&tt_shm_os::segment_file_name(
+            &config.namespace,
+            std::process::id(),
+            header.identity,
+        ));
+        let segment = Segment { words, header, path, clock, map };
+        segment.initialise()?;
+        publish(&file, &segment.path)?;
+        Ok(segment)
+    }
+
+    fn initialise(&self) -> Result<(), OpenError> {
+        let ring_end = self.header.ring.end(64) as usize;
+        // Everything up to the counters, and the ring; names, counters and rows as they are needed.
+        self.populate_at_open(0, self.header.counters.offset as usize)?;
+        self.populate_at_open(self.header.name_index.offset as usize, 4096)?;
+        self.populate_at_open(self.header.ring.offset as usize, ring_end - self.header.ring.offset as usize)?;
+        let rows = FIRST_ROWS.min(self.header.rows.capacity as usize);
+        self.populate_at_open(self.header.rows.offset as usize, rows * 64)?;
+        let words = self.words();
+        Word::store(&words.control[control::NAME_COUNT], 1);
+        Word::store(&words.control[control::ROWS_PUBLISHED], rows as u64);
+        store_pod(self.map.words(), &self.header);
+        Ok(())
+    }
+
+    fn populate_at_open(&self, offset: usize, bytes: usize) -> Result<(), OpenError> {
+        self.populate(offset, bytes).map_err(|cause| match cause.kind() {
+            io::ErrorKind::InvalidInput => OpenError::OldKernel,
+            _ => OpenError::NoRoom { bytes, cause },
+        })
+    }
+
+    /// Makes sure that a range can be written without a fault.
+    pub(crate) fn populate(&self, offset: usize, bytes: usize) -> io::Result<()> {
+        let end = (offset + bytes).min(self.map.len());
+        self.map.populate(offset, end.saturating_sub(offset))
+    }
+
+    #[inline]
+    pub(crate) fn words(&self) -> &SegmentWords<'_, AtomicU64> {
+        &self.words
+    }
+
+    pub(crate) fn header(&self) -> &SegmentHeader {
+        &self.header
+    }
+
+    #[inline]
+    pub(crate) fn ticks(&self) -> u64 {
+        self.clock.ticks()
+    }
+
+    pub(crate) fn path(&self) -> &PathBuf {
+        &self.path
+    }
+
+    /// Sets a bit of the state word.
+    pub(crate) fn set_state(&self, bit: u64) {
+        let state = &self.words.control[control::STATE];
+        Word::store(state, Word::load(state) | bit);
+    }
+
+    /// Counts a misuse.
+    #[cold]
+    pub(crate) fn count(&self, anomaly: Anomaly) {
+        let count = &self.words.control[control::ANOMALIES + anomaly as usize];
+        Word::store(count, Word::load(count) + 1);
+    }
+}
+
+impl Drop for Segment {
+    fn drop(&mut self) {
+        self.set_state(state::CLOSED);
+        // Gone already (systemd's RemoveIPC, somebody's cleaning): then there is nothing to do.
+        let _ = rustix::fs::unlink(&self.path);
+    }
+}
+
+fn new_header(config: &Config) -> Result<SegmentHeader, OpenError> {
+    let mut header = SegmentHeader::plan(config.ring_slots, config.live_capacity, config.name_bytes);
+    let clock = ClockKind::best();
+    let anchor = Anchor::now(clock);
+    let pid = std::process::id();
+    header.boot_id = tt_shm_os::boot_id().unwrap_or_default();
+    header.identity =
+        tt_shm_os::random_u64().map_err(|cause| OpenError::Create { step: "find a random name", cause })?;
+    header.pid = u64::from(pid);
+    header.pid_namespace = tt_shm_os::pid_namespace().unwrap_or(0);
+    header.start_time = tt_shm_os::start_time_of(pid).unwrap_or(0);
+    header.clock_kind = u64::from(clock.code());
+    header.anchor_ticks = anchor.ticks;
+    header.anchor_monotonic_ns = anchor.monotonic_ns;
+    header.anchor_realtime_ns = anchor.realtime_ns;
+    header.process_name = text::encode(&tt_shm_os::process_name());
+    Ok(header)
+}
+
+/// A file of that size in /dev/shm that has no name yet and no memory.
+fn unnamed_file(len: u64) -> Result<File, OpenError> {
+    let failed = |step| move |errno: rustix::io::Errno| OpenError::Create { step, cause: errno.into() };
+    let private = Mode::RUSR | Mode::WUSR;
+    let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
+    let file = rustix::fs::open(SHM_DIR, flags, private).map_err(failed("open an unnamed file"))?;
+    // Whatever the umask is.
+    rustix::fs::fchmod(&file, private).map_err(failed("set its mode"))?;
+    rustix::fs::ftruncate(&file, len).map_err(failed("set its size"))?;
+    Ok(file.into())
+}
+
+/// Gives the file its name, at once and for everybody.
+fn publish(file: &File, path: &PathBuf) -> Result<(), OpenError> {
+    // Without /proc the descriptor itself can be linked, if the kernel lets us.
+    let by_proc = format!("/proc/self/fd/{}", file.as_raw_fd());
+    rustix::fs::linkat(CWD, by_proc, CWD, path, AtFlags::SYMLINK_FOLLOW)
+        .or_else(|_| rustix::fs::linkat(file, "", CWD, path, AtFlags::EMPTY_PATH))
+        .map_err(|errno| OpenError::Publish { path: path.clone(), cause: errno.into() })
+}
