@@ -1,1 +1,15 @@
-//! Cross-process tests of the memory monitor, and their helper binaries
+//! Cross-process tests of the memory monitor, and their helper binaries.
+//!
+//! A test owns a [`Space`]: a namespace in /dev/shm that is removed with everything in it, and processes
+//! that are ended, when the test ends or fails. In it run real [`Host`]s: processes that report through
+//! the writer what they are told to, and keep their own [`truth`] by a model that shares no code with it.
+
+pub mod host;
+pub mod model;
+pub mod script;
+pub mod space;
+pub mod workload;
+
+pub use host::Host;
+pub use script::{Command, DeviceTruth, Truth};
+pub use space::Space;

@@ -1,0 +1,183 @@
+//! A process that reports through the writer what it is told to on standard input.
+
+use anyhow::{Context, Result, anyhow};
+use std::io::{BufRead, Write};
+use std::os::unix::process::CommandExt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+use tt_shm_tests::model::{Name, Thing};
+use tt_shm_tests::script::{Answer, Command, Truth};
+use tt_shm_tests::workload::Workload;
+use tt_shm_writer::{
+    Alloc, BufferType, CoreMemory, CoreType, Device, DeviceInfo, Kernel, KernelType, Record, Tracker,
+};
+
+fn main() -> Result<()> {
+    let mut host = Host::default();
+    for line in std::io::stdin().lock().lines() {
+        let command = serde_json::from_str(&line?)?;
+        let answer = host.obey(command).unwrap_or_else(|error| Answer::Failed(format!("{error:#}")));
+        let mut output = std::io::stdout().lock();
+        writeln!(output, "{}", serde_json::to_string(&answer)?)?;
+        output.flush()?;
+    }
+    Ok(())
+}
+
+#[derive(Default)]
+struct Host {
+    tracker: Option<Tracker>,
+    devices: Vec<Device>,
+    truth: Truth,
+    background: Option<(Arc<AtomicBool>, JoinHandle<Result<Truth>>)>,
+}
+
+impl Host {
+    fn obey(&mut self, command: Command) -> Result<Answer> {
+        match command {
+            Command::Open { ring_slots, chips } => self.open(ring_slots, &chips)?,
+            Command::Work { seed, calls, threads, pause_us } => self.work(seed, calls, threads, pause_us)?,
+            Command::Start { seed, pause_us } => self.start(seed, pause_us)?,
+            Command::Stop => self.stop()?,
+            Command::Figures => self.figures()?,
+            Command::Grow { count } => self.grow(count)?,
+            Command::Spin { pairs } => self.spin(pairs)?,
+            Command::Truth => return Ok(Answer::Truth(self.truth.clone())),
+            Command::Close => self.tracker = None,
+            Command::Exit => std::process::exit(0),
+            Command::Exec => return Err(std::process::Command::new("sleep").arg("60").exec().into()),
+        }
+        Ok(Answer::Done)
+    }
+
+    fn open(&mut self, ring_slots: u64, chips: &[u64]) -> Result<()> {
+        let mut builder = Tracker::builder();
+        if ring_slots > 0 {
+            builder = builder.ring_slots(ring_slots);
+        }
+        let tracker = builder.open()?;
+        for (number, chip_id) in chips.iter().enumerate() {
+            let info = DeviceInfo {
+                chip_id: *chip_id,
+                logical_id: Some(number as u32),
+                dram_bytes: Some(12 << 30),
+                l1: Some(CoreMemory { cores: 64, bytes_per_core: 1464 << 10 }),
+                eth: Some(CoreMemory { cores: 16, bytes_per_core: 256 << 10 }),
+                ..Default::default()
+            };
+            self.devices.push(tracker.register_device(&info)?);
+        }
+        self.truth.devices.resize_with(chips.len(), Default::default);
+        self.tracker = Some(tracker);
+        Ok(())
+    }
+
+    fn tracker(&self) -> Result<&Tracker> {
+        self.tracker.as_ref().context("the tracker is not open")
+    }
+
+    fn work(&mut self, seed: u64, calls: u64, threads: u64, pause_us: u64) -> Result<()> {
+        let workers: Vec<_> = (0..threads)
+            .map(|thread| {
+                let mut work = Workload::new(seed, self.devices.clone(), thread, threads);
+                let tracker = self.tracker()?.clone();
+                Ok(std::thread::spawn(move || -> Result<Truth> {
+                    for _ in 0..calls {
+                        work.step(&tracker)?;
+                        pause(pause_us);
+                    }
+                    Ok(work.truth())
+                }))
+            })
+            .collect::<Result<_>>()?;
+        for worker in workers {
+            let truth = worker.join().map_err(|_| anyhow!("a thread panicked"))??;
+            self.learn(truth);
+        }
+        Ok(())
+    }
+
+    /// One truth is taken as it is; several cannot know peaks.
+    fn learn(&mut self, truth: Truth) {
+        if self.truth.live.is_empty() && self.truth.devices.iter().all(|device| *device == Default::default())
+        {
+            self.truth = truth;
+        } else {
+            self.truth.merge(truth);
+        }
+    }
+
+    fn start(&mut self, seed: u64, pause_us: u64) -> Result<()> {
+        let stop = Arc::new(AtomicBool::new(false));
+        let mut work = Workload::new(seed, self.devices.clone(), 0, 1);
+        let tracker = self.tracker()?.clone();
+        let stopped = stop.clone();
+        let thread = std::thread::spawn(move || -> Result<Truth> {
+            while !stopped.load(Ordering::Relaxed) {
+                work.step(&tracker)?;
+                pause(pause_us);
+            }
+            Ok(work.truth())
+        });
+        self.background = Some((stop, thread));
+        Ok(())
+    }
+
+    fn stop(&mut self) -> Result<()> {
+        let (stop, thread) = self.background.take().context("nothing was started")?;
+        stop.store(true, Ordering::Relaxed);
+        let truth = thread.join().map_err(|_| anyhow!("the thread panicked"))??;
+        self.learn(truth);
+        Ok(())
+    }
+
+    fn figures(&mut self) -> Result<()> {
+        let mut models = vec![tt_shm_tests::model::DeviceModel::default(); self.devices.len()];
+        let kinds = [
+            (KernelType::Fabric, CoreType::Ethernet, 56 << 10, 2),
+            (KernelType::Dispatch, CoreType::Tensix, 46 << 10, 2),
+            (KernelType::Application, CoreType::Tensix, 24 << 10, 5),
+        ];
+        for (model, device) in models.iter_mut().zip(&self.devices) {
+            let mut id = 0;
+            for (kernel_type, core_type, size, count) in kinds {
+                for _ in 0..count {
+                    id += 1;
+                    self.tracker()?.kernel_load(*device, Kernel::new(id, kernel_type, core_type, size, 1))?;
+                    let ethernet = core_type == CoreType::Ethernet;
+                    model.add(Name::Kernel(id), Thing { class: kernel_type.class(), size, ethernet });
+                }
+            }
+        }
+        self.learn(tt_shm_tests::model::truth(&models));
+        Ok(())
+    }
+
+    fn grow(&mut self, count: u64) -> Result<()> {
+        let mut model = tt_shm_tests::model::DeviceModel::default();
+        let alloc = |id| Alloc::new(BufferType::L1, id, 64);
+        for id in 0..count {
+            self.tracker()?.alloc(self.devices[0], alloc(id))?;
+            model.add(Name::Buffer(id), Thing { class: BufferType::L1.class(), size: 64, ethernet: false });
+        }
+        self.learn(tt_shm_tests::model::truth(&[model]));
+        Ok(())
+    }
+
+    fn spin(&mut self, pairs: u64) -> Result<()> {
+        let (tracker, device) = (self.tracker()?, self.devices[0]);
+        for _ in 0..pairs {
+            tracker.alloc(device, Alloc::new(BufferType::Dram, u64::MAX, 1000))?;
+            tracker.free(device, u64::MAX)?;
+        }
+        Ok(())
+    }
+}
+
+fn pause(us: u64) {
+    if us > 0 {
+        std::thread::sleep(Duration::from_micros(us));
+    }
+}

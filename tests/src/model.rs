@@ -1,0 +1,152 @@
+//! A naive model of what a process holds: it keeps every live thing and knows nothing of events, rows,
+//! latches or counters. What the monitor says is compared with it.
+
+use crate::script::{DeviceTruth, Truth};
+use shm_layout::Class;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A live thing.
+#[derive(Clone, Copy, Debug)]
+pub struct Thing {
+    /// Its class.
+    pub class: Class,
+    /// Bytes.
+    pub size: u64,
+    /// Whether it lies on ethernet cores.
+    pub ethernet: bool,
+}
+
+/// Names a thing: circular buffers by program too.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Name {
+    /// A buffer.
+    Buffer(u64),
+    /// A circular buffer of a program.
+    Cb(u64, u64),
+    /// A kernel; its program has the same id.
+    Kernel(u64),
+}
+
+impl Name {
+    /// The id that the host gave it.
+    pub fn id(self) -> u64 {
+        match self {
+            Name::Buffer(id) | Name::Cb(_, id) | Name::Kernel(id) => id,
+        }
+    }
+
+    fn program(self) -> Option<u64> {
+        match self {
+            Name::Buffer(_) => None,
+            Name::Cb(program, _) | Name::Kernel(program) => Some(program),
+        }
+    }
+}
+
+/// What a process holds on one device.
+#[derive(Clone, Debug, Default)]
+pub struct DeviceModel {
+    live: BTreeMap<Name, Thing>,
+    /// What the last dispatched program had when it was dispatched and still has.
+    resident: BTreeSet<Name>,
+    sums: DeviceTruth,
+}
+
+impl DeviceModel {
+    /// Something begins to live.
+    pub fn add(&mut self, name: Name, thing: Thing) {
+        self.live.insert(name, thing);
+        self.sums.bytes[thing.class as usize] += thing.size;
+        self.sums.counts[thing.class as usize] += 1;
+        if matches!(thing.class, Class::KernelFabric | Class::KernelDispatch) {
+            self.resident.insert(name);
+        }
+        self.measure();
+    }
+
+    /// Something ends.
+    pub fn remove(&mut self, name: Name) {
+        let thing = self.live.remove(&name).expect("the workload frees only what is live");
+        self.sums.bytes[thing.class as usize] -= thing.size;
+        self.sums.counts[thing.class as usize] -= 1;
+        self.resident.remove(&name);
+        self.measure();
+    }
+
+    /// An application program is dispatched.
+    pub fn dispatch(&mut self, program: u64, cached: bool) {
+        self.resident
+            .retain(|name| matches!(self.live[name].class, Class::KernelFabric | Class::KernelDispatch));
+        let of_it =
+            self.live.range(Name::Cb(program, 0)..=Name::Cb(program, u64::MAX)).map(|(name, _)| *name);
+        self.resident.extend(of_it);
+        if self.live.contains_key(&Name::Kernel(program)) {
+            self.resident.insert(Name::Kernel(program));
+        }
+        self.sums.dispatches += 1;
+        self.sums.cached += u64::from(cached);
+        self.measure();
+    }
+
+    /// Whether something of a program is live.
+    pub fn has_program(&self, program: u64) -> bool {
+        self.live.keys().any(|name| name.program() == Some(program))
+    }
+
+    fn measure(&mut self) {
+        let bytes = |class: Class| self.sums.bytes[class as usize];
+        let resident = |ethernet| -> u64 {
+            self.resident
+                .iter()
+                .map(|name| self.live[name])
+                .filter(|t| t.ethernet == ethernet)
+                .map(|t| t.size)
+                .sum()
+        };
+        let dram = bytes(Class::Dram) + bytes(Class::Trace);
+        let l1 = bytes(Class::L1) + bytes(Class::L1Small) + resident(false);
+        self.sums.eth_used = resident(true);
+        self.sums.dram_used = dram;
+        self.sums.l1_used = l1;
+        self.sums.dram_peak = self.sums.dram_peak.max(dram);
+        self.sums.l1_peak = self.sums.l1_peak.max(l1);
+    }
+
+    /// The figures.
+    pub fn truth(&self) -> DeviceTruth {
+        self.sums.clone()
+    }
+
+    /// Everything live: class, id, size.
+    pub fn live(&self) -> impl Iterator<Item = (u8, u64, u64)> {
+        self.live.iter().map(|(name, thing)| (thing.class as u8, name.id(), thing.size))
+    }
+}
+
+/// What a process holds on all its devices.
+pub fn truth(devices: &[DeviceModel]) -> Truth {
+    let live = devices.iter().enumerate().flat_map(|(number, device)| {
+        device.live().map(move |(class, id, size)| (number as u8, class, id, size))
+    });
+    let mut live: Vec<_> = live.collect();
+    live.sort_unstable();
+    Truth { devices: devices.iter().map(DeviceModel::truth).collect(), live }
+}
+
+impl Truth {
+    /// Adds what another thread of the same process did. Peaks are unknowable then.
+    pub fn merge(&mut self, other: Truth) {
+        self.devices.resize(self.devices.len().max(other.devices.len()), DeviceTruth::default());
+        for (sum, device) in self.devices.iter_mut().zip(&other.devices) {
+            let add = |sum: &mut u64, more: u64| *sum += more;
+            sum.bytes.iter_mut().zip(device.bytes).for_each(|(sum, more)| add(sum, more));
+            sum.counts.iter_mut().zip(device.counts).for_each(|(sum, more)| add(sum, more));
+            add(&mut sum.dram_used, device.dram_used);
+            add(&mut sum.dispatches, device.dispatches);
+            add(&mut sum.cached, device.cached);
+            (sum.l1_used, sum.eth_used, sum.dram_peak, sum.l1_peak) = (0, 0, 0, 0);
+        }
+        self.live.extend(other.live);
+        self.live.sort_unstable();
+    }
+}

@@ -1,0 +1,56 @@
+//! What the test binaries share: the helper's path, and comparisons with a host's truth.
+#![allow(dead_code, reason = "each test binary uses a part")]
+
+use std::path::PathBuf;
+use tt_shm_reader::{Counters, Segment};
+use tt_shm_tests::{DeviceTruth, Host, Space, Truth};
+
+pub(crate) const HOST: &str = env!("CARGO_BIN_EXE_host");
+
+pub(crate) fn host(space: &Space, chips: impl IntoIterator<Item = u64>) -> Host {
+    Host::start(HOST, space, chips)
+}
+
+/// The segment of a process.
+pub(crate) fn segment_of(space: &Space, pid: u32) -> PathBuf {
+    let mark = format!(".{pid}-");
+    let found = space.segments().into_iter().find(|path| path.to_string_lossy().contains(&mark));
+    found.unwrap_or_else(|| panic!("process {pid} has no segment among {:?}", space.files()))
+}
+
+pub(crate) fn open(space: &Space, host: &Host) -> Segment {
+    Segment::open(&segment_of(space, host.pid())).unwrap()
+}
+
+/// What counters say, in the words of a truth. Peaks are 0 where the truth does not know them.
+pub(crate) fn as_truth(counters: &Counters, truth: &DeviceTruth) -> DeviceTruth {
+    let known = |peak, value| if peak == 0 { 0 } else { value };
+    DeviceTruth {
+        bytes: counters.classes.map(|class| class.live_bytes),
+        counts: counters.classes.map(|class| class.live_count),
+        dram_used: counters.dram_used(),
+        l1_used: if truth.l1_peak == 0 { truth.l1_used } else { counters.l1_used() },
+        eth_used: if truth.l1_peak == 0 { truth.eth_used } else { counters.eth_used() },
+        dram_peak: known(truth.dram_peak, counters.dram_peak_bytes),
+        l1_peak: known(truth.l1_peak, counters.l1_peak_bytes),
+        dispatches: counters.dispatches,
+        cached: counters.cached_dispatches,
+    }
+}
+
+/// Counters and live list of a segment are exactly what its process believes.
+#[track_caller]
+pub(crate) fn assert_exact(segment: &Segment, truth: &Truth) {
+    let snapshot = segment.counters().unwrap();
+    assert_eq!(snapshot.counters.len(), truth.devices.len());
+    for (counters, truth) in snapshot.counters.iter().zip(&truth.devices) {
+        assert_eq!(&as_truth(counters, truth), truth);
+    }
+    let list = segment.allocations();
+    assert!(list.exact && list.unlisted == 0, "the list is not exact: {} missed", list.missed);
+    let mut live: Vec<_> =
+        list.list.iter().map(|a| (a.row.device, a.row.class, a.row.id, a.row.size)).collect();
+    live.sort_unstable();
+    assert_eq!(live.len(), truth.live.len());
+    assert!(live == truth.live, "the live list differs from what the process holds");
+}
