@@ -30,7 +30,7 @@ pub const MAX_NAME_LEN: usize = 1024;
 /// Bounds of the ring's capacity.
 pub const RING_SLOTS: core::ops::RangeInclusive<u64> = 64..=1 << 24;
 /// Largest capacity of the live list.
-pub const MAX_ROWS: u64 = 1 << 24;
+pub const MAX_ROWS: u64 = 1 << 23;
 /// Largest name area in bytes.
 pub const MAX_NAME_BYTES: u64 = 1 << 26;
 

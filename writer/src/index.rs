@@ -6,7 +6,7 @@
 //! milliseconds.
 
 use bytemuck::Zeroable;
-use shm_layout::RowKind;
+use shm_layout::{Event, MAX_ROWS, NO_ROW, RowKind};
 
 /// What identifies a live allocation. The memory class is a value, not part of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,7 +27,9 @@ pub(crate) struct Entry {
     pub(crate) program: u64,
     /// Bytes; for a program its number in the list of programs.
     pub(crate) size: u64,
-    pub(crate) row: u32,
+    row: [u8; 3],
+    /// Place in a page where the search for it begins, so that moving it needs no hash.
+    home: u8,
     pub(crate) device: u8,
     /// [`RowKind`] code, 0 for an empty place.
     pub(crate) kind: u8,
@@ -37,8 +39,28 @@ pub(crate) struct Entry {
 
 // Two entries to a cache line.
 const _: () = assert!(size_of::<Entry>() == 32);
+// Three bytes hold any row, and one number more for "none".
+const _: () = assert!(MAX_ROWS <= 0xff_ffff && NO_ROW == u32::MAX);
 
 impl Entry {
+    /// The entry of something that `event` reports, under the key it was searched with.
+    #[inline]
+    pub(crate) fn new(kind: RowKind, program: u64, event: &Event) -> Entry {
+        let Event { id, size, row, device, class, flags, .. } = *event;
+        let [a, b, c, _] = row.to_le_bytes();
+        Entry { id, program, size, row: [a, b, c], home: 0, device, kind: kind as u8, class, flags }
+    }
+
+    /// Its row in the live list, or [`NO_ROW`].
+    #[inline]
+    pub(crate) fn row(&self) -> u32 {
+        let [a, b, c] = self.row;
+        match u32::from_le_bytes([a, b, c, 0]) {
+            0xff_ffff => NO_ROW,
+            row => row,
+        }
+    }
+
     #[inline]
     fn is_empty(&self) -> bool {
         self.kind == 0
@@ -69,7 +91,7 @@ fn hash(device: u8, kind: u8, id: u64, program: u64) -> u64 {
 
 const PAGE_ENTRIES: usize = 128;
 /// A page is split before probing gets long.
-const PAGE_FULL: u32 = 112;
+const PAGE_FULL: u32 = 96;
 /// Beyond this depth the keys share so many bits of their hash that splitting does not help.
 const MAX_DEPTH: u32 = 26;
 
@@ -101,12 +123,17 @@ impl Page {
         }
     }
 
-    fn push(&mut self, entry: Entry) {
-        let mut place = entry.hash() as usize % PAGE_ENTRIES;
+    fn push(&mut self, hash: u64, entry: Entry) {
+        let mut place = hash as usize % PAGE_ENTRIES;
         while !self.entries[place].is_empty() {
             place = (place + 1) % PAGE_ENTRIES;
         }
-        self.entries[place] = entry;
+        self.put(place, hash, entry);
+    }
+
+    #[inline]
+    fn put(&mut self, place: usize, hash: u64, entry: Entry) {
+        self.entries[place] = Entry { home: (hash as usize % PAGE_ENTRIES) as u8, ..entry };
         self.len += 1;
     }
 
@@ -116,14 +143,13 @@ impl Page {
         let mut place = hole;
         loop {
             place = (place + 1) % PAGE_ENTRIES;
-            let entry = self.entries[place];
+            let entry = &self.entries[place];
             if entry.is_empty() {
                 break;
             }
-            let home = entry.hash() as usize % PAGE_ENTRIES;
             let distance = |from: usize| place.wrapping_sub(from) % PAGE_ENTRIES;
-            if distance(home) >= distance(hole) {
-                self.entries[hole] = entry;
+            if distance(usize::from(entry.home)) >= distance(hole) {
+                self.entries[hole] = *entry;
                 hole = place;
             }
         }
@@ -131,6 +157,14 @@ impl Page {
         self.len -= 1;
         removed
     }
+}
+
+/// Where a key that is not in the index would be.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Vacancy {
+    hash: u64,
+    page: u32,
+    place: u32,
 }
 
 /// See the module.
@@ -167,23 +201,54 @@ impl Index {
     /// The entry of a key.
     #[inline]
     pub(crate) fn find(&self, key: &Key) -> Option<&Entry> {
+        self.search(key).ok()
+    }
+
+    /// Looks a key up: its entry, or the place where it can be put.
+    #[inline]
+    pub(crate) fn search(&self, key: &Key) -> Result<&Entry, Vacancy> {
         let hash = Index::hash(key);
-        let page = &self.pages[self.page_of(hash)];
+        let number = self.page_of(hash);
+        let page = &self.pages[number];
         match page.find(hash, key) {
-            Ok(place) => Some(&page.entries[place]),
-            Err(_) => self.overflow.iter().find(|entry| entry.is(key)),
+            Ok(place) => Ok(&page.entries[place]),
+            Err(place) => {
+                let overflown = self.overflow.iter().find(|entry| entry.is(key));
+                overflown.ok_or(Vacancy { hash, page: number as u32, place: place as u32 })
+            }
+        }
+    }
+
+    /// Puts an entry where [`Index::search`] for its key found room; nothing was added meanwhile.
+    #[inline]
+    pub(crate) fn fill(&mut self, vacancy: Vacancy, entry: Entry) {
+        let page = &mut self.pages[vacancy.page as usize];
+        if page.len < PAGE_FULL {
+            page.put(vacancy.place as usize, vacancy.hash, entry);
+        } else {
+            self.insert_with_split(vacancy.hash, entry);
         }
     }
 
     /// Adds an entry whose key is not in the index.
-    #[inline]
     pub(crate) fn insert(&mut self, entry: Entry) {
         let hash = entry.hash();
+        let number = self.page_of(hash);
+        let page = &mut self.pages[number];
+        if page.len < PAGE_FULL {
+            page.push(hash, entry);
+        } else {
+            self.insert_with_split(hash, entry);
+        }
+    }
+
+    #[cold]
+    fn insert_with_split(&mut self, hash: u64, entry: Entry) {
         loop {
             let number = self.page_of(hash);
             let page = &mut self.pages[number];
             if page.len < PAGE_FULL {
-                return page.push(entry);
+                return page.push(hash, entry);
             }
             if page.depth >= MAX_DEPTH {
                 return self.overflow.push(entry);
@@ -216,8 +281,9 @@ impl Index {
         }
         let (mut low, mut high) = (Page::new(depth), Page::new(depth));
         for entry in self.pages[number].entries.iter().filter(|entry| !entry.is_empty()) {
-            let page = if entry.hash() >> (64 - depth) & 1 == 0 { &mut low } else { &mut high };
-            page.push(*entry);
+            let hash = entry.hash();
+            let page = if hash >> (64 - depth) & 1 == 0 { &mut low } else { &mut high };
+            page.push(hash, *entry);
         }
         self.pages[number] = low;
         let new = self.pages.len() as u32;
@@ -233,11 +299,12 @@ impl Index {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use shm_layout::EventKind;
     use std::collections::HashMap;
 
     fn entry(key: &Key, size: u64) -> Entry {
-        let Key { device, kind, id, program } = *key;
-        Entry { id, program, size, row: 0, device, kind: kind as u8, class: 0, flags: 0 }
+        let event = Event { id: key.id, size, row: 0, ..Event::new(EventKind::Alloc, key.device) };
+        Entry::new(key.kind, key.program, &event)
     }
 
     #[test]

@@ -53,8 +53,8 @@ impl State {
     fn program_or_new(&mut self, device: u8, id: u64) -> &mut Program {
         let number = self.program_number(device, id).unwrap_or_else(|| {
             let number = self.programs.add();
-            let (kind, size) = (RowKind::Program as u8, u64::from(number));
-            self.index.insert(Entry { id, program: 0, size, row: NO_ROW, device, kind, class: 0, flags: 0 });
+            let named = Event { id, size: u64::from(number), ..Event::new(EventKind::KernelLoad, device) };
+            self.index.insert(Entry::new(RowKind::Program, 0, &named));
             number
         });
         &mut self.programs.list[number as usize]
@@ -68,11 +68,10 @@ impl State {
         };
         self.check_size(device, Class::Cb, bytes)?;
         let key = Key { device, kind: RowKind::Cb, id: cb.id, program: cb.program };
-        if let Some(live) = self.index.find(&key) {
-            let (what, id, live_bytes) = ("circular buffer", cb.id, live.size);
-            let error = RecordError::DoubleAlloc { what, device, id, live_bytes };
-            return self.misuse(Anomaly::DoubleAlloc, error);
-        }
+        let vacancy = match self.index.search(&key) {
+            Err(vacancy) => vacancy,
+            Ok(live) => return self.double_alloc(live, "circular buffer"),
+        };
         let event = Event {
             class: Class::Cb as u8,
             flags: if cb.globally_allocated { flags::GLOBAL } else { 0 },
@@ -84,7 +83,7 @@ impl State {
             cores: cb.cores,
             ..Event::new(EventKind::CbAlloc, device)
         };
-        self.insert(RowKind::Cb, cb.program, event);
+        self.insert(RowKind::Cb, cb.program, vacancy, event);
         let program = self.program_or_new(device, cb.program);
         program.cb_bytes += bytes;
         program.application = true;
@@ -105,11 +104,14 @@ impl State {
     pub(crate) fn kernel_load(&mut self, device: u8, kernel: &Kernel, late: bool) -> Recorded<Loaded> {
         self.check(device)?;
         let key = Key { device, kind: RowKind::Kernel, id: kernel.id, program: 0 };
-        if let Some(entry) = self.index.find(&key) {
-            let program = entry.program;
-            self.dispatch(device, program, true)?;
-            return Ok(Loaded::Cached);
-        }
+        let vacancy = match self.index.search(&key) {
+            Err(vacancy) => vacancy,
+            Ok(loaded) => {
+                let program = loaded.program;
+                self.dispatch(device, program, true)?;
+                return Ok(Loaded::Cached);
+            }
+        };
         let class = kernel.kernel_type.class();
         let bytes = kernel.binary_bytes.saturating_mul(u64::from(kernel.cores));
         self.check_size(device, class, bytes)?;
@@ -125,7 +127,7 @@ impl State {
             cores: kernel.cores,
             ..Event::new(EventKind::KernelLoad, device)
         };
-        self.insert(RowKind::Kernel, kernel.program, event);
+        self.insert(RowKind::Kernel, kernel.program, vacancy, event);
         let program = self.program_or_new(device, kernel.program);
         program.kernels.push(kernel.id);
         program.name = kernel.name.0;

@@ -2,7 +2,7 @@
 
 use crate::config::Config;
 use crate::error::{OpenError, RecordError};
-use crate::index::{Entry, Index, Key};
+use crate::index::{Entry, Index, Key, Vacancy};
 use crate::names::Names;
 use crate::programs::Programs;
 use crate::registry::Registry;
@@ -159,11 +159,10 @@ impl State {
         self.check(device)?;
         self.check_size(device, alloc.class, alloc.size)?;
         let key = Key { device, kind: RowKind::Buffer, id: alloc.id, program: 0 };
-        if let Some(live) = self.index.find(&key) {
-            let live_bytes = live.size;
-            let error = RecordError::DoubleAlloc { what: "buffer", device, id: alloc.id, live_bytes };
-            return self.misuse(Anomaly::DoubleAlloc, error);
-        }
+        let vacancy = match self.index.search(&key) {
+            Err(vacancy) => vacancy,
+            Ok(live) => return self.double_alloc(live, "buffer"),
+        };
         let event = Event {
             class: alloc.class as u8,
             name: alloc.name.0,
@@ -175,21 +174,27 @@ impl State {
             cores: alloc.cores,
             ..Event::new(EventKind::Alloc, device)
         };
-        self.insert(RowKind::Buffer, 0, event);
+        self.insert(RowKind::Buffer, 0, vacancy, event);
         Ok(())
     }
 
     /// Emits the event of something that begins to live, with a row for it.
     #[inline]
-    pub(crate) fn insert(&mut self, kind: RowKind, program: u64, mut event: Event) {
+    pub(crate) fn insert(&mut self, kind: RowKind, program: u64, vacancy: Vacancy, mut event: Event) {
         event.row = self.rows.take(&self.segment);
         if event.row == NO_ROW {
             self.segment.count(Anomaly::Unlisted);
             self.set_unlisted(self.unlisted + 1);
         }
         self.emit(event);
-        let Event { id, size, row, device, class, flags, .. } = event;
-        self.index.insert(Entry { id, program, size, row, device, kind: kind as u8, class, flags });
+        self.index.fill(vacancy, Entry::new(kind, program, &event));
+    }
+
+    #[cold]
+    pub(crate) fn double_alloc<T>(&self, live: &Entry, what: &'static str) -> Recorded<T> {
+        let Entry { device, id, size: live_bytes, .. } = *live;
+        let error = RecordError::DoubleAlloc { what, device, id, live_bytes };
+        self.misuse(Anomaly::DoubleAlloc, error)
     }
 
     /// Takes something out of the index whose end is to be reported.
@@ -215,7 +220,8 @@ impl State {
         given: Option<u64>,
         what: &'static str,
     ) -> Recorded {
-        let Entry { id, program, size, row, device, class, .. } = *entry;
+        let Entry { id, program, size, device, class, .. } = *entry;
+        let row = entry.row();
         self.emit(Event {
             class,
             id,
