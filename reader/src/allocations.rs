@@ -1,0 +1,58 @@
+//! What a process holds, one by one.
+
+use shm_layout::protocol::live::LiveList;
+use shm_layout::{Row, RowKind};
+
+use crate::segment::Segment;
+
+/// A live buffer, circular buffer or kernel.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Allocation {
+    /// What the process reported of it.
+    pub row: Row,
+    /// Its name, if it has one.
+    pub name: Option<String>,
+    /// Where it was made, if the process records that.
+    pub site: Option<String>,
+    /// How long it has been live.
+    pub age_ns: u64,
+}
+
+/// Everything that was live in a process at one position of its ring.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Allocations {
+    /// Oldest first.
+    pub list: Vec<Allocation>,
+    /// Position of the last event that is in it.
+    pub position: u64,
+    /// Whether the list is exactly that of `position`. If not, the process was too fast to be read.
+    pub exact: bool,
+    /// Events missed in the last attempt to read it.
+    pub missed: u64,
+    /// Live allocations that have no row because the process had no room for more.
+    pub unlisted: u64,
+}
+
+impl Segment {
+    /// The rows of the live list, program rows included: what [`Segment::allocations`] and
+    /// [`Segment::programs`] are made of, for those who want both at one position.
+    pub fn live_list(&self) -> LiveList {
+        LiveList::read(&self.words())
+    }
+
+    /// What is live, with names and ages. Takes a bounded time, however fast the process is; the result
+    /// says whether it is exact.
+    pub fn allocations(&self) -> Allocations {
+        let LiveList { rows, position, exact, missed, unlisted } = self.live_list();
+        let clock = self.calibration();
+        let now = clock.second.monotonic_ns;
+        let describe = |row: Row| Allocation {
+            name: self.name(row.name),
+            site: self.name(row.site),
+            age_ns: now.saturating_sub(clock.to_monotonic_ns(row.time)),
+            row,
+        };
+        let rows = rows.into_iter().filter(|row| row.kind() != Some(RowKind::Program));
+        Allocations { list: rows.map(describe).collect(), position, exact, missed, unlisted }
+    }
+}

@@ -1,0 +1,52 @@
+//! Whether the aggregator behind a table is still there.
+
+use shm_layout::table::control;
+use tt_shm_os::{boot_id, monotonic_ns};
+
+use crate::table::Table;
+
+/// What a heartbeat may be late beyond the aggregator's own interval: a busy machine is no dead one.
+const SLACK_NS: u64 = 1_000_000_000;
+/// Intervals that may pass without a heartbeat.
+const INTERVALS: u64 = 3;
+
+/// How old a table is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Freshness {
+    /// When the aggregator last said that it is there, CLOCK_MONOTONIC.
+    pub heartbeat_ns: u64,
+    /// How long ago that was. `u64::MAX` if it cannot be said, because the heartbeat is of another boot
+    /// or lies in the future.
+    pub age_ns: u64,
+    /// Whether the aggregator ended in an orderly way.
+    pub closed: bool,
+    /// Longest that the aggregator sleeps at present.
+    pub interval_ns: u64,
+}
+
+impl Freshness {
+    /// Whether the aggregator is taken to be running: the heartbeat is at most three intervals and a
+    /// second old, and the table is not closed.
+    pub fn is_fresh(&self) -> bool {
+        let allowed = self.interval_ns.saturating_mul(INTERVALS).saturating_add(SLACK_NS);
+        !self.closed && self.age_ns != u64::MAX && self.age_ns <= allowed
+    }
+}
+
+impl Table {
+    /// Whether the aggregator is there, and since when not. A stopped or killed aggregator leaves its
+    /// table as it was; nothing else tells.
+    pub fn freshness(&self) -> Freshness {
+        let heartbeat_ns = self.control(control::HEARTBEAT);
+        // Read after the heartbeat, so an honest heartbeat is not newer than this.
+        let now = monotonic_ns();
+        let same_boot = boot_id().unwrap_or_default() == self.header().boot_id;
+        let comparable = same_boot && heartbeat_ns <= now.saturating_add(SLACK_NS);
+        Freshness {
+            heartbeat_ns,
+            age_ns: if comparable { now.saturating_sub(heartbeat_ns) } else { u64::MAX },
+            closed: self.control(control::CLOSED) != 0,
+            interval_ns: self.control(control::INTERVAL),
+        }
+    }
+}

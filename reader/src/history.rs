@@ -1,0 +1,31 @@
+//! What a device used in the last minute, hour and day.
+
+use shm_layout::protocol::stamped;
+use shm_layout::table::{self, Bucket, HISTORY_BUCKETS, HISTORY_RESOLUTIONS, control};
+use tt_shm_os::monotonic_ns;
+
+use crate::table::Table;
+
+impl Table {
+    /// A device's history at a resolution (0 a minute, 1 an hour, 2 a day; see [`HISTORY_RESOLUTIONS`]),
+    /// oldest first, up to now. A bucket that is missing is a time that no aggregator saw: what was used
+    /// then is unknown.
+    pub fn history(&self, device: usize, resolution: usize) -> Vec<Bucket> {
+        let words = self.words();
+        let known = (device as u64) < self.control(control::DEVICES);
+        let (Some(history), Some(length), true) =
+            (words.history.get(device), HISTORY_RESOLUTIONS.get(resolution), known)
+        else {
+            return Vec::new();
+        };
+        let newest = monotonic_ns() / length;
+        let oldest = newest.saturating_sub(HISTORY_BUCKETS as u64 - 1);
+        let at = |number: u64| {
+            let start = number * length;
+            // The cell may hold a stretch of an earlier round; its stamp is its start.
+            stamped::read_expected(table::bucket(history, resolution, start)?, start).ok()
+        };
+        // A stamp of 0 is an empty cell, so the first bucket after boot cannot be told from none.
+        (oldest.max(1)..=newest).filter_map(at).collect()
+    }
+}

@@ -1,0 +1,38 @@
+//! Interned names: text that another process wrote, found through numbers that it wrote.
+
+use std::sync::atomic::AtomicU64;
+
+use shm_layout::control::NAME_COUNT;
+use shm_layout::{MAX_NAME_LEN, Word};
+
+use crate::segment::Segment;
+
+impl Segment {
+    /// The name with this number, as events and rows carry it. `None` for 0, for a number that was not
+    /// given out, and for one whose place or length is impossible.
+    ///
+    /// What is not UTF-8 is replaced. Not trusted: escape control characters before showing it.
+    pub fn name(&self, id: u16) -> Option<String> {
+        let words = self.words();
+        let count = Word::load(words.control.get(NAME_COUNT)?);
+        // Acquire: pairs with the release store by which the writer publishes a name.
+        AtomicU64::fence_acquire();
+        if id == 0 || u64::from(id) >= count {
+            return None;
+        }
+        let index = Word::load(words.name_index.get(usize::from(id))?);
+        let (offset, len) = ((index >> 32) as usize, index as u32 as usize);
+        let bytes = read_bytes(words.name_bytes, offset, len)?;
+        Some(String::from_utf8(bytes).unwrap_or_else(|e| String::from_utf8_lossy(e.as_bytes()).into_owned()))
+    }
+}
+
+/// Copies `len` bytes out of words, unless they are too many or not all there.
+fn read_bytes(words: &[AtomicU64], offset: usize, len: usize) -> Option<Vec<u8>> {
+    if len > MAX_NAME_LEN {
+        return None;
+    }
+    let words = words.get(offset / 8..offset.checked_add(len)?.div_ceil(8))?;
+    let bytes = words.iter().flat_map(|word| Word::load(word).to_le_bytes());
+    Some(bytes.skip(offset % 8).take(len).collect())
+}

@@ -1,0 +1,77 @@
+//! Opening a file that somebody else made: what must hold before anything of it is mapped.
+
+use std::os::fd::OwnedFd;
+use std::path::Path;
+
+use rustix::fs::{FileType, Mode, OFlags, Stat};
+use rustix::io::Errno;
+use tt_shm_os::ReadMap;
+
+use crate::error::FileError;
+
+/// Longest file that is mapped. The largest segment that the layout allows has a little over 2 GiB.
+pub const MAX_FILE_LEN: u64 = 4 << 30;
+
+/// A file that passed every check that does not need its content.
+pub(crate) struct Opened {
+    pub(crate) fd: OwnedFd,
+    pub(crate) map: ReadMap,
+    pub(crate) len: u64,
+    pub(crate) uid: u32,
+    pub(crate) inode: (u64, u64),
+}
+
+/// Opens and maps a file of at least `min` bytes. Only facts of the open descriptor are believed: a
+/// path may name another file the moment after.
+pub(crate) fn open(path: &Path, min: u64) -> Result<Opened, FileError> {
+    // NOFOLLOW: a link could lead to anything. NONBLOCK: opening a FIFO would wait for its writer.
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let refused = |errno: Errno| FileError::Open { path: path.to_owned(), cause: errno.into() };
+    let fd = rustix::fs::open(path, flags, Mode::empty()).map_err(|errno| match errno {
+        Errno::LOOP => FileError::NotRegular { path: path.to_owned(), kind: "a symbolic link" },
+        errno => refused(errno),
+    })?;
+    let stat = rustix::fs::fstat(&fd).map_err(refused)?;
+    let len = check(path, &stat, min)?;
+    let map =
+        ReadMap::open(&fd, len as usize).map_err(|cause| FileError::Map { path: path.to_owned(), cause })?;
+    Ok(Opened { fd, map, len, uid: stat.st_uid, inode: inode(&stat) })
+}
+
+/// What tells whether two descriptors or paths are one file.
+pub(crate) fn inode(stat: &Stat) -> (u64, u64) {
+    (stat.st_dev, stat.st_ino)
+}
+
+fn check(path: &Path, stat: &Stat, min: u64) -> Result<u64, FileError> {
+    let path = || path.to_owned();
+    let kind = FileType::from_raw_mode(stat.st_mode);
+    if kind != FileType::RegularFile {
+        return Err(FileError::NotRegular { path: path(), kind: describe(kind) });
+    }
+    // No link at all is fine: it was unlinked after it was opened, and its owner may well live.
+    #[allow(clippy::useless_conversion, reason = "u32 on aarch64, u64 on x86_64")]
+    let links = u64::from(stat.st_nlink);
+    if links > 1 {
+        return Err(FileError::Links { path: path(), links });
+    }
+    let mode = stat.st_mode & 0o7777;
+    if mode & 0o022 != 0 {
+        return Err(FileError::Writable { path: path(), mode });
+    }
+    let len = u64::try_from(stat.st_size).unwrap_or(0);
+    if !(min..=MAX_FILE_LEN).contains(&len) {
+        return Err(FileError::Size { path: path(), len, min, max: MAX_FILE_LEN });
+    }
+    Ok(len)
+}
+
+fn describe(kind: FileType) -> &'static str {
+    match kind {
+        FileType::Directory => "a directory",
+        FileType::Fifo => "a FIFO",
+        FileType::CharacterDevice | FileType::BlockDevice => "a device",
+        FileType::Symlink => "a symbolic link",
+        _ => "something else",
+    }
+}

@@ -1,0 +1,131 @@
+//! The rows of a table: each is read whole, in place, in a bounded number of attempts.
+
+use std::sync::atomic::AtomicU64;
+
+use shm_layout::protocol::latch;
+use shm_layout::table::{DeviceStats, Notice, ProcessStats, UsageStats, control};
+use shm_layout::{View, Word, load_pod};
+
+use crate::table::Table;
+
+/// Attempts at a row before giving up on it.
+const ATTEMPTS: usize = 64;
+
+/// What was found in a row.
+pub(crate) enum Found<T> {
+    Row(T),
+    /// Not in use.
+    Unused,
+    /// It changed during every attempt.
+    Busy,
+}
+
+impl<T> Found<T> {
+    fn row(self) -> Option<T> {
+        match self {
+            Found::Row(row) => Some(row),
+            Found::Unused | Found::Busy => None,
+        }
+    }
+}
+
+/// Reads a row out of its latch; `generation` is that of the batch that wrote it.
+macro_rules! read_row {
+    ($latch:expr, $row:ty) => {
+        match latch::read($latch.as_slice(), ATTEMPTS, load_pod::<$row, AtomicU64>) {
+            Some(row) if row.generation != 0 => Found::Row(row),
+            Some(_) => Found::Unused,
+            None => Found::Busy,
+        }
+    };
+}
+
+/// A device's row, where it lies.
+#[derive(Clone, Copy)]
+pub struct DeviceRow<'a> {
+    latch: &'a [AtomicU64],
+}
+
+impl DeviceRow<'_> {
+    /// Reads in place, field by field, without copying the row. `None` if the row is not in use, or if it
+    /// changed during each of a bounded number of attempts.
+    ///
+    /// `read` may run several times and may see fields that do not belong together; its result is
+    /// returned only if they did.
+    pub fn read<R>(&self, mut read: impl FnMut(View<'_, DeviceStats>) -> R) -> Option<R> {
+        latch::read(self.latch, ATTEMPTS, |copy| {
+            let row = View::<DeviceStats>::new(copy);
+            (row.generation() != 0).then(|| read(row))
+        })
+        .flatten()
+    }
+}
+
+impl Table {
+    /// A device's row. Any index may be asked for: a row that is not there reads as not in use.
+    pub fn device(&self, index: usize) -> DeviceRow<'_> {
+        let rows = self.words().devices;
+        let published = self.published(control::DEVICES, rows.len());
+        DeviceRow { latch: rows[..published].get(index).map_or(&[], |row| row.as_slice()) }
+    }
+
+    /// The devices, with the number of their row.
+    pub fn devices(&self) -> impl Iterator<Item = (usize, DeviceStats)> {
+        rows_in_use(self.found_devices())
+    }
+
+    /// The processes, with the number of their row; those that ended stay for a while.
+    pub fn processes(&self) -> impl Iterator<Item = (usize, ProcessStats)> {
+        rows_in_use(self.found_processes())
+    }
+
+    /// What each process has on each device. Process and device are numbers of rows, and may be those of
+    /// another batch: see [`Table::snapshot`].
+    pub fn usages(&self) -> impl Iterator<Item = (usize, UsageStats)> {
+        rows_in_use(self.found_usages())
+    }
+
+    /// What an operator should know, newest first.
+    pub fn notices(&self) -> Vec<Notice> {
+        self.found_notices().filter_map(Found::row).collect()
+    }
+
+    pub(crate) fn found_devices(&self) -> impl Iterator<Item = Found<DeviceStats>> {
+        let rows = self.words().devices;
+        rows[..self.published(control::DEVICES, rows.len())].iter().map(|row| read_row!(row, DeviceStats))
+    }
+
+    pub(crate) fn found_processes(&self) -> impl Iterator<Item = Found<ProcessStats>> {
+        let rows = self.words().processes;
+        rows[..self.published(control::PROCESSES, rows.len())].iter().map(|row| read_row!(row, ProcessStats))
+    }
+
+    pub(crate) fn found_usages(&self) -> impl Iterator<Item = Found<UsageStats>> {
+        let rows = self.words().usages;
+        rows[..self.published(control::USAGES, rows.len())].iter().map(|row| read_row!(row, UsageStats))
+    }
+
+    pub(crate) fn found_notices(&self) -> impl Iterator<Item = Found<Notice>> {
+        let rows = self.words().notices;
+        let written = self.control(control::NOTICES);
+        // Acquire: pairs with the release store by which the aggregator counts a notice.
+        AtomicU64::fence_acquire();
+        let kept = written.min(rows.len() as u64);
+        (1..=kept).map(move |back| {
+            let row = &rows[((written - back) % rows.len() as u64) as usize];
+            read_row!(row, Notice)
+        })
+    }
+
+    /// Rows that may be read: those behind are holes in the file.
+    fn published(&self, word: usize, capacity: usize) -> usize {
+        let count = self.control(word);
+        // Acquire: pairs with the release store by which the aggregator publishes a row.
+        AtomicU64::fence_acquire();
+        usize::try_from(count).unwrap_or(capacity).min(capacity)
+    }
+}
+
+fn rows_in_use<T>(found: impl Iterator<Item = Found<T>>) -> impl Iterator<Item = (usize, T)> {
+    found.enumerate().filter_map(|(index, found)| Some((index, found.row()?)))
+}

@@ -1,0 +1,125 @@
+//! All rows of a table at one generation.
+
+use std::sync::atomic::AtomicU64;
+
+use shm_layout::Word;
+use shm_layout::table::{DeviceStats, Notice, ProcessStats, UsageStats, control};
+
+use crate::freshness::Freshness;
+use crate::rows::Found;
+use crate::table::Table;
+
+/// Attempts to read the rows between two batches of the aggregator.
+const ATTEMPTS: usize = 8;
+
+/// A table, copied.
+#[derive(Clone, Debug)]
+pub struct TableSnapshot {
+    /// The last batch that is in it.
+    pub generation: u64,
+    /// Whether all rows belong together. If not, the aggregator wrote during every attempt: each row is
+    /// whole, but sums over rows may differ by what happened in a batch.
+    pub consistent: bool,
+    /// Devices, with the number of their row.
+    pub devices: Vec<(usize, DeviceStats)>,
+    /// Processes, with the number of their row.
+    pub processes: Vec<(usize, ProcessStats)>,
+    /// What each process has on each device.
+    pub usages: Vec<(usize, UsageStats)>,
+    /// What an operator should know, newest first.
+    pub notices: Vec<Notice>,
+    /// Events folded.
+    pub events: u64,
+    /// Events missed because a ring went round.
+    pub missed: u64,
+    /// Events that came too late to be merged by time.
+    pub late: u64,
+    /// Files refused at this moment.
+    pub refused: u64,
+    /// Start of the window that peaks refer to.
+    pub window_since: u64,
+    /// Windows opened.
+    pub windows: u64,
+    /// Processes, devices or pairs that found no free row.
+    pub overflow: u64,
+    /// If history was adopted from an earlier table: the time that neither saw.
+    pub gap: Option<(u64, u64)>,
+    /// Whether the aggregator is still there.
+    pub freshness: Freshness,
+}
+
+impl Table {
+    /// Copies all rows, of one generation if a bounded number of attempts gets that far.
+    pub fn snapshot(&self) -> TableSnapshot {
+        let mut snapshot = self.attempt();
+        for _ in 1..ATTEMPTS {
+            if snapshot.consistent {
+                break;
+            }
+            // Where cores are few, the aggregator may be waiting for this one to finish its batch.
+            std::thread::yield_now();
+            snapshot = self.attempt();
+        }
+        snapshot
+    }
+
+    fn attempt(&self) -> TableSnapshot {
+        let generation = self.control(control::GENERATION);
+        // Acquire: pairs with the release store by which the aggregator ends a batch.
+        AtomicU64::fence_acquire();
+        let mut gather = Gather { generation, consistent: true };
+        let devices = gather.rows(self.found_devices(), |row| row.generation);
+        let processes = gather.rows(self.found_processes(), |row| row.generation);
+        let usages = gather.rows(self.found_usages(), |row| row.generation);
+        let notices = gather.rows(self.found_notices(), |row| row.generation);
+        let (start, end) = (self.control(control::GAP_START), self.control(control::GAP_END));
+        let mut snapshot = TableSnapshot {
+            generation,
+            consistent: false,
+            devices,
+            processes,
+            usages,
+            notices: notices.into_iter().map(|(_, notice)| notice).collect(),
+            events: self.control(control::EVENTS),
+            missed: self.control(control::MISSED),
+            late: self.control(control::LATE),
+            refused: self.control(control::REFUSED),
+            window_since: self.control(control::WINDOW_SINCE),
+            windows: self.control(control::WINDOWS),
+            overflow: self.control(control::OVERFLOW),
+            gap: (start != 0).then_some((start, end)),
+            freshness: self.freshness(),
+        };
+        // Acquire: orders the loads above before this one, so that a batch that ended meanwhile shows.
+        AtomicU64::fence_acquire();
+        snapshot.consistent = gather.consistent && self.control(control::GENERATION) == generation;
+        snapshot
+    }
+}
+
+/// Collects rows and notices what is not of a batch that had ended before.
+struct Gather {
+    generation: u64,
+    consistent: bool,
+}
+
+impl Gather {
+    fn rows<T>(
+        &mut self,
+        found: impl Iterator<Item = Found<T>>,
+        generation: impl Fn(&T) -> u64,
+    ) -> Vec<(usize, T)> {
+        let mut rows = Vec::new();
+        for (index, found) in found.enumerate() {
+            match found {
+                Found::Row(row) => {
+                    self.consistent &= generation(&row) <= self.generation;
+                    rows.push((index, row));
+                }
+                Found::Unused => {}
+                Found::Busy => self.consistent = false,
+            }
+        }
+        rows
+    }
+}
