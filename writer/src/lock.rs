@@ -6,7 +6,7 @@
 //! and forgets the old one without touching it.
 
 use crossbeam_utils::Backoff;
-use rustix::thread::futex;
+use rustix::thread::futex::{self, Timespec};
 use std::cell::UnsafeCell;
 use std::mem::ManuallyDrop;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -16,8 +16,9 @@ use tt_shm_os::WipePage;
 const WIPED: u32 = 0;
 const FREE: u32 = 1;
 const HELD: u32 = 2;
-/// Held, and somebody sleeps.
-const CONTENDED: u32 = 3;
+
+/// Longest sleep before a waiter looks again, see [`Unlock`].
+const NAP: Timespec = Timespec { tv_sec: 0, tv_nsec: 1_000_000 };
 
 /// See the module.
 pub(crate) struct ForkMutex<T> {
@@ -42,6 +43,11 @@ impl<T> ForkMutex<T> {
         &self.page.words()[0]
     }
 
+    #[inline]
+    fn sleepers(&self) -> &AtomicU32 {
+        &self.page.words()[1]
+    }
+
     /// Whether this process is a forked child that has not used the lock yet.
     #[inline]
     pub(crate) fn is_wiped(&self) -> bool {
@@ -55,7 +61,7 @@ impl<T> ForkMutex<T> {
         // Acquire: pairs with the release in Unlock::drop().
         let free = word.compare_exchange(FREE, HELD, Ordering::Acquire, Ordering::Relaxed).is_ok();
         let wiped = !free && self.lock_slowly();
-        let _unlock = Unlock(word);
+        let _unlock = Unlock { word, sleepers: self.sleepers() };
         let value = self.value.get();
         if wiped {
             let new = ManuallyDrop::new(Box::new(remake()));
@@ -85,17 +91,21 @@ impl<T> ForkMutex<T> {
                 _ => backoff.snooze(),
             }
         }
-        // From here on we cannot know whether others sleep, so we take the lock as contended.
-        loop {
-            match word.swap(CONTENDED, Ordering::Acquire) {
-                FREE => return false,
-                WIPED => return true,
-                _ => {
-                    // Any error (a signal, a changed word) means: look again.
-                    let _ = futex::wait(word, futex::Flags::PRIVATE, CONTENDED, None);
+        self.sleepers().fetch_add(1, Ordering::SeqCst);
+        let wiped = loop {
+            match word.compare_exchange(FREE, HELD, Ordering::Acquire, Ordering::Relaxed) {
+                Ok(_) => break false,
+                Err(WIPED)
+                    if word.compare_exchange(WIPED, HELD, Ordering::Acquire, Ordering::Relaxed).is_ok() =>
+                {
+                    break true;
                 }
+                // Any error (a signal, a changed word, the time) means: look again.
+                Err(_) => _ = futex::wait(word, futex::Flags::PRIVATE, HELD, Some(&NAP)),
             }
-        }
+        };
+        self.sleepers().fetch_sub(1, Ordering::Relaxed);
+        wiped
     }
 
     /// The value of a mutex that nobody else can reach; in a forked child, a new one made by `remake`.
@@ -118,15 +128,22 @@ impl<T> Drop for ForkMutex<T> {
     }
 }
 
-struct Unlock<'a>(&'a AtomicU32);
+/// Frees the lock by a plain store. An exchange would tell for certain whether somebody sleeps, but it
+/// waits until every store of the emit has left the core, which costs as much as the emit. So a sleeper
+/// that came at the wrong moment may be overlooked; it wakes by itself after a [`NAP`].
+struct Unlock<'a> {
+    word: &'a AtomicU32,
+    sleepers: &'a AtomicU32,
+}
 
 impl Drop for Unlock<'_> {
     #[inline]
     fn drop(&mut self) {
         // Release: pairs with the acquire of the next holder.
-        if self.0.swap(FREE, Ordering::Release) == CONTENDED {
+        self.word.store(FREE, Ordering::Release);
+        if self.sleepers.load(Ordering::Relaxed) != 0 {
             // Nobody asleep is no error.
-            let _ = futex::wake(self.0, futex::Flags::PRIVATE, 1);
+            let _ = futex::wake(self.word, futex::Flags::PRIVATE, 1);
         }
     }
 }
