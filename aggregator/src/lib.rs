@@ -1,1 +1,81 @@
-//! Follows every process's segment and publishes device statistics in a shared table
+//! Follows every process's segment and publishes what they use, per device and process, in one table.
+//!
+//! Used in two ways: as a daemon ([`run_daemon`]) that publishes the table, and embedded ([`Aggregator`]) in
+//! a tool that finds no daemon. Both show the same rows.
+//!
+//! What happens when
+//!
+//! - **a process starts or ends**, before or after the aggregator, in whatever way: its exact figures are
+//!   counted while it lives, and what it held is reported when its end is noticed, within a second;
+//! - **a ring goes round** before it was read: totals stay exact, what was missed is counted, and peaks of
+//!   the device become a range that holds the true one;
+//! - **a segment is hostile or broken**: it is refused with a reason, or its figures leave all totals. It
+//!   affects only its own rows; a poll takes a bounded time and memory whatever it holds;
+//! - **the aggregator is killed**: every row of its table stays whole, and the next one takes over history and
+//!   peaks, marks the gap, and takes everything else from the segments;
+//! - **/dev/shm is full**: an error that says so, never SIGBUS.
+//!
+//! Peaks across processes come from the events of all rings, merged by time: each event waits for half a
+//! millisecond, in which earlier ones of other processes arrive. The first window reaches back to what the
+//! processes that were found had reached by themselves; later ones begin with a reset.
+//!
+//! # Example
+//!
+//! ```
+//! use tt_shm_aggregator::{Aggregator, Config};
+//! use tt_shm_os::Namespace;
+//!
+//! let mut aggregator = Aggregator::new(Config::new(Namespace::new("nobody-is-here").unwrap()))?;
+//! aggregator.poll();
+//! for (_, device) in aggregator.snapshot().devices {
+//!     println!("{:x}: {} B of DRAM", device.entry.chip_id, device.dram_used_bytes);
+//! }
+//! aggregator.wait(aggregator.sleep_hint(), None);
+//! # Ok::<(), tt_shm_aggregator::StartError>(())
+//! ```
+
+#![forbid(unsafe_code)]
+
+mod adopt;
+mod aggregator;
+mod attach;
+mod clock;
+mod config;
+mod daemon;
+mod decease;
+mod device;
+mod discover;
+mod entry;
+mod error;
+mod figures;
+mod fold;
+#[cfg(test)]
+mod fold_tests;
+mod history;
+mod lockfile;
+mod log;
+mod merge;
+mod model;
+mod notice;
+mod order;
+mod peaks;
+mod publish;
+mod publish_history;
+mod rates;
+mod reap;
+mod reset;
+mod rows;
+mod source;
+mod table_file;
+mod tick;
+mod view;
+
+pub use adopt::Adopted;
+pub use aggregator::{Activity, Aggregator};
+pub use config::Config;
+pub use daemon::{DaemonConfig, run_daemon};
+pub use error::{DaemonError, PublishError, ResetError, StartError};
+pub use lockfile::Claim;
+pub use log::Log;
+pub use publish::TablePublisher;
+pub use reset::request_reset;

@@ -1,0 +1,72 @@
+//! What a restarted aggregator takes over from the table that it replaces: history and peaks. Everything
+//! else it takes from the segments.
+
+use shm_layout::table::{Bucket, DeviceStats, HISTORY_RESOLUTIONS, Peak};
+use tt_shm_os::{Namespace, boot_id, path_of, table_file_name};
+use tt_shm_reader::{Table, TableSnapshot};
+
+use crate::device::{Device, Makeup, Peaks};
+use crate::model::{Model, Window};
+use crate::peaks::PeakTracker;
+
+/// What an earlier aggregator of the same user knew of the devices.
+#[derive(Debug)]
+pub struct Adopted {
+    snapshot: TableSnapshot,
+    history: Vec<[Vec<Bucket>; HISTORY_RESOLUTIONS.len()]>,
+}
+
+impl Adopted {
+    /// Reads what is there; `None` if it is nothing, another user's, another version's or another boot's.
+    pub(crate) fn read(namespace: &Namespace, uid: u32) -> Option<Adopted> {
+        let table = Table::open_path(&path_of(&table_file_name(namespace, uid)), uid).ok()?;
+        if boot_id()? != table.header().boot_id {
+            return None;
+        }
+        let snapshot = table.snapshot();
+        let resolutions: [usize; HISTORY_RESOLUTIONS.len()] = std::array::from_fn(|resolution| resolution);
+        let of = |device: usize| resolutions.map(|resolution| table.history(device, resolution));
+        let history = snapshot.devices.iter().map(|(row, _)| of(*row)).collect();
+        Some(Adopted { snapshot, history })
+    }
+
+    /// Puts the devices into a model that has none yet.
+    pub(crate) fn install(self, model: &mut Model) {
+        let Adopted { snapshot, history } = self;
+        let now = model.now;
+        let since = Some(snapshot.window_since).filter(|since| (1..=now).contains(since)).unwrap_or(now);
+        let end = snapshot.freshness.heartbeat_ns;
+        let gap = (1..=now).contains(&end).then_some((end, now));
+        model.window = Window { since, count: snapshot.windows, gap };
+        for ((_, stats), history) in snapshot.devices.iter().zip(&history) {
+            let mut device =
+                Device::new(stats.entry, rustix::process::geteuid().as_raw(), model.window.begin(), now);
+            take_peaks(&mut device, stats, now);
+            for (resolution, buckets) in history.iter().enumerate() {
+                buckets.iter().for_each(|bucket| device.history.adopt(resolution, bucket, now));
+            }
+            let batch = model.batch();
+            device.history_changed = batch;
+            // As many rows as that table had.
+            let _ = model.devices.insert(batch, device);
+        }
+    }
+}
+
+fn take_peaks(device: &mut Device, stats: &DeviceStats, now: u64) {
+    let peak = |peak: &Peak| {
+        let sensible = peak.low <= peak.high && peak.time <= now;
+        if sensible { PeakTracker::resume(peak) } else { PeakTracker::default() }
+    };
+    device.peaks = Peaks {
+        dram: peak(&stats.dram_peak),
+        l1: peak(&stats.l1_peak),
+        eth: peak(&stats.eth_peak),
+        classes: std::array::from_fn(|class| peak(&stats.classes[class].peak)),
+    };
+    device.dram_makeup = Makeup { known: stats.dram_composition, due: false };
+    device.l1_makeup = Makeup { known: stats.l1_composition, due: false };
+    if stats.failure.time <= now {
+        device.failure = stats.failure;
+    }
+}

@@ -1,0 +1,278 @@
+//! The state machine: one poll looks at everything once.
+
+use std::collections::{HashMap, VecDeque};
+use std::os::fd::BorrowedFd;
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec};
+use tt_shm_os::monotonic_ns;
+
+use crate::adopt::Adopted;
+use crate::attach::{Fate, MAX_OPENS, MAX_PENDING};
+use crate::clock::Clock;
+use crate::config::Config;
+use crate::discover::Discovery;
+use crate::error::StartError;
+use crate::fold::Known;
+use crate::merge::merge;
+use crate::model::Model;
+use crate::reset;
+use crate::source::{Drained, Item, Source};
+
+/// Sleeps while something happens, and at most.
+const SHORT_SLEEP: Duration = Duration::from_millis(1);
+/// See [`SHORT_SLEEP`].
+pub(crate) const LONG_SLEEP: Duration = Duration::from_millis(20);
+/// How long after the last event sleeps stay short.
+const BUSY_NS: u64 = 50_000_000;
+/// How long a poll goes on looking at rings that have more. A process that fills its ring faster than it is
+/// folded cannot keep the others waiting for longer than that.
+const MAX_FOLLOW_NS: u64 = 20_000_000;
+
+/// What a poll found.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Activity {
+    /// Events folded.
+    pub events: u64,
+    /// Whether any row changed, so that publishing has something to write.
+    pub changed: bool,
+}
+
+/// Follows every segment of a namespace and keeps the statistics of devices and processes.
+///
+/// It has no thread and publishes nothing: call [`Aggregator::poll`] again and again, and between two
+/// calls [`Aggregator::wait`] for [`Aggregator::sleep_hint`]. A poll takes a bounded time and memory,
+/// whatever the segments hold.
+#[derive(Debug)]
+pub struct Aggregator {
+    pub(crate) config: Config,
+    pub(crate) uid: u32,
+    pub(crate) model: Model,
+    pub(crate) sources: Vec<Source>,
+    pub(crate) known: HashMap<String, Fate>,
+    pub(crate) pending: VecDeque<String>,
+    pub(crate) discovery: Discovery,
+    pub(crate) next_expiry: u64,
+    pub(crate) refusal_lines: u32,
+    /// Whether the last poll was woken, or could have been, by something in /dev/shm.
+    pub(crate) stirred: bool,
+    busy_until: u64,
+    sleep: Duration,
+}
+
+impl Aggregator {
+    /// Begins to follow. Takes some milliseconds, after which every segment that is there is counted.
+    pub fn new(config: Config) -> Result<Aggregator, StartError> {
+        Aggregator::resume(config, None)
+    }
+
+    /// Begins to follow where an earlier aggregator of the same namespace left off.
+    pub fn resume(config: Config, adopted: Option<Adopted>) -> Result<Aggregator, StartError> {
+        std::fs::read_dir(tt_shm_os::SHM_DIR).map_err(StartError::Folder)?;
+        let uid = rustix::process::geteuid().as_raw();
+        let discovery =
+            Discovery::new(config.namespace.clone(), reset::request_file_name(&config.namespace, uid));
+        let mut model = Model::new(Clock::new(), uid, monotonic_ns());
+        if let Some(adopted) = adopted {
+            adopted.install(&mut model);
+        }
+        let mut aggregator = Aggregator {
+            config,
+            uid,
+            model,
+            sources: Vec::new(),
+            known: HashMap::new(),
+            pending: VecDeque::new(),
+            discovery,
+            next_expiry: 0,
+            refusal_lines: 0,
+            stirred: false,
+            busy_until: 0,
+            sleep: SHORT_SLEEP,
+        };
+        // All of them before anything is folded: events of the last would come late.
+        for _ in 0..MAX_PENDING / MAX_OPENS {
+            aggregator.find(monotonic_ns());
+            if aggregator.pending.is_empty() {
+                break;
+            }
+        }
+        aggregator.settle();
+        Ok(aggregator)
+    }
+
+    /// Polls until what is in the rings now has been folded.
+    pub fn settle(&mut self) {
+        self.poll();
+        // Twice: clocks that were only just measured may be apart by a little.
+        std::thread::sleep(self.config.merge_window * 2);
+        self.poll();
+    }
+
+    /// Looks at everything once: new and vanished segments, rings, locks.
+    pub fn poll(&mut self) -> Activity {
+        // Before anything is looked at: an event that this poll does not see happens later than `now`.
+        let now = monotonic_ns();
+        self.model.now = now;
+        self.model.clock.correct(now);
+        self.model.free_retired();
+        let before = self.model.totals.events;
+        let found = self.find(now);
+        self.check_liveness(now);
+        let folded_through = self.follow(now);
+        self.bury_dead(now);
+        self.expire(now);
+        self.model.tick(folded_through);
+        let activity =
+            Activity { events: self.model.totals.events - before, changed: self.model.end_batch() };
+        self.plan_sleep(now, activity.events > 0 || found);
+        activity
+    }
+
+    /// Queues what is new in all rings and folds, in order of time, what is older than the window.
+    fn follow(&mut self, now: u64) -> u64 {
+        let window = u64::try_from(self.config.merge_window.as_nanos()).unwrap_or(u64::MAX);
+        let folded_through = now.saturating_sub(window);
+        loop {
+            let (more, tail) = self.drain_all(now);
+            // Who has more in its ring may have earlier events than the others: nobody passes it. In the
+            // last round everybody does, or one process could stop the clock for all.
+            let last = !more || monotonic_ns() > now.saturating_add(MAX_FOLLOW_NS);
+            let limit = if last { folded_through } else { folded_through.min(tail) };
+            let folded = self.fold_until(limit);
+            if last || folded == 0 {
+                return folded_through;
+            }
+        }
+    }
+
+    /// Says whether a ring may have more, and up to when all of those are queued.
+    fn drain_all(&mut self, now: u64) -> (bool, u64) {
+        let (mut more, mut tail, mut broken) = (false, u64::MAX, Vec::new());
+        for (index, source) in self.sources.iter_mut().enumerate() {
+            let drained = source.drain(&self.model.clock, now);
+            source.drained = drained == Drained::All;
+            match drained {
+                Drained::All => {}
+                Drained::More => (more, tail) = (true, tail.min(source.tail())),
+                Drained::Broken(why) => broken.push((index, why)),
+            }
+            for entry in source.new_devices() {
+                self.model.add_device(source.process, &entry);
+            }
+        }
+        for (index, why) in broken {
+            self.break_off(index, &why);
+        }
+        (more, tail)
+    }
+
+    /// Folds what waits and is not later than `limit`; says how much that was.
+    fn fold_until(&mut self, limit: u64) -> u64 {
+        let (mut folded, mut broken) = (0, Vec::new());
+        let model = &mut self.model;
+        merge(&mut self.sources, limit, Source::head, |source| {
+            let Some((time, item)) = source.pop() else { return };
+            folded += 1;
+            if let Err(why) = fold(model, source, time, &item) {
+                source.give_up();
+                broken.push((source.process, why));
+            }
+        });
+        for (process, why) in broken {
+            if let Some(index) = self.sources.iter().position(|source| source.process == process) {
+                self.break_off(index, &why);
+            }
+        }
+        folded
+    }
+
+    fn plan_sleep(&mut self, now: u64, active: bool) {
+        if active {
+            self.busy_until = now + BUSY_NS;
+        }
+        let waiting = !self.pending.is_empty() || self.sources.iter().any(Source::is_waiting);
+        let short = now < self.busy_until || waiting;
+        self.sleep = if short { SHORT_SLEEP } else { (self.sleep * 2).min(LONG_SLEEP) };
+    }
+
+    /// How long to sleep before the next poll: a millisecond while something happens, up to 20 when not.
+    pub fn sleep_hint(&self) -> Duration {
+        self.sleep
+    }
+
+    /// Sleeps for at most this long; less if a segment appears or vanishes, or if `stop` becomes readable.
+    pub fn wait(&self, limit: Duration, stop: Option<BorrowedFd<'_>>) {
+        // After a change in /dev/shm, the next one has to wait a little: a flood of files there, which
+        // anybody can make, must not keep us awake.
+        let pause = if self.stirred { limit.min(SHORT_SLEEP) } else { Duration::ZERO };
+        if pause.is_zero() || !wait_for(&[stop], pause) {
+            wait_for(&[self.discovery.descriptor(), stop], limit - pause);
+        }
+    }
+
+    /// Begins a new window: every device's peaks become what it uses now.
+    pub fn reset_window(&mut self) {
+        self.model.now = monotonic_ns();
+        self.open_window();
+        self.model.end_batch();
+    }
+
+    pub(crate) fn open_window(&mut self) {
+        self.model.open_window();
+        self.config.log.line(format_args!("new window of peaks, number {}", self.model.window.count));
+    }
+
+    /// Segments followed.
+    pub fn segments(&self) -> usize {
+        self.sources.len()
+    }
+}
+
+const _: () = {
+    const fn is_send<T: Send>() {}
+    is_send::<Aggregator>();
+};
+
+/// Whether one of the descriptors became readable in that time.
+fn wait_for(descriptors: &[Option<BorrowedFd<'_>>], time: Duration) -> bool {
+    let mut fds: Vec<PollFd<'_>> =
+        descriptors.iter().flatten().map(|fd| PollFd::from_borrowed_fd(*fd, PollFlags::IN)).collect();
+    let Ok(timeout) = Timespec::try_from(time) else { return false };
+    // Interrupted by a signal: the caller looks whether it is to stop.
+    rustix::event::poll(&mut fds, Some(&timeout)).is_ok_and(|ready| ready > 0)
+}
+
+/// Folds one thing; the error says why the segment is broken.
+fn fold(model: &mut Model, source: &Source, time: u64, item: &Item) -> Result<(), String> {
+    let state = match item {
+        Item::Event(event) => {
+            let device = usize::from(event.device);
+            if event.device != shm_layout::NO_DEVICE && device >= source.devices {
+                let (position, devices) = (event.stamp, source.devices);
+                return Err(format!("event {position} names device {device} of {devices}"));
+            }
+            return model.fold(source.process, time, event).map_err(|why| why.to_string());
+        }
+        Item::State(state) => state,
+    };
+    let batch = model.batch();
+    // A hostile head may jump by any number.
+    model.totals.missed = model.totals.missed.saturating_add(state.missed);
+    let last = state.devices.iter().map(|counters| counters.time).max().unwrap_or(0);
+    let last = model.clock.to_ns(source.clock, last);
+    let Some(process) = model.processes.change(batch, source.process) else { return Ok(()) };
+    process.stats.missed = process.stats.missed.saturating_add(state.missed);
+    process.stats.position = state.position;
+    if state.position > 0 {
+        process.stats.last_event = last.min(time);
+    }
+    let usages = process.usages.clone();
+    debug_assert!(state.known != Known::Followed);
+    for (usage, counters) in usages.into_iter().zip(&state.devices) {
+        if let Some(usage) = usage {
+            model.replace_counters(usage, *counters, time, state.known);
+        }
+    }
+    Ok(())
+}

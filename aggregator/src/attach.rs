@@ -1,0 +1,224 @@
+//! What becomes of a file that looks like a segment: followed, refused, or buried.
+
+use shm_layout::control::Anomaly;
+use shm_layout::table::{MAX_PROCESSES, ProcessStats, notice_kind, process_flags, process_state};
+use shm_layout::text;
+use tt_shm_os::{ClockKind, parse_segment_name, path_of};
+use tt_shm_reader::{FileError, OpenError, Segment};
+
+use crate::aggregator::Aggregator;
+use crate::discover::Sightings;
+use crate::notice::{About, Holdings};
+use crate::reap;
+use crate::source::{Source, last_counters};
+
+/// Segments that users other than our own may have each, so that one cannot take all process rows.
+const FOREIGN_SEGMENTS: usize = MAX_PROCESSES / 4;
+/// Bytes that the segments of one other user may map. Address space, not memory.
+const FOREIGN_BYTES: u64 = 1 << 40;
+/// Files opened per poll, so that a poll takes a bounded time; the rest waits.
+pub(crate) const MAX_OPENS: usize = 64;
+/// Names that wait to be opened. Beyond that they are forgotten, and found again by the next look at the whole
+/// folder, if they are still there.
+pub(crate) const MAX_PENDING: usize = 4096;
+/// Refusals logged between two looks at the whole folder. All are counted.
+const MAX_REFUSAL_LINES: u32 = 32;
+/// Between two looks at a segment's lock.
+pub(crate) const CHECK_NS: u64 = 250_000_000;
+
+/// What became of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fate {
+    Followed,
+    /// Refused for what it is.
+    Refused,
+    /// Refused for what else is there; tried again with every look at the whole folder.
+    Waiting,
+    /// Another user's, or what is left of a dead process and not ours to remove.
+    LeftAlone,
+}
+
+impl Aggregator {
+    /// Looks for files that came and went; says whether there were any.
+    pub(crate) fn find(&mut self, now: u64) -> bool {
+        let Sightings { appeared, mut vanished, listing, request, stirred } = self.discovery.look(now);
+        self.stirred = stirred;
+        if let Some(listing) = listing {
+            self.refusal_lines = 0;
+            vanished.extend(self.known.keys().filter(|name| !listing.contains(*name)).cloned());
+            let open = |name: &String| self.known.get(name).is_none_or(|fate| *fate == Fate::Waiting);
+            self.pending.extend(listing.into_iter().filter(open));
+        }
+        let found = !appeared.is_empty() || !vanished.is_empty();
+        for name in vanished {
+            self.vanish(&name, now);
+        }
+        self.pending.extend(appeared);
+        self.pending.truncate(MAX_PENDING);
+        for _ in 0..MAX_OPENS {
+            let Some(name) = self.pending.pop_front() else { break };
+            self.consider(name, now);
+        }
+        if request
+            && self.config.accept_resets
+            && crate::reset::take_request(&self.config.namespace, self.uid)
+        {
+            self.open_window();
+        }
+        found
+    }
+
+    /// A name is gone. Its process may live on (systemd removes files of users who logged out).
+    fn vanish(&mut self, name: &str, now: u64) {
+        let path = path_of(name);
+        let source = self.sources.iter_mut().find(|source| source.segment.file_name() == name);
+        if let Some(source) = source {
+            if reap::inode_at(&path) == Some(source.segment.inode()) {
+                return;
+            }
+            source.next_check = now;
+            let batch = self.model.batch();
+            if let Some(process) = self.model.processes.change(batch, source.process) {
+                process.stats.flags |= process_flags::UNLINKED;
+            }
+        }
+        self.known.remove(name);
+    }
+
+    fn consider(&mut self, name: String, now: u64) {
+        let again = match self.known.get(&name) {
+            None => false,
+            Some(Fate::Waiting) => true,
+            Some(_) => return,
+        };
+        let path = path_of(&name);
+        let (fate, why) = match Segment::open(&path) {
+            Ok(segment) => self.admit(segment, now),
+            Err(error) if error.is_not_found() => return,
+            Err(error) if error.is_permission_denied() => (Fate::LeftAlone, None),
+            // Too many open files, perhaps.
+            Err(error @ OpenError::File(FileError::Open { .. })) => (Fate::Waiting, Some(error.to_string())),
+            Err(error) => (Fate::Refused, Some(reason(&error))),
+        };
+        if let Some(why) = why.filter(|_| !again) {
+            self.refuse(&name, &why, now);
+        }
+        self.known.insert(name, fate);
+    }
+
+    fn admit(&mut self, segment: Segment, now: u64) -> (Fate, Option<String>) {
+        if self.sources.iter().any(|source| source.segment.inode() == segment.inode()) {
+            return (Fate::Followed, None);
+        }
+        if let Some(why) = self.over_cap(&segment) {
+            return (Fate::Waiting, Some(why));
+        }
+        match segment.is_alive() {
+            Ok(true) => self.attach(segment, now),
+            Ok(false) => {
+                self.report_dead(&segment, now);
+                (Fate::LeftAlone, None)
+            }
+            Err(error) => (Fate::Refused, Some(format!("cannot ask for its lock: {error}"))),
+        }
+    }
+
+    fn over_cap(&self, segment: &Segment) -> Option<String> {
+        let all = self.sources.len();
+        if all >= MAX_PROCESSES {
+            return Some(format!("{all} segments are followed already, the most there can be"));
+        }
+        let uid = segment.uid();
+        let theirs = || self.sources.iter().filter(|source| source.segment.uid() == uid);
+        let bytes: u64 = theirs().map(|source| source.segment.header().total_len).sum();
+        if uid == self.uid || (theirs().count() < FOREIGN_SEGMENTS && bytes < FOREIGN_BYTES) {
+            return None;
+        }
+        Some(format!("uid {uid} has {} segments of {bytes} bytes already", theirs().count()))
+    }
+
+    fn attach(&mut self, segment: Segment, now: u64) -> (Fate, Option<String>) {
+        let header = segment.header();
+        let code = u32::try_from(header.clock_kind).unwrap_or(0);
+        let clock = ClockKind::from_code(code).unwrap_or(ClockKind::Monotonic);
+        let Some(row) = self.model.add_process(process_stats(&segment), clock) else {
+            return (Fate::Waiting, Some("there is no row left for another process".to_owned()));
+        };
+        self.config.log.line(format_args!(
+            "attach pid {} uid {} {:?} ({}) at event {}",
+            segment.pid(),
+            segment.uid(),
+            segment.process_name(),
+            segment.file_name(),
+            segment.words().head(),
+        ));
+        // Spread, so that no poll looks at all locks.
+        let next_check = now + CHECK_NS * (row as u64 % 16) / 16;
+        self.sources.push(Source::new(segment, row, clock, next_check));
+        (Fate::Followed, None)
+    }
+
+    fn refuse(&mut self, file: &str, why: &str, now: u64) {
+        let pid = parse_segment_name(file).map_or(0, |name| u64::from(name.pid));
+        let uid = rustix::fs::lstat(path_of(file)).map_or(0, |stat| stat.st_uid);
+        let about = About { pid, uid, file };
+        let batch = self.model.batch();
+        self.model.notices.reason(batch, notice_kind::REFUSED, about, now, why);
+        self.refusal_lines += 1;
+        if self.refusal_lines <= MAX_REFUSAL_LINES {
+            self.config.log.line(format_args!("refuse {file}: {}", why.escape_debug()));
+        }
+    }
+
+    /// A segment whose process was dead before we came: its memory was never part of what we count.
+    fn report_dead(&mut self, segment: &Segment, now: u64) {
+        let mut held = Holdings::default();
+        last_counters(segment).unwrap_or_default().iter().for_each(|counters| held.add(counters));
+        self.report_reclaim(segment, &held, now);
+        self.reap(segment);
+    }
+
+    /// Brings what a segment says of itself beside its events up to date.
+    pub(crate) fn refresh(&mut self, index: usize) {
+        let Some(source) = self.sources.get(index) else { return };
+        let segment = &source.segment;
+        let Some(process) = self.model.processes.get(source.process) else { return };
+        let mut stats = process.stats;
+        for (count, anomaly) in stats.anomalies.iter_mut().zip(segment.anomalies()) {
+            *count = anomaly;
+        }
+        stats.unlisted = segment.unlisted();
+        stats.flags &= !process_flags::DEGRADED;
+        stats.flags |= if segment.is_degraded() { process_flags::DEGRADED } else { 0 };
+        if stats != process.stats {
+            let (batch, row) = (self.model.batch(), source.process);
+            if let Some(process) = self.model.processes.change(batch, row) {
+                process.stats = stats;
+            }
+        }
+    }
+}
+
+const _: () = assert!(Anomaly::ALL.len() <= 16);
+
+fn process_stats(segment: &Segment) -> ProcessStats {
+    let header = segment.header();
+    ProcessStats {
+        state: process_state::ALIVE,
+        identity: segment.identity(),
+        pid: u64::from(segment.pid()),
+        pid_namespace: header.pid_namespace,
+        uid: u64::from(segment.uid()),
+        started: header.anchor_monotonic_ns,
+        name: text::encode(&segment.process_name()),
+        ..bytemuck::Zeroable::zeroed()
+    }
+}
+
+/// The reason without the path, which the notice has beside it.
+fn reason(error: &OpenError) -> String {
+    match error {
+        OpenError::Layout { cause, .. } => cause.to_string(),
+        error => error.to_string(),
+    }
+}

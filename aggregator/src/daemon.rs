@@ -1,0 +1,92 @@
+//! The aggregator as a daemon: poll, publish, sleep.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use tt_shm_os::Namespace;
+
+use crate::aggregator::Aggregator;
+use crate::config::Config;
+use crate::error::{DaemonError, PublishError};
+use crate::lockfile::Claim;
+use crate::log::Log;
+use crate::publish::TablePublisher;
+
+/// What the daemon is told.
+#[derive(Debug)]
+pub struct DaemonConfig {
+    /// Whose segments to follow.
+    pub namespace: Namespace,
+    /// How often to log a summary; never if `None`.
+    pub stats_interval: Option<Duration>,
+    /// Where log lines go.
+    pub log: Log,
+}
+
+/// Publishes the table of a namespace until `stop` is set, which it notices within 20 ms. Signals are the
+/// program's business.
+///
+/// At the end the table is removed. The lock file stays (see [`Claim`]); a program that has the namespace for
+/// itself removes it with [`Claim::remove_lock_file_while_held`].
+pub fn run_daemon(config: DaemonConfig, stop: &AtomicBool) -> Result<(), DaemonError> {
+    let DaemonConfig { namespace, stats_interval, log } = config;
+    let claim = Claim::take(&namespace)?;
+    let config = Config { accept_resets: true, log, ..Config::new(namespace) };
+    let mut aggregator = Aggregator::resume(config, claim.adopt())?;
+    let mut publisher = TablePublisher::create(claim, &aggregator)?;
+    let mut summary = Summary::new(stats_interval);
+    let mut full = false;
+    // Relaxed: the flag guards no other memory.
+    while !stop.load(Ordering::Relaxed) {
+        aggregator.poll();
+        let result = publisher.publish(&aggregator);
+        note_room(&mut full, result, &mut aggregator.config.log);
+        summary.log(&mut aggregator);
+        aggregator.wait(aggregator.sleep_hint(), None);
+    }
+    let closed = publisher.close();
+    let log = &mut aggregator.config.log;
+    match closed {
+        Ok(_) => log.line(format_args!("stopped")),
+        Err(error) => log.line(format_args!("stopped; cannot remove the table: {error}")),
+    }
+    Ok(())
+}
+
+/// Says once that rows are missing from the table, and once that they are not any more.
+fn note_room(full: &mut bool, result: Result<(), PublishError>, log: &mut Log) {
+    match result {
+        Err(error) if !*full => log.line(format_args!("{error}")),
+        Ok(()) if *full => log.line(format_args!("the table is complete again")),
+        _ => return,
+    }
+    *full = !*full;
+}
+
+/// A line now and then.
+struct Summary {
+    interval: Option<Duration>,
+    last: Instant,
+    events: u64,
+}
+
+impl Summary {
+    fn new(interval: Option<Duration>) -> Summary {
+        Summary { interval, last: Instant::now(), events: 0 }
+    }
+
+    fn log(&mut self, aggregator: &mut Aggregator) {
+        let elapsed = self.last.elapsed();
+        if self.interval.is_none_or(|interval| elapsed < interval) {
+            return;
+        }
+        let (segments, devices) = (aggregator.segments(), aggregator.model.devices.count());
+        let totals = aggregator.model.totals;
+        let per_second = (totals.events - self.events) as f64 / elapsed.as_secs_f64();
+        aggregator.config.log.line(format_args!(
+            "{segments} segments, {devices} devices, {} events ({per_second:.0}/s), {} missed, {} late",
+            totals.events, totals.missed, totals.late
+        ));
+        (self.last, self.events) = (Instant::now(), totals.events);
+    }
+}

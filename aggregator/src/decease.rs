@@ -1,0 +1,125 @@
+//! What becomes of a process that ended, or whose segment cannot be true.
+
+use shm_layout::table::{notice_kind, process_flags, process_state};
+use tt_shm_os::path_of;
+use tt_shm_reader::Segment;
+
+use crate::aggregator::Aggregator;
+use crate::attach::{CHECK_NS, Fate};
+use crate::notice::{About, Holdings};
+use crate::reap;
+
+/// How long the row of a process that ended stays.
+const SHOW_ENDED_NS: u64 = 60_000_000_000;
+/// Rows of processes that ended, at most.
+const MAX_ENDED: usize = 128;
+/// How long the last events of a dead process are waited for. They are there at once; only a segment that
+/// somebody still writes to, without its lock, never ends.
+const MAX_DYING_NS: u64 = 2_000_000_000;
+
+impl Aggregator {
+    /// Asks the kernel which processes live, each a few times per second.
+    pub(crate) fn check_liveness(&mut self, now: u64) {
+        for index in 0..self.sources.len() {
+            let source = &mut self.sources[index];
+            if source.died.is_some() || (now < source.next_check && !source.segment.is_closed()) {
+                continue;
+            }
+            source.next_check = now + CHECK_NS;
+            // An error is no death: the next check asks again.
+            if source.segment.is_alive().is_ok_and(|alive| !alive) {
+                source.died = Some(now);
+            }
+            self.refresh(index);
+        }
+    }
+
+    /// Reclaims what dead processes held, once every event of theirs is folded.
+    pub(crate) fn bury_dead(&mut self, now: u64) {
+        let mut index = 0;
+        while let Some(source) = self.sources.get(index) {
+            let waited = |died: u64| source.is_done() || now > died.saturating_add(MAX_DYING_NS);
+            if source.died.is_some_and(waited) {
+                self.refresh(index);
+                self.reclaim(index, now);
+            } else {
+                index += 1;
+            }
+        }
+    }
+
+    fn reclaim(&mut self, index: usize, now: u64) {
+        let source = self.sources.swap_remove(index);
+        let held = self.model.holdings(source.process);
+        self.model.withdraw(source.process);
+        let batch = self.model.batch();
+        if let Some(process) = self.model.processes.change(batch, source.process) {
+            process.stats.state = process_state::ENDED;
+            process.stats.ended = now;
+            process.stats.flags &= !process_flags::UNLINKED;
+            process.stats.flags |= if source.segment.is_closed() { process_flags::CLOSED } else { 0 };
+        }
+        self.report_reclaim(&source.segment, &held, now);
+        self.reap(&source.segment);
+    }
+
+    /// Says what a dead process held. One that closed its segment and held nothing is no news.
+    pub(crate) fn report_reclaim(&mut self, segment: &Segment, held: &Holdings, now: u64) {
+        let (pid, uid, file) = (segment.pid(), segment.uid(), segment.file_name());
+        let closed = segment.is_closed();
+        if !(closed && held.is_empty()) {
+            let batch = self.model.batch();
+            self.model.notices.reclaimed(batch, About { pid: u64::from(pid), uid, file }, now, held);
+        }
+        let how = if closed { "closed" } else { "died" };
+        let held = held.describe();
+        self.config.log.line(format_args!("end pid {pid} uid {uid} ({file}) {how}, reclaimed: {held}"));
+    }
+
+    /// Removes a dead process's file, if it is ours to remove; else remembers to leave it alone.
+    pub(crate) fn reap(&mut self, segment: &Segment) {
+        let ours = self.uid == 0 || self.uid == segment.uid();
+        let path = path_of(segment.file_name());
+        let gone = reap::inode_at(&path) != Some(segment.inode());
+        if gone || (self.config.reap && ours && reap::reap(&path, segment.inode())) {
+            self.known.remove(segment.file_name());
+        } else {
+            self.known.insert(segment.file_name().to_owned(), Fate::LeftAlone);
+        }
+    }
+
+    /// A segment holds what cannot be: its figures leave all totals, and nothing else changes.
+    pub(crate) fn break_off(&mut self, index: usize, why: &str) {
+        let source = &mut self.sources[index];
+        source.give_up();
+        let (process, pid, uid) = (source.process, source.segment.pid(), source.segment.uid());
+        let file = source.segment.file_name().to_owned();
+        self.model.withdraw(process);
+        let (batch, now) = (self.model.batch(), self.model.now);
+        if let Some(process) = self.model.processes.change(batch, process) {
+            process.stats.flags |= process_flags::BROKEN;
+        }
+        let about = About { pid: u64::from(pid), uid, file: &file };
+        self.model.notices.reason(batch, notice_kind::BROKEN, about, now, why);
+        self.config.log.line(format_args!("broken pid {pid} uid {uid} ({file}): {why}"));
+    }
+
+    /// Frees the rows of processes that ended long ago, or of the oldest if there are many.
+    pub(crate) fn expire(&mut self, now: u64) {
+        if now < self.next_expiry {
+            return;
+        }
+        self.next_expiry = now + CHECK_NS;
+        let values = self.model.processes.values();
+        let mut ended: Vec<(u64, usize)> =
+            values.filter(|(_, p)| p.stats.ended != 0).map(|(row, p)| (p.stats.ended, row)).collect();
+        ended.sort_unstable();
+        let surplus = ended.len().saturating_sub(MAX_ENDED);
+        for (number, (time, row)) in ended.into_iter().enumerate() {
+            if number < surplus || now > time.saturating_add(SHOW_ENDED_NS) {
+                let batch = self.model.batch();
+                self.model.processes.remove(batch, row);
+            }
+        }
+    }
+}

@@ -1,0 +1,299 @@
+//! A device, all processes together: sums, peaks, history.
+
+use shm_layout::table::{ClassStats, Composition, DeviceStats, Failure, Peak, device_flags};
+use shm_layout::{Class, Counters, DeviceEntry, Event, known};
+
+use crate::entry;
+use crate::figures::{Live, Memory, Share, Used, compose, held_alone};
+use crate::history::History;
+use crate::order::Order;
+use crate::peaks::PeakTracker;
+use crate::rates::Rate;
+
+/// The peaks of a device's window.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Peaks {
+    pub(crate) dram: PeakTracker,
+    pub(crate) l1: PeakTracker,
+    pub(crate) eth: PeakTracker,
+    pub(crate) classes: [PeakTracker; Class::COUNT],
+}
+
+/// What a peak was made of, taken only when the peak is over: while it still rises, nobody asks.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Makeup {
+    pub(crate) known: Composition,
+    pub(crate) due: bool,
+}
+
+impl Default for Makeup {
+    fn default() -> Makeup {
+        Makeup { known: bytemuck::Zeroable::zeroed(), due: false }
+    }
+}
+
+/// One device.
+#[derive(Debug)]
+pub(crate) struct Device {
+    pub(crate) entry: DeviceEntry,
+    pub(crate) conflict: bool,
+    /// Who made this row; bounds what other users can fill the table with.
+    pub(crate) uid: u32,
+    pub(crate) used: Used,
+    pub(crate) classes: [Live; Class::COUNT],
+    pub(crate) peaks: Peaks,
+    pub(crate) dram_makeup: Makeup,
+    pub(crate) l1_makeup: Makeup,
+    pub(crate) exact_since: u64,
+    /// Start of the window of peaks, and whether what was folded so far reaches into it: a ring that is
+    /// read from its beginning starts with events from before.
+    since: u64,
+    entered: bool,
+    pub(crate) order: Order,
+    pub(crate) history: History,
+    pub(crate) events: u64,
+    pub(crate) event_rate: Rate,
+    pub(crate) dispatch_rate: Rate,
+    pub(crate) failure: Failure,
+    /// Usage rows of the processes that registered it.
+    pub(crate) usages: Vec<usize>,
+    pub(crate) history_changed: u64,
+}
+
+/// What an event or a new state of a process did to the device.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Exchange {
+    pub(crate) old: Used,
+    pub(crate) new: Used,
+}
+
+impl Exchange {
+    pub(crate) fn is_change(&self) -> bool {
+        self.old != self.new
+    }
+}
+
+impl Device {
+    /// A device that nothing is known of; `since` is the start of the window of peaks, 0 if it has none.
+    pub(crate) fn new(entry: DeviceEntry, uid: u32, since: u64, now: u64) -> Device {
+        Device {
+            // Each process has a number of its own for it.
+            entry: DeviceEntry { logical_id: 0, known: entry.known & !known::LOGICAL, ..entry },
+            conflict: false,
+            uid,
+            used: Used::default(),
+            classes: Default::default(),
+            peaks: Peaks::default(),
+            dram_makeup: Makeup::default(),
+            l1_makeup: Makeup::default(),
+            exact_since: now,
+            since,
+            entered: false,
+            order: Order::default(),
+            history: History::default(),
+            events: 0,
+            event_rate: Rate::default(),
+            dispatch_rate: Rate::default(),
+            failure: bytemuck::Zeroable::zeroed(),
+            usages: Vec::new(),
+            history_changed: 0,
+        }
+    }
+
+    /// To be called before a change at `time`: the window begins with what is used at its start.
+    #[inline]
+    pub(crate) fn enter(&mut self, time: u64) {
+        if !self.entered && time >= self.since {
+            self.entered = true;
+            for class in 0..Class::COUNT {
+                self.exchange_class(class, Live::default(), Live::default(), self.since);
+            }
+            self.exchange_used(Exchange { old: Used::default(), new: Used::default() }, self.since);
+        }
+    }
+
+    /// Takes the old share of one class out and the new one in, and raises its peak.
+    #[inline]
+    pub(crate) fn exchange_class(&mut self, class: usize, old: Live, new: Live, time: u64) {
+        let live = &mut self.classes[class];
+        live.exchange(old, new);
+        if self.entered {
+            self.peaks.classes[class].raise(live.bytes, time, live.count);
+        }
+    }
+
+    /// The same for what is used.
+    #[inline]
+    pub(crate) fn exchange_used(&mut self, change: Exchange, time: u64) {
+        self.used.exchange(change.old, change.new);
+        if !self.entered {
+            return;
+        }
+        let Used { dram, l1, eth } = self.used;
+        let count =
+            |a: Class, b: Class| self.classes[a as usize].count.wrapping_add(self.classes[b as usize].count);
+        let (dram_count, l1_count) = (count(Class::Dram, Class::Trace), count(Class::L1, Class::L1Small));
+        self.dram_makeup.due |= self.peaks.dram.raise(dram, time, dram_count);
+        self.l1_makeup.due |= self.peaks.l1.raise(l1, time, l1_count);
+        self.peaks.eth.raise(eth, time, 0);
+    }
+
+    /// Whether a composition has to be taken before anything is used less.
+    #[inline]
+    pub(crate) fn owes_makeup(&self) -> bool {
+        self.dram_makeup.due || self.l1_makeup.due
+    }
+
+    /// Takes the compositions that are due. The peak has lasted until now.
+    pub(crate) fn take_makeup<'a, I: Iterator<Item = Share<'a>>>(&mut self, shares: impl Fn() -> I) {
+        let memories = [(Memory::Dram, &mut self.dram_makeup), (Memory::L1, &mut self.l1_makeup)];
+        for (memory, makeup) in memories {
+            if makeup.due {
+                *makeup = Makeup { known: compose(memory, shares()), due: false };
+            }
+        }
+    }
+
+    /// A peak that one process reached while nobody merged is at least that of the device.
+    pub(crate) fn raise_to_own_peaks(&mut self, share: &Share<'_>, times: impl Fn(u64) -> Option<u64>) {
+        let Share { identity, pid, counters } = *share;
+        let alone = |bytes| Makeup { known: held_alone(identity, pid, bytes), due: false };
+        if let Some(time) = times(counters.dram_peak_time)
+            && self.peaks.dram.raise(counters.dram_peak_bytes, time, counters.dram_peak_count)
+        {
+            self.dram_makeup = alone(counters.dram_peak_bytes);
+        }
+        if let Some(time) = times(counters.l1_peak_time)
+            && self.peaks.l1.raise(counters.l1_peak_bytes, time, counters.l1_peak_count)
+        {
+            self.l1_makeup = alone(counters.l1_peak_bytes);
+        }
+        if let Some(time) = times(counters.eth_peak_time) {
+            self.peaks.eth.raise(counters.eth_peak_bytes, time, 0);
+        }
+        for (peak, class) in self.peaks.classes.iter_mut().zip(&counters.classes) {
+            if let Some(time) = times(class.peak_time) {
+                peak.raise(class.peak_bytes, time, class.peak_count);
+            }
+        }
+    }
+
+    /// Something was not followed up to `now`: no peak was above the sum of the processes' own.
+    pub(crate) fn widen<'a, I: Iterator<Item = &'a Counters>>(&mut self, all: impl Fn() -> I, now: u64) {
+        let sum = |own: fn(&Counters) -> u64| all().fold(0, |sum: u64, one| sum.saturating_add(own(one)));
+        self.peaks.dram.widen(sum(|own| own.dram_peak_bytes));
+        self.peaks.l1.widen(sum(|own| own.l1_peak_bytes));
+        self.peaks.eth.widen(sum(|own| own.eth_peak_bytes));
+        for (class, peak) in self.peaks.classes.iter_mut().enumerate() {
+            peak.widen(all().fold(0, |sum: u64, own| sum.saturating_add(own.classes[class].peak_bytes)));
+        }
+        self.exact_since = now;
+    }
+
+    /// A late event took bytes away: peaks seen since its time were seen too high.
+    pub(crate) fn lower(&mut self, change: Exchange, class: Option<(usize, u64)>, since: u64) {
+        let Exchange { old, new } = change;
+        let less = |old: u64, new: u64| old.saturating_sub(new);
+        self.peaks.dram.lower(less(old.dram, new.dram), since, self.used.dram);
+        self.peaks.l1.lower(less(old.l1, new.l1), since, self.used.l1);
+        self.peaks.eth.lower(less(old.eth, new.eth), since, self.used.eth);
+        if let Some((class, bytes)) = class {
+            self.peaks.classes[class].lower(bytes, since, self.classes[class].bytes);
+        }
+    }
+
+    /// Begins a new window: the peaks are what is used now.
+    pub(crate) fn open_window(&mut self, now: u64) {
+        (self.peaks, self.since, self.entered) = (Peaks::default(), now, false);
+        self.enter(now);
+        for makeup in [&mut self.dram_makeup, &mut self.l1_makeup] {
+            *makeup = Makeup { due: true, ..Makeup::default() };
+        }
+        self.exact_since = now;
+    }
+
+    pub(crate) fn note_failure(&mut self, event: &Event, pid: u64, time: u64) {
+        self.failure = Failure {
+            time,
+            pid,
+            class: u64::from(event.class),
+            request_bytes: event.size,
+            free_bytes: event.address,
+            largest_free_bytes: event.aux,
+        };
+    }
+
+    /// Learns what another process says of the same chip; says whether anything changed.
+    pub(crate) fn reconcile(&mut self, other: &DeviceEntry) -> bool {
+        let before = (self.entry, self.conflict);
+        self.conflict |= entry::reconcile(&mut self.entry, other);
+        (self.entry, self.conflict) != before
+    }
+
+    fn is_over_capacity(&self) -> bool {
+        let over = |used: u64, total: Option<u64>| total.is_some_and(|total| used > total);
+        over(self.used.dram, self.entry.dram_total())
+            || over(self.used.l1, self.entry.l1_total())
+            || over(self.used.eth, self.entry.eth_l1_total())
+    }
+
+    /// The device's row, given the counters of the processes on it.
+    pub(crate) fn stats<'a, I>(&self, generation: u64, all: impl Fn() -> I) -> DeviceStats
+    where
+        I: Iterator<Item = &'a Counters>,
+    {
+        let sum = |part: fn(&Counters) -> u64| all().fold(0, |sum: u64, one| sum.saturating_add(part(one)));
+        let flag = |set: bool, bit: u64| if set { bit } else { 0 };
+        let mut classes = [bytemuck::Zeroable::zeroed(); Class::COUNT];
+        for (class, stats) in classes.iter_mut().enumerate() {
+            *stats = class_stats(&self.classes[class], self.peaks.classes[class].to_peak());
+        }
+        DeviceStats {
+            generation,
+            flags: flag(self.is_over_capacity(), device_flags::OVER_CAPACITY)
+                | flag(self.conflict, device_flags::CONFLICT),
+            entry: self.entry,
+            processes: all().filter(|counters| has_something(counters)).count() as u64,
+            dram_used_bytes: self.used.dram,
+            l1_used_bytes: self.used.l1,
+            eth_used_bytes: self.used.eth,
+            cb_resident_bytes: sum(|own| own.cb_resident_bytes),
+            kernel_resident_bytes: sum(|own| own.kernel_resident_bytes),
+            system_kernel_bytes: sum(|own| own.system_kernel_bytes),
+            system_kernel_eth_bytes: sum(|own| own.system_kernel_eth_bytes),
+            dispatches: sum(|own| own.dispatches),
+            cached_dispatches: sum(|own| own.cached_dispatches),
+            failed_allocs: sum(|own| own.failed_allocs),
+            events: self.events,
+            events_per_1000s: self.event_rate.per_1000s(),
+            dispatches_per_1000s: self.dispatch_rate.per_1000s(),
+            kernel_ring_total_bytes: sum(|own| own.kernel_ring_total_bytes),
+            kernel_ring_used_bytes: sum(|own| own.kernel_ring_used_bytes),
+            kernel_ring_programs: sum(|own| own.kernel_ring_programs),
+            exact_since: self.exact_since,
+            dram_peak: self.peaks.dram.to_peak(),
+            l1_peak: self.peaks.l1.to_peak(),
+            eth_peak: self.peaks.eth.to_peak(),
+            failure: self.failure,
+            classes,
+            dram_composition: self.dram_makeup.known,
+            l1_composition: self.l1_makeup.known,
+        }
+    }
+}
+
+fn class_stats(live: &Live, peak: Peak) -> ClassStats {
+    ClassStats {
+        live_bytes: live.bytes,
+        live_count: live.count,
+        alloc_bytes: live.alloc_bytes,
+        alloc_count: live.alloc_count,
+        peak,
+    }
+}
+
+fn has_something(counters: &Counters) -> bool {
+    counters.open != 0
+        || Used::of(counters) != Used::default()
+        || counters.classes.iter().any(|class| class.live_count > 0)
+}

@@ -1,0 +1,102 @@
+//! Finds segments as they appear and vanish: inotify, and a look at the folder behind it.
+
+use std::collections::BTreeSet;
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use rustix::fs::inotify::{self, CreateFlags, ReadFlags, WatchFlags};
+use tt_shm_os::{Namespace, SHM_DIR, parse_segment_name};
+use tt_shm_reader::segment_paths;
+
+/// Between two looks at the whole folder, in case inotify missed something.
+const RESCAN_NS: u64 = 1_000_000_000;
+/// Reads of the inotify queue per look. A flood of files in /dev/shm must not keep us here; what is left
+/// over waits for the next look.
+const MAX_EVENTS: usize = 4096;
+
+/// What changed in the folder.
+#[derive(Debug, Default)]
+pub(crate) struct Sightings {
+    pub(crate) appeared: Vec<String>,
+    pub(crate) vanished: Vec<String>,
+    /// Every segment's name, if the whole folder was read; sorted, so that rows come in the same order.
+    pub(crate) listing: Option<BTreeSet<String>>,
+    /// Whether a request file may be there.
+    pub(crate) request: bool,
+    /// Whether anything happened in the folder, be it ours or not.
+    pub(crate) stirred: bool,
+}
+
+/// Watches /dev/shm for one namespace.
+#[derive(Debug)]
+pub(crate) struct Discovery {
+    namespace: Namespace,
+    request_name: String,
+    inotify: Option<OwnedFd>,
+    next_rescan: u64,
+}
+
+impl Discovery {
+    pub(crate) fn new(namespace: Namespace, request_name: String) -> Discovery {
+        Discovery { namespace, request_name, inotify: watch().ok(), next_rescan: 0 }
+    }
+
+    /// What to wait on for the next change; nothing if inotify is not to be had.
+    pub(crate) fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        self.inotify.as_ref().map(AsFd::as_fd)
+    }
+
+    /// What changed since the last look.
+    pub(crate) fn look(&mut self, now: u64) -> Sightings {
+        let mut sightings = Sightings::default();
+        let complete = self.read_events(&mut sightings);
+        if !complete || self.inotify.is_none() || now >= self.next_rescan {
+            self.next_rescan = now.saturating_add(RESCAN_NS);
+            self.rescan(&mut sightings);
+        }
+        sightings
+    }
+
+    /// Says whether every event was seen.
+    fn read_events(&self, sightings: &mut Sightings) -> bool {
+        let Some(inotify) = &self.inotify else { return false };
+        let mut buffer = [MaybeUninit::uninit(); 4096];
+        let mut reader = inotify::Reader::new(inotify, &mut buffer);
+        for _ in 0..MAX_EVENTS {
+            // Would block: nothing more. Any other error: the rescan is behind it.
+            let Ok(event) = reader.next() else { return true };
+            sightings.stirred = true;
+            if event.events().contains(ReadFlags::QUEUE_OVERFLOW) {
+                return false;
+            }
+            let Some(name) = event.file_name().and_then(|name| name.to_str().ok()) else { continue };
+            let gone = event.events().intersects(ReadFlags::DELETE | ReadFlags::MOVED_FROM);
+            if name == self.request_name {
+                sightings.request |= !gone;
+            } else if self.is_ours(name) {
+                let list = if gone { &mut sightings.vanished } else { &mut sightings.appeared };
+                list.push(name.to_owned());
+            }
+        }
+        true
+    }
+
+    fn rescan(&self, sightings: &mut Sightings) {
+        // A folder that cannot be read now is read again in a second.
+        let Ok(paths) = segment_paths(&self.namespace) else { return };
+        let name = |path: &std::path::PathBuf| Some(path.file_name()?.to_str()?.to_owned());
+        sightings.listing = Some(paths.iter().filter_map(name).collect());
+        sightings.request = true;
+    }
+
+    fn is_ours(&self, name: &str) -> bool {
+        parse_segment_name(name).is_some_and(|name| name.namespace == self.namespace)
+    }
+}
+
+fn watch() -> rustix::io::Result<OwnedFd> {
+    let inotify = inotify::init(CreateFlags::NONBLOCK | CreateFlags::CLOEXEC)?;
+    let flags = WatchFlags::CREATE | WatchFlags::MOVED_TO | WatchFlags::DELETE | WatchFlags::MOVED_FROM;
+    inotify::add_watch(&inotify, SHM_DIR, flags)?;
+    Ok(inotify)
+}

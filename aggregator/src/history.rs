@@ -1,0 +1,224 @@
+//! What a device used over the last minute, hour and day: least, most and last of each stretch.
+//!
+//! The finest bucket that is open sees every folded event, so a spike of a microsecond is in it. It is
+//! flushed into all three resolutions, whose lengths are multiples of the finest.
+
+use shm_layout::table::{Bucket, HISTORY_BUCKETS, HISTORY_RESOLUTIONS};
+
+const FINEST: u64 = HISTORY_RESOLUTIONS[0];
+const _: () = assert!(HISTORY_RESOLUTIONS[1].is_multiple_of(FINEST));
+const _: () = assert!(HISTORY_RESOLUTIONS[2].is_multiple_of(FINEST));
+
+/// Buckets that are filled with a constant value when nobody looked for a while. After a longer time
+/// (the aggregator was stopped) the values in between are not known, and stay out.
+const MAX_FILL: u64 = 8;
+
+/// The history of one device.
+#[derive(Clone, Debug)]
+pub(crate) struct History {
+    rings: Box<[[Bucket; HISTORY_BUCKETS]; HISTORY_RESOLUTIONS.len()]>,
+    open: Option<Bucket>,
+}
+
+impl Default for History {
+    fn default() -> History {
+        History { rings: Box::new(bytemuck::Zeroable::zeroed()), open: None }
+    }
+}
+
+impl History {
+    /// Notes what is used from `time` on; says whether a bucket was completed.
+    #[inline]
+    pub(crate) fn observe(&mut self, time: u64, dram: u64, l1: u64) -> bool {
+        let rolled = match &self.open {
+            Some(open) if time < open.start + FINEST => false,
+            _ => self.roll(time, dram, l1),
+        };
+        if let Some(open) = &mut self.open {
+            open.dram_min = open.dram_min.min(dram);
+            open.dram_max = open.dram_max.max(dram);
+            open.dram_last = dram;
+            open.l1_min = open.l1_min.min(l1);
+            open.l1_max = open.l1_max.max(l1);
+            open.l1_last = l1;
+        }
+        rolled
+    }
+
+    /// Closes the open bucket and those after it that ended before `time`.
+    fn roll(&mut self, time: u64, dram: u64, l1: u64) -> bool {
+        let start = time - time % FINEST;
+        let fresh = constant(start, dram, l1);
+        let Some(mut open) = self.open.filter(|open| start - open.start <= MAX_FILL * FINEST) else {
+            self.flush();
+            self.open = Some(fresh);
+            return true;
+        };
+        while open.start < start {
+            self.open = Some(open);
+            self.flush();
+            // Until the event at `time`, everything was as the last event left it.
+            open = constant(open.start + FINEST, open.dram_last, open.l1_last);
+        }
+        self.open = Some(open);
+        true
+    }
+
+    /// Brings the rings up to date with the open bucket.
+    pub(crate) fn flush(&mut self) {
+        let Some(open) = self.open else { return };
+        for (ring, length) in self.rings.iter_mut().zip(HISTORY_RESOLUTIONS) {
+            let start = open.start - open.start % length;
+            let bucket = &mut ring[index(start, length)];
+            *bucket = if bucket.start == start { join(bucket, &open) } else { Bucket { start, ..open } };
+        }
+    }
+
+    /// The buckets of a resolution that are known, oldest first.
+    pub(crate) fn buckets(&self, resolution: usize) -> Vec<Bucket> {
+        let Some((ring, length)) = self.rings.get(resolution).zip(HISTORY_RESOLUTIONS.get(resolution)) else {
+            return Vec::new();
+        };
+        let newest = ring.iter().map(|bucket| bucket.start).max().unwrap_or(0);
+        let oldest = newest.saturating_sub(length * (HISTORY_BUCKETS as u64 - 1));
+        let known = |bucket: &&Bucket| bucket.start != 0 && bucket.start >= oldest;
+        let mut buckets: Vec<Bucket> = ring.iter().filter(known).copied().collect();
+        buckets.sort_unstable_by_key(|bucket| bucket.start);
+        buckets
+    }
+
+    /// The buckets from `start` on, oldest first, without looking at all: what is new since a batch.
+    pub(crate) fn since(&self, resolution: usize, start: u64) -> Vec<Bucket> {
+        let (Some(ring), Some(length)) = (self.rings.get(resolution), HISTORY_RESOLUTIONS.get(resolution))
+        else {
+            return Vec::new();
+        };
+        let newest = self.open.map_or(0, |open| open.start - open.start % length);
+        let steps = (newest.saturating_sub(start)) / length;
+        if start == 0 || newest < start || steps >= HISTORY_BUCKETS as u64 {
+            return self.buckets(resolution);
+        }
+        let starts = (0..=steps).map(|step| start + step * length);
+        starts.map(|start| ring[index(start, *length)]).filter(|bucket| bucket.start >= start).collect()
+    }
+
+    /// Takes over a bucket of an earlier aggregator if it makes sense and is not from the future.
+    pub(crate) fn adopt(&mut self, resolution: usize, bucket: &Bucket, now: u64) {
+        let Some((ring, length)) = self.rings.get_mut(resolution).zip(HISTORY_RESOLUTIONS.get(resolution))
+        else {
+            return;
+        };
+        let in_time = bucket.start != 0 && bucket.start <= now && bucket.start.is_multiple_of(*length);
+        let dram = bucket.dram_min <= bucket.dram_last && bucket.dram_last <= bucket.dram_max;
+        let l1 = bucket.l1_min <= bucket.l1_last && bucket.l1_last <= bucket.l1_max;
+        if in_time && dram && l1 {
+            ring[index(bucket.start, *length)] = Bucket { reserved: 0, ..*bucket };
+        }
+    }
+}
+
+fn index(start: u64, length: u64) -> usize {
+    (start / length) as usize % HISTORY_BUCKETS
+}
+
+fn constant(start: u64, dram: u64, l1: u64) -> Bucket {
+    Bucket {
+        start,
+        dram_min: dram,
+        dram_max: dram,
+        dram_last: dram,
+        l1_min: l1,
+        l1_max: l1,
+        l1_last: l1,
+        reserved: 0,
+    }
+}
+
+fn join(earlier: &Bucket, later: &Bucket) -> Bucket {
+    Bucket {
+        start: earlier.start,
+        dram_min: earlier.dram_min.min(later.dram_min),
+        dram_max: earlier.dram_max.max(later.dram_max),
+        dram_last: later.dram_last,
+        l1_min: earlier.l1_min.min(later.l1_min),
+        l1_max: earlier.l1_max.max(later.l1_max),
+        l1_last: later.l1_last,
+        reserved: 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const T0: u64 = HISTORY_RESOLUTIONS[2] * 10;
+
+    #[test]
+    fn a_spike_between_two_flushes_is_kept_at_every_resolution() {
+        let mut history = History::default();
+        history.observe(T0, 10, 1);
+        history.observe(T0 + 1, 900, 1);
+        history.observe(T0 + 2, 20, 2);
+        history.flush();
+        for resolution in 0..3 {
+            let [bucket] = history.buckets(resolution)[..] else { panic!("one bucket") };
+            assert_eq!((bucket.dram_min, bucket.dram_max, bucket.dram_last), (10, 900, 20));
+            assert_eq!((bucket.l1_min, bucket.l1_max, bucket.l1_last), (1, 2, 2));
+        }
+    }
+
+    #[test]
+    fn idle_stretches_are_filled_with_what_was_used() {
+        let mut history = History::default();
+        history.observe(T0, 7, 3);
+        assert!(history.observe(T0 + 3 * FINEST, 9, 3));
+        history.flush();
+        let buckets = history.buckets(0);
+        let seen: Vec<_> = buckets.iter().map(|b| (b.start - T0, b.dram_min, b.dram_max)).collect();
+        assert_eq!(seen, [(0, 7, 7), (FINEST, 7, 7), (2 * FINEST, 7, 7), (3 * FINEST, 7, 9)]);
+        assert_eq!(history.buckets(1).len(), 1);
+    }
+
+    #[test]
+    fn a_long_pause_leaves_a_gap() {
+        let mut history = History::default();
+        history.observe(T0, 7, 3);
+        history.observe(T0 + 100 * FINEST, 9, 3);
+        history.flush();
+        assert_eq!(history.buckets(0).len(), 2);
+    }
+
+    #[test]
+    fn the_ring_forgets_what_is_too_old() {
+        let mut history = History::default();
+        for step in 0..2 * HISTORY_BUCKETS as u64 {
+            history.observe(T0 + step * FINEST, step, 0);
+        }
+        history.flush();
+        let buckets = history.buckets(0);
+        assert_eq!(buckets.len(), HISTORY_BUCKETS);
+        assert!(buckets.is_sorted_by_key(|bucket| bucket.start));
+        assert_eq!(buckets.last().unwrap().dram_last, 2 * HISTORY_BUCKETS as u64 - 1);
+    }
+
+    #[test]
+    fn an_event_from_before_the_open_bucket_counts_in_it() {
+        let mut history = History::default();
+        history.observe(T0 + FINEST, 7, 3);
+        assert!(!history.observe(T0, 9, 3));
+        history.flush();
+        assert_eq!(history.buckets(0)[0].dram_max, 9);
+    }
+
+    #[test]
+    fn only_sensible_buckets_are_adopted() {
+        let mut history = History::default();
+        let good = constant(T0, 5, 5);
+        history.adopt(0, &good, T0 + 1);
+        history.adopt(0, &Bucket { start: T0 + 1, ..good }, T0 + 2);
+        history.adopt(0, &Bucket { start: T0 + 4 * FINEST, ..good }, T0 + 1);
+        history.adopt(0, &Bucket { start: T0 - FINEST, dram_min: 6, ..good }, T0 + 1);
+        history.adopt(9, &good, T0 + 1);
+        assert_eq!(history.buckets(0), [good]);
+    }
+}

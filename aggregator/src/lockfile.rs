@@ -1,0 +1,87 @@
+//! One aggregator per namespace and user: whoever holds the lock.
+
+use std::fs::File;
+use std::io::{self, Read, Seek, Write};
+use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{Mode, OFlags};
+use tt_shm_os::{Namespace, path_of, table_lock_file_name, try_lock_exclusive};
+
+use crate::adopt::Adopted;
+use crate::error::PublishError;
+
+/// The right to publish the table of a namespace and user. Lasts until dropped, or until the process ends
+/// in whatever way.
+///
+/// The file stays when the lock is released: a newcomer may have it open already and would lock a file
+/// without a name, while a third makes a new one.
+#[derive(Debug)]
+pub struct Claim {
+    /// Holds the lock.
+    file: File,
+    path: PathBuf,
+    pub(crate) namespace: Namespace,
+    pub(crate) uid: u32,
+}
+
+impl Claim {
+    /// Takes the lock of the caller's effective uid.
+    pub fn take(namespace: &Namespace) -> Result<Claim, PublishError> {
+        let uid = rustix::process::geteuid().as_raw();
+        let path = path_of(&table_lock_file_name(namespace, uid));
+        let mut file = open(&path, uid)?;
+        let system = |action, cause| PublishError::System { action, path: path.clone(), cause };
+        if !try_lock_exclusive(file.as_fd()).map_err(|cause| system("lock", cause))? {
+            return Err(PublishError::Running { pid: holder(&mut file), path });
+        }
+        note_holder(&mut file).map_err(|cause| system("write", cause))?;
+        Ok(Claim { file, path, namespace: namespace.clone(), uid })
+    }
+
+    /// The lock file.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// What the table of an earlier aggregator still tells, if there is one of this boot.
+    pub fn adopt(&self) -> Option<Adopted> {
+        Adopted::read(&self.namespace, self.uid)
+    }
+
+    /// Gives up the lock and removes its file. Only where nobody else can be about to take it: in a
+    /// private namespace, at the end of a demo or a test.
+    pub fn remove_lock_file_while_held(self) -> io::Result<()> {
+        let result = rustix::fs::unlink(&self.path).map_err(io::Error::from);
+        drop(self.file);
+        result
+    }
+}
+
+fn open(path: &Path, uid: u32) -> Result<File, PublishError> {
+    let system = |cause: rustix::io::Errno| PublishError::System {
+        action: "open",
+        path: path.to_owned(),
+        cause: cause.into(),
+    };
+    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let fd = rustix::fs::open(path, flags, Mode::from_raw_mode(0o600)).map_err(system)?;
+    let owner = rustix::fs::fstat(&fd).map_err(system)?.st_uid;
+    if owner != uid {
+        return Err(PublishError::Owner { path: path.to_owned(), owner, expected: uid });
+    }
+    Ok(File::from(fd))
+}
+
+/// The pid in the file, for the message only.
+fn holder(file: &mut File) -> Option<u32> {
+    let mut text = String::new();
+    file.take(16).read_to_string(&mut text).ok()?;
+    text.trim().parse().ok()
+}
+
+fn note_holder(file: &mut File) -> io::Result<()> {
+    file.set_len(0)?;
+    file.rewind()?;
+    writeln!(file, "{}", std::process::id())
+}

@@ -1,0 +1,67 @@
+//! Many streams, each in order of time, taken as one in order of time.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+/// Calls `step` on the stream whose `head` is the earliest, again and again, until every head is later
+/// than `limit`. `step` must take the head away.
+///
+/// A stream keeps its turn until it passes the next one's head: processes tend to allocate in bursts,
+/// and a burst then costs one look at the heap.
+pub(crate) fn merge<S>(
+    streams: &mut [S],
+    limit: u64,
+    head: impl Fn(&S) -> Option<u64>,
+    mut step: impl FnMut(&mut S),
+) {
+    let due = |stream: &S| head(stream).filter(|time| *time <= limit);
+    let heads = streams.iter().enumerate().filter_map(|(index, stream)| Some(Reverse((due(stream)?, index))));
+    let mut heap: BinaryHeap<Reverse<(u64, usize)>> = heads.collect();
+    while let Some(Reverse((_, index))) = heap.pop() {
+        let next = heap.peek().map_or(limit, |Reverse((time, _))| *time);
+        loop {
+            step(&mut streams[index]);
+            match due(&streams[index]) {
+                Some(time) if time <= next => {}
+                Some(time) => {
+                    heap.push(Reverse((time, index)));
+                    break;
+                }
+                None => break,
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::VecDeque;
+
+    fn merged(streams: &[&[u64]], limit: u64) -> (Vec<u64>, Vec<usize>) {
+        let mut queues: Vec<VecDeque<u64>> = streams.iter().map(|s| s.iter().copied().collect()).collect();
+        let mut out = Vec::new();
+        merge(&mut queues, limit, |q| q.front().copied(), |q| out.extend(q.pop_front()));
+        (out, queues.iter().map(VecDeque::len).collect())
+    }
+
+    #[test]
+    fn streams_become_one_in_order() {
+        let (out, left) = merged(&[&[1, 4, 5, 9], &[], &[2, 3, 6], &[7, 8]], 100);
+        assert_eq!(out, [1, 2, 3, 4, 5, 6, 7, 8, 9]);
+        assert_eq!(left, [0, 0, 0, 0]);
+    }
+
+    #[test]
+    fn what_is_too_young_waits() {
+        let (out, left) = merged(&[&[1, 4, 50], &[2, 60], &[70]], 10);
+        assert_eq!(out, [1, 2, 4]);
+        assert_eq!(left, [1, 1, 1]);
+    }
+
+    #[test]
+    fn equal_times_lose_nothing() {
+        let (out, _) = merged(&[&[5, 5, 5], &[5, 5]], 5);
+        assert_eq!(out.len(), 5);
+    }
+}

@@ -1,0 +1,258 @@
+//! What is known of all processes and devices at one moment of merged time. No I/O, no clock of its own:
+//! processes, events and states go in, rows come out.
+
+use shm_layout::table::{MAX_PROCESSES, MAX_USAGES, ProcessStats};
+use shm_layout::{Counters, DeviceEntry, MAX_DEVICES};
+use tt_shm_os::ClockKind;
+
+use crate::clock::Clock;
+use crate::device::Device;
+use crate::figures::Share;
+use crate::notice::{Holdings, Notices};
+use crate::rates::Rate;
+use crate::rows::Rows;
+
+/// Device rows that users other than our own may fill each; the rest stays for the others.
+const FOREIGN_DEVICES: usize = MAX_DEVICES / 2;
+/// (Process, device) rows that users other than our own may fill each.
+const FOREIGN_USAGES: usize = MAX_USAGES / 4;
+
+/// A process, as the table shows it.
+#[derive(Debug)]
+pub(crate) struct Process {
+    pub(crate) stats: ProcessStats,
+    pub(crate) rate: Rate,
+    pub(crate) clock: ClockKind,
+    /// Usage row by the process's device index; `None` if there was no room for one.
+    pub(crate) usages: Vec<Option<usize>>,
+}
+
+/// A process on a device.
+#[derive(Debug)]
+pub(crate) struct Usage {
+    pub(crate) process: usize,
+    pub(crate) device: usize,
+    pub(crate) uid: u32,
+    pub(crate) logical_id: u64,
+    /// Times in ticks of the process's clock.
+    pub(crate) counters: Counters,
+}
+
+/// Counts over everything.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Totals {
+    pub(crate) events: u64,
+    pub(crate) missed: u64,
+    pub(crate) late: u64,
+    pub(crate) overflow: u64,
+}
+
+/// The window that peaks refer to.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Window {
+    pub(crate) since: u64,
+    /// Windows opened by a reset. While 0, the window reaches back to the start of the processes found.
+    pub(crate) count: u64,
+    pub(crate) gap: Option<(u64, u64)>,
+}
+
+impl Window {
+    /// Events before this do not count; 0 if all do.
+    pub(crate) fn begin(&self) -> u64 {
+        if self.count == 0 { 0 } else { self.since }
+    }
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct Model {
+    pub(crate) devices: Rows<Device>,
+    pub(crate) processes: Rows<Process>,
+    pub(crate) usages: Rows<Usage>,
+    pub(crate) notices: Notices,
+    pub(crate) totals: Totals,
+    pub(crate) window: Window,
+    pub(crate) clock: Clock,
+    /// When the aggregator began to look.
+    pub(crate) started: u64,
+    /// Time of the poll that is running.
+    pub(crate) now: u64,
+    uid: u32,
+    generation: u64,
+    dirty: bool,
+    /// Usage rows to free with the next batch.
+    retired: Vec<usize>,
+}
+
+impl Model {
+    pub(crate) fn new(clock: Clock, uid: u32, now: u64) -> Model {
+        Model {
+            devices: Rows::new(MAX_DEVICES),
+            processes: Rows::new(MAX_PROCESSES),
+            usages: Rows::new(MAX_USAGES),
+            notices: Notices::default(),
+            totals: Totals::default(),
+            window: Window { since: now, ..Window::default() },
+            clock,
+            started: now,
+            now,
+            uid,
+            generation: 0,
+            dirty: false,
+            retired: Vec::new(),
+        }
+    }
+
+    /// The last complete batch.
+    pub(crate) fn generation(&self) -> u64 {
+        self.generation
+    }
+
+    /// The number of the batch that is being made. Asking for it means that something changes.
+    #[inline]
+    pub(crate) fn batch(&mut self) -> u64 {
+        self.dirty = true;
+        self.generation + 1
+    }
+
+    /// Ends the batch, if anything changed in it.
+    pub(crate) fn end_batch(&mut self) -> bool {
+        self.generation += u64::from(self.dirty);
+        std::mem::take(&mut self.dirty)
+    }
+
+    /// Adds a process; `None` if there is no row for it.
+    pub(crate) fn add_process(&mut self, stats: ProcessStats, clock: ClockKind) -> Option<usize> {
+        let batch = self.batch();
+        let process = Process { stats, rate: Rate::default(), clock, usages: Vec::new() };
+        match self.processes.insert(batch, process) {
+            Ok(row) => Some(row),
+            Err(process) => {
+                let oldest = self.oldest_ended()?;
+                self.processes.remove(batch, oldest);
+                self.processes.insert(batch, process).ok()
+            }
+        }
+    }
+
+    fn oldest_ended(&self) -> Option<usize> {
+        let ended = self.processes.values().filter(|(_, process)| process.stats.ended != 0);
+        ended.min_by_key(|(_, process)| process.stats.ended).map(|(row, _)| row)
+    }
+
+    /// Adds the next device of a process's list.
+    pub(crate) fn add_device(&mut self, process: usize, entry: &DeviceEntry) {
+        let uid = self.processes.get(process).map_or(0, |process| process.stats.uid as u32);
+        let usage = self.device_row(entry, uid).and_then(|device| {
+            let usage = self.usage_row(process, device, entry, uid)?;
+            let batch = self.batch();
+            self.devices.change(batch, device)?.usages.push(usage);
+            Some(usage)
+        });
+        if usage.is_none() {
+            self.totals.overflow += 1;
+        }
+        let batch = self.batch();
+        if let Some(process) = self.processes.change(batch, process) {
+            process.usages.push(usage);
+        }
+    }
+
+    fn device_row(&mut self, entry: &DeviceEntry, uid: u32) -> Option<usize> {
+        let known = self.devices.values().find(|(_, device)| device.entry.chip_id == entry.chip_id);
+        if let Some((row, _)) = known {
+            if self.devices.get_mut(row)?.reconcile(entry) {
+                let batch = self.batch();
+                self.devices.change(batch, row);
+            }
+            return Some(row);
+        }
+        let foreign = self.devices.values().filter(|(_, device)| device.uid == uid).count();
+        if uid != self.uid && foreign >= FOREIGN_DEVICES {
+            return None;
+        }
+        let (now, batch) = (self.now, self.batch());
+        match self.devices.insert(batch, Device::new(*entry, uid, self.window.begin(), now)) {
+            Ok(row) => Some(row),
+            Err(device) => {
+                let unused = self.devices.values().find(|(_, device)| device.usages.is_empty())?.0;
+                self.devices.remove(batch, unused);
+                self.devices.insert(batch, device).ok()
+            }
+        }
+    }
+
+    fn usage_row(&mut self, process: usize, device: usize, entry: &DeviceEntry, uid: u32) -> Option<usize> {
+        let foreign = || self.usages.values().filter(|(_, usage)| usage.uid == uid).count();
+        if uid != self.uid && foreign() >= FOREIGN_USAGES {
+            return None;
+        }
+        let logical_id = entry.logical().unwrap_or(u64::MAX);
+        let usage = Usage { process, device, uid, logical_id, counters: Counters::ZERO };
+        let batch = self.batch();
+        self.usages.insert(batch, usage).ok()
+    }
+
+    /// The counters of all processes on a device.
+    pub(crate) fn counters_on<'a>(&'a self, device: &'a Device) -> impl Iterator<Item = &'a Counters> {
+        counters_of(&self.usages, &device.usages)
+    }
+
+    /// What a process holds, all devices together.
+    pub(crate) fn holdings(&self, process: usize) -> Holdings {
+        let mut held = Holdings::default();
+        let rows = self.processes.get(process).map_or(&[][..], |process| &process.usages);
+        for usage in rows.iter().flatten().filter_map(|row| self.usages.get(*row)) {
+            held.add(&usage.counters);
+        }
+        held
+    }
+
+    /// Takes a process's figures out of all devices. Its usage rows stay for one batch with nothing in them,
+    /// so that a reader of a batch that is being written sees by their generation that something changed;
+    /// a row that is not in use has none.
+    pub(crate) fn withdraw(&mut self, process: usize) {
+        let time = self.now;
+        let rows = self.processes.get_mut(process).map(|process| std::mem::take(&mut process.usages));
+        for row in rows.into_iter().flatten().flatten() {
+            self.replace_counters(row, Counters::ZERO, time, crate::fold::Known::Followed);
+            let batch = self.batch();
+            let Some(device) = self.usages.get(row).map(|usage| usage.device) else { continue };
+            self.retired.push(row);
+            if let Some(device) = self.devices.change(batch, device) {
+                device.usages.retain(|usage| *usage != row);
+            }
+        }
+        let batch = self.batch();
+        self.processes.change(batch, process);
+    }
+
+    /// Frees the rows that the last batch showed as empty.
+    pub(crate) fn free_retired(&mut self) {
+        for row in std::mem::take(&mut self.retired) {
+            let batch = self.batch();
+            self.usages.remove(batch, row);
+        }
+    }
+}
+
+/// The counters in these usage rows.
+pub(crate) fn counters_of<'a>(
+    usages: &'a Rows<Usage>,
+    rows: &'a [usize],
+) -> impl Iterator<Item = &'a Counters> {
+    rows.iter().filter_map(|row| Some(&usages.get(*row)?.counters))
+}
+
+/// The same, with whose they are.
+pub(crate) fn shares_of<'a>(
+    usages: &'a Rows<Usage>,
+    processes: &'a Rows<Process>,
+    rows: &'a [usize],
+) -> impl Iterator<Item = Share<'a>> {
+    rows.iter().filter_map(|row| {
+        let usage = usages.get(*row)?;
+        let stats = &processes.get(usage.process)?.stats;
+        Some(Share { identity: stats.identity, pid: stats.pid, counters: &usage.counters })
+    })
+}

@@ -1,0 +1,26 @@
+//! Removing the file that a dead process left.
+
+use std::path::Path;
+
+use rustix::fs::{Mode, OFlags};
+use tt_shm_os::is_write_locked;
+
+/// Device and inode of a file.
+pub(crate) type Inode = (u64, u64);
+
+/// The file that a path names now, without following a link.
+pub(crate) fn inode_at(path: &Path) -> Option<Inode> {
+    let stat = rustix::fs::lstat(path).ok()?;
+    Some((stat.st_dev, stat.st_ino))
+}
+
+/// Unlinks a dead process's file if the path still names that very file and nobody holds its lock; says
+/// whether it did. Not being allowed to is no error: its owner will.
+pub(crate) fn reap(path: &Path, inode: Inode) -> bool {
+    use std::os::fd::AsFd;
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let Ok(file) = rustix::fs::open(path, flags, Mode::empty()) else { return false };
+    let same = rustix::fs::fstat(&file).is_ok_and(|stat| (stat.st_dev, stat.st_ino) == inode);
+    let dead = is_write_locked(file.as_fd()).is_ok_and(|locked| !locked);
+    same && dead && rustix::fs::unlink(path).is_ok()
+}

@@ -1,0 +1,228 @@
+//! One segment that is followed: a place in its ring, and the events that wait for their turn.
+
+use std::collections::VecDeque;
+
+use shm_layout::protocol::observe::{Attached, Cursor, Step};
+use shm_layout::{Counters, DeviceEntry, Event, MAX_DEVICES, NO_DEVICE, load_pod};
+use tt_shm_os::{ClockKind, monotonic_ns};
+use tt_shm_reader::Segment;
+
+use crate::clock::Clock;
+use crate::fold::Known;
+
+/// Events that wait at most; more stay in the ring. Bounds memory, whatever a segment holds.
+const MAX_QUEUED: usize = 4096;
+/// An event from further in the future than this has a wrong clock, and counts as happening now.
+const MAX_AHEAD_NS: u64 = 50_000_000;
+
+/// Events read behind the head of a dead process's ring.
+const MAX_LAST_STEPS: usize = 256;
+
+/// What waits for its turn in the merge.
+#[derive(Debug)]
+pub(crate) enum Item {
+    /// An event of the ring.
+    Event(Event),
+    /// All counters, read as a whole because the events before it were not.
+    State(Box<State>),
+}
+
+/// Counters of every device.
+#[derive(Debug)]
+pub(crate) struct State {
+    pub(crate) devices: Vec<Counters>,
+    pub(crate) position: u64,
+    pub(crate) known: Known,
+    pub(crate) missed: u64,
+}
+
+/// What a look at the ring came to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Drained {
+    /// Everything that was there is queued.
+    All,
+    /// The queue is full and the ring may have more.
+    More,
+    /// The segment holds what cannot be.
+    Broken(String),
+}
+
+/// One followed segment.
+#[derive(Debug)]
+pub(crate) struct Source {
+    pub(crate) segment: Segment,
+    /// Its row in the process list.
+    pub(crate) process: usize,
+    pub(crate) clock: ClockKind,
+    cursor: Cursor,
+    /// Per device, the position up to which its counters had everything when they were read.
+    complete: Vec<u64>,
+    /// Position of the last event taken from the ring.
+    position: u64,
+    /// The counters have to be read as a whole; says what is known of the time before.
+    detached: Option<Known>,
+    queue: VecDeque<(u64, Item)>,
+    last_time: u64,
+    pub(crate) devices: usize,
+    pub(crate) next_check: u64,
+    pub(crate) died: Option<u64>,
+    pub(crate) broken: bool,
+    pub(crate) drained: bool,
+}
+
+impl Source {
+    /// Follows a segment from its first event if the ring still has it, else from now on.
+    pub(crate) fn new(segment: Segment, process: usize, clock: ClockKind, next_check: u64) -> Source {
+        let words = segment.words();
+        let whole = words.head() < words.ring.len() as u64;
+        Source {
+            process,
+            clock,
+            cursor: Cursor::after(0),
+            complete: Vec::new(),
+            position: 0,
+            detached: (!whole).then_some(Known::First),
+            queue: VecDeque::new(),
+            last_time: 0,
+            devices: 0,
+            next_check,
+            died: None,
+            broken: false,
+            drained: false,
+            segment,
+        }
+    }
+
+    /// Moves what is new in the ring into the queue.
+    pub(crate) fn drain(&mut self, clock: &Clock, now: u64) -> Drained {
+        if self.broken {
+            return Drained::All;
+        }
+        if let Some(known) = self.detached {
+            return self.attach(known);
+        }
+        let words = self.segment.words();
+        while self.queue.len() < MAX_QUEUED {
+            match self.cursor.next(&words) {
+                Step::Event(event) => {
+                    self.position = event.stamp;
+                    if is_news(&self.complete, &event) {
+                        // Times of one process never run backwards.
+                        let time = not_ahead(clock.to_ns(self.clock, event.time), now);
+                        self.last_time = self.last_time.max(time);
+                        self.queue.push_back((self.last_time, Item::Event(event)));
+                    }
+                }
+                Step::Idle => return Drained::All,
+                // Reading all counters may take long, so once per look; the rest waits.
+                Step::Lapped { .. } => return self.attach(Known::Again),
+            }
+        }
+        Drained::More
+    }
+
+    fn attach(&mut self, known: Known) -> Drained {
+        self.detached = Some(known);
+        let Ok(attached) = Attached::new(&self.segment.words()) else {
+            // The process was faster; the next poll tries again.
+            return Drained::All;
+        };
+        let Attached { devices, cursor } = attached;
+        if let Some(device) = devices.iter().position(|(counters, _)| !counters.is_plausible()) {
+            return Drained::Broken(format!("impossible counters on device {device}"));
+        }
+        let missed = match known {
+            Known::Again => cursor.position().saturating_sub(self.position),
+            Known::First | Known::Followed => 0,
+        };
+        // Now, not the time of the last event: this is the moment that the counters are known to be of.
+        self.last_time = self.last_time.max(monotonic_ns());
+        let state = State {
+            devices: devices.iter().map(|(counters, _)| *counters).collect(),
+            position: cursor.position(),
+            known,
+            missed,
+        };
+        self.complete = devices.iter().map(|(_, complete)| *complete).collect();
+        self.queue.push_back((self.last_time, Item::State(Box::new(state))));
+        (self.cursor, self.position, self.detached) = (cursor, cursor.position(), None);
+        Drained::All
+    }
+
+    /// Devices that were registered since the last call.
+    pub(crate) fn new_devices(&mut self) -> Vec<DeviceEntry> {
+        if self.broken {
+            return Vec::new();
+        }
+        let words = self.segment.words();
+        let count = words.device_count();
+        let Some(new) = words.devices.get(self.devices..count.min(MAX_DEVICES)) else { return Vec::new() };
+        let new: Vec<DeviceEntry> = new.iter().map(|entry| load_pod(entry)).collect();
+        self.devices = self.devices.max(count);
+        new
+    }
+
+    /// Time of the first thing that waits.
+    #[inline]
+    pub(crate) fn head(&self) -> Option<u64> {
+        self.queue.front().map(|(time, _)| *time)
+    }
+
+    /// Time of the last thing that waits or waited.
+    pub(crate) fn tail(&self) -> u64 {
+        self.last_time
+    }
+
+    #[inline]
+    pub(crate) fn pop(&mut self) -> Option<(u64, Item)> {
+        self.queue.pop_front()
+    }
+
+    /// Whether nothing of it is left to fold.
+    pub(crate) fn is_done(&self) -> bool {
+        self.broken || (self.drained && self.queue.is_empty() && self.detached.is_none())
+    }
+
+    /// Whether something waits.
+    pub(crate) fn is_waiting(&self) -> bool {
+        !self.queue.is_empty() || (self.detached.is_some() && !self.broken)
+    }
+
+    /// Follows no longer: what it says cannot be true.
+    pub(crate) fn give_up(&mut self) {
+        self.broken = true;
+        self.queue = VecDeque::new();
+    }
+}
+
+/// Whether an event came after the counters were read that it belongs to.
+#[inline]
+fn is_news(complete: &[u64], event: &Event) -> bool {
+    let complete = complete.get(usize::from(event.device)).copied().unwrap_or(0);
+    event.device == NO_DEVICE || event.stamp > complete
+}
+
+/// A time that is not ahead of the clock by more than clocks can be apart.
+#[inline]
+fn not_ahead(time: u64, now: u64) -> u64 {
+    if time > now.saturating_add(MAX_AHEAD_NS) { now } else { time }
+}
+
+/// The counters that a dead process left. `None` if they cannot be true.
+///
+/// Nobody writes there any more, so the head is complete and at most the event behind it is not; the few
+/// steps more bound what a file that only looks dead can cost.
+pub(crate) fn last_counters(segment: &Segment) -> Option<Vec<Counters>> {
+    let words = segment.words();
+    let mut attached = Attached::new(&words).ok()?;
+    if !attached.devices.iter().all(|(counters, _)| counters.is_plausible()) {
+        return None;
+    }
+    for _ in 0..MAX_LAST_STEPS {
+        let Step::Event(event) = attached.cursor.next(&words) else { break };
+        if event.device != NO_DEVICE && attached.is_news(&event) {
+            attached.devices.get_mut(usize::from(event.device))?.0.apply(&event).ok()?;
+        }
+    }
+    Some(attached.devices.iter().map(|(counters, _)| *counters).collect())
+}

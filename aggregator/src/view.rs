@@ -1,0 +1,83 @@
+//! The model as rows: what the table holds, and what an embedded aggregator shows.
+
+use shm_layout::table::{Bucket, DeviceStats, ProcessStats, UsageStats};
+use tt_shm_os::monotonic_ns;
+use tt_shm_reader::{Freshness, TableSnapshot};
+
+use crate::aggregator::{Aggregator, LONG_SLEEP};
+use crate::attach::Fate;
+use crate::model::{Model, Process, Usage};
+
+impl Model {
+    pub(crate) fn device_stats(&self, generation: u64, device: &crate::device::Device) -> DeviceStats {
+        device.stats(generation, || self.counters_on(device))
+    }
+
+    pub(crate) fn process_stats(&self, generation: u64, process: &Process) -> ProcessStats {
+        ProcessStats { generation, events_per_1000s: process.rate.per_1000s(), ..process.stats }
+    }
+
+    pub(crate) fn usage_stats(&self, generation: u64, usage: &Usage) -> UsageStats {
+        let mut counters = usage.counters;
+        if let Some(process) = self.processes.get(usage.process) {
+            counters.map_times(|ticks| self.clock.to_ns(process.clock, ticks));
+        }
+        UsageStats {
+            generation,
+            process: usage.process as u64,
+            device: usage.device as u64,
+            logical_id: usage.logical_id,
+            counters,
+        }
+    }
+}
+
+impl Aggregator {
+    /// Everything that is known now: the same that a reader gets from the table.
+    pub fn snapshot(&self) -> TableSnapshot {
+        let model = &self.model;
+        let devices = model.devices.iter();
+        let devices = devices.filter_map(|(row, g, device)| Some((row, model.device_stats(g, device?))));
+        let processes = model.processes.iter();
+        let processes = processes.filter_map(|(row, g, p)| Some((row, model.process_stats(g, p?))));
+        let usages = model.usages.iter();
+        let usages = usages.filter_map(|(row, g, usage)| Some((row, model.usage_stats(g, usage?))));
+        TableSnapshot {
+            generation: model.generation(),
+            consistent: true,
+            devices: devices.collect(),
+            processes: processes.collect(),
+            usages: usages.collect(),
+            notices: model.notices.newest_first(),
+            events: model.totals.events,
+            missed: model.totals.missed,
+            late: model.totals.late,
+            refused: self.refused(),
+            window_since: model.window.since,
+            windows: model.window.count,
+            overflow: model.totals.overflow,
+            gap: model.window.gap,
+            freshness: self.freshness(),
+        }
+    }
+
+    /// A device's history at a resolution (0 a minute, 1 an hour, 2 a day), oldest first.
+    pub fn history(&self, device: usize, resolution: usize) -> Vec<Bucket> {
+        self.model.devices.get(device).map_or(Vec::new(), |device| device.history.buckets(resolution))
+    }
+
+    /// Files refused at this moment.
+    pub(crate) fn refused(&self) -> u64 {
+        self.known.values().filter(|fate| matches!(fate, Fate::Refused | Fate::Waiting)).count() as u64
+    }
+
+    fn freshness(&self) -> Freshness {
+        let (heartbeat_ns, now) = (self.model.now, monotonic_ns());
+        Freshness {
+            heartbeat_ns,
+            age_ns: now.saturating_sub(heartbeat_ns),
+            closed: false,
+            interval_ns: LONG_SLEEP.as_nanos() as u64,
+        }
+    }
+}

@@ -1,0 +1,165 @@
+//! Processes that are none: segments in /dev/shm, written and locked by the test itself.
+
+#![allow(dead_code, reason = "each test file uses a part of it")]
+
+use std::fs::{File, OpenOptions};
+use std::os::fd::{AsFd, AsRawFd};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+use rustix::fs::{AtFlags, CWD};
+use shm_layout::protocol::commit::DeviceCounters;
+use shm_layout::{
+    Class, Counters, DeviceEntry, Event, EventKind, NO_ROW, SegmentHeader, SegmentWords, control, known,
+    store_pod, text,
+};
+use tt_shm_aggregator::{Aggregator, Config};
+use tt_shm_os::{
+    Anchor, ClockKind, Namespace, SHM_DIR, WriteMap, boot_id, lock_exclusive, path_of, segment_file_name,
+};
+
+/// A namespace of a test's own; what is in it goes when the test ends, however it ends.
+pub(crate) struct Scene {
+    pub(crate) namespace: Namespace,
+}
+
+impl Scene {
+    pub(crate) fn new() -> Scene {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let namespace = Namespace::new(&format!("agg-{}-{number}", std::process::id())).unwrap();
+        Scene { namespace }
+    }
+
+    pub(crate) fn aggregator(&self) -> Aggregator {
+        Aggregator::new(Config::new(self.namespace.clone())).unwrap()
+    }
+
+    pub(crate) fn process(&self) -> TestProcess {
+        TestProcess::new(&self.namespace, 1024)
+    }
+
+    pub(crate) fn files(&self) -> Vec<PathBuf> {
+        let prefix = format!("tt-shm.v1.{}.", self.namespace);
+        let entries = std::fs::read_dir(SHM_DIR).unwrap().flatten();
+        let ours = entries.filter(|entry| entry.file_name().to_string_lossy().starts_with(&prefix));
+        ours.map(|entry| entry.path()).collect()
+    }
+}
+
+impl Drop for Scene {
+    fn drop(&mut self) {
+        for path in self.files() {
+            let _ = std::fs::remove_file(path);
+        }
+    }
+}
+
+/// A segment with a writer that lives until it is dropped; then its file stays, as after kill -9.
+pub(crate) struct TestProcess {
+    map: WriteMap,
+    pub(crate) header: SegmentHeader,
+    pub(crate) path: PathBuf,
+    devices: Vec<DeviceCounters>,
+    pub(crate) position: u64,
+    pub(crate) clock: ClockKind,
+}
+
+pub(crate) fn chip(chip_id: u64) -> DeviceEntry {
+    DeviceEntry {
+        chip_id,
+        logical_id: chip_id,
+        arch: 2,
+        known: known::DRAM | known::L1 | known::LOGICAL,
+        dram_bytes: 1 << 34,
+        tensix_cores: 64,
+        l1_per_core: 1 << 20,
+        ..bytemuck::Zeroable::zeroed()
+    }
+}
+
+impl TestProcess {
+    pub(crate) fn new(namespace: &Namespace, ring_slots: u64) -> TestProcess {
+        static NEXT: AtomicU32 = AtomicU32::new(1);
+        let pid = 1_000_000 + NEXT.fetch_add(1, Ordering::Relaxed);
+        let clock = ClockKind::best();
+        let anchor = Anchor::now(clock);
+        let header = SegmentHeader {
+            boot_id: boot_id().unwrap_or_default(),
+            identity: tt_shm_os::random_u64().unwrap(),
+            pid: u64::from(pid),
+            clock_kind: u64::from(clock.code()),
+            anchor_ticks: anchor.ticks,
+            anchor_monotonic_ns: anchor.monotonic_ns,
+            anchor_realtime_ns: anchor.realtime_ns,
+            process_name: text::encode("test"),
+            ..SegmentHeader::plan(ring_slots, 64, 4096)
+        };
+        let file = nameless(header.total_len);
+        lock_exclusive(file.as_fd()).unwrap();
+        let map = WriteMap::new(&file, header.total_len as usize).unwrap();
+        store_pod(map.words(), &header);
+        let path = path_of(&segment_file_name(namespace, pid, header.identity));
+        link(&file, &path);
+        TestProcess { map, header, path, devices: Vec::new(), position: 0, clock }
+    }
+
+    pub(crate) fn words(&self) -> SegmentWords<'_, AtomicU64> {
+        SegmentWords::carve(self.map.words(), &self.header)
+    }
+
+    pub(crate) fn register(&mut self, entry: DeviceEntry) -> u8 {
+        let index = self.devices.len();
+        self.devices.push(DeviceCounters::new(self.header.ring.capacity as usize));
+        store_pod(&self.words().devices[index], &entry);
+        self.words().control[control::DEVICE_COUNT].store(index as u64 + 1, Ordering::Release);
+        index as u8
+    }
+
+    /// Commits an event as it is, at the next position.
+    pub(crate) fn emit_raw(&mut self, event: Event) {
+        self.position += 1;
+        let event = Event { stamp: self.position, ..event };
+        let words = SegmentWords::carve(self.map.words(), &self.header);
+        words.commit(&event, None, &mut self.devices[usize::from(event.device)]);
+    }
+
+    pub(crate) fn emit(&mut self, event: Event) {
+        let time = self.clock.ticks();
+        self.emit_raw(Event { time, ..event });
+    }
+
+    pub(crate) fn alloc(&mut self, device: u8, class: Class, size: u64) {
+        self.emit(buffer(EventKind::Alloc, device, class, size));
+    }
+
+    pub(crate) fn free(&mut self, device: u8, class: Class, size: u64) {
+        self.emit(buffer(EventKind::Free, device, class, size));
+    }
+
+    pub(crate) fn counters(&self, device: u8) -> Counters {
+        *self.devices[usize::from(device)].counters()
+    }
+
+    pub(crate) fn pid(&self) -> u64 {
+        self.header.pid
+    }
+}
+
+pub(crate) fn buffer(kind: EventKind, device: u8, class: Class, size: u64) -> Event {
+    Event { class: class as u8, size, row: NO_ROW, ..Event::new(kind, device) }
+}
+
+fn nameless(len: u64) -> File {
+    let flags = rustix::fs::OFlags::TMPFILE.bits() as i32;
+    let file =
+        OpenOptions::new().read(true).write(true).custom_flags(flags).mode(0o600).open(SHM_DIR).unwrap();
+    file.set_len(len).unwrap();
+    file
+}
+
+fn link(file: &File, path: &Path) {
+    let source = format!("/proc/self/fd/{}", file.as_raw_fd());
+    rustix::fs::linkat(CWD, source, CWD, path, AtFlags::SYMLINK_FOLLOW).unwrap();
+}
