@@ -61,6 +61,8 @@ struct Walk {
     events: Vec<Event>,
     cursor: Cursor,
     missed: u64,
+    /// A dispatch was counted on top of one that could not be read.
+    lost_dispatch: bool,
 }
 
 impl Walk {
@@ -70,8 +72,14 @@ impl Walk {
         // Acquire: pairs with the release store by which the writer publishes more rows.
         W::fence_acquire();
         let rows = &segment.rows[..segment.rows.len().min(published as usize)];
-        let mut walk =
-            Walk { read: Vec::new(), changed: HashMap::new(), events: Vec::new(), cursor, missed: 0 };
+        let mut walk = Walk {
+            read: Vec::new(),
+            changed: HashMap::new(),
+            events: Vec::new(),
+            cursor,
+            missed: 0,
+            lost_dispatch: false,
+        };
         for (number, cell) in rows.iter().enumerate() {
             if let Some(row) = stamped::read::<Row, W>(cell) {
                 walk.read.push((number as u32, row));
@@ -80,10 +88,13 @@ impl Walk {
                 walk.drain(segment);
             }
             if walk.missed > 0 {
-                return walk;
+                break;
             }
         }
-        walk.drain(segment);
+        if walk.missed == 0 {
+            walk.drain(segment);
+        }
+        walk.apply_events();
         walk
     }
 
@@ -107,13 +118,31 @@ impl Walk {
     /// Every event was seen, also that of the newest row: its slot was written before the row.
     fn is_exact(&self) -> bool {
         let newest = self.read.iter().map(|(_, row)| row.stamp).max().unwrap_or(0);
-        self.missed == 0 && newest <= self.cursor.position()
+        self.missed == 0 && !self.lost_dispatch && newest <= self.cursor.position()
     }
 
-    fn finish(mut self) -> Vec<Row> {
-        for event in std::mem::take(&mut self.events) {
-            self.apply(&event);
+    fn apply_events(&mut self) {
+        let events = std::mem::take(&mut self.events);
+        let dispatches =
+            events.iter().filter(|event| RowEffect::of(event) == RowEffect::Set(RowKind::Program));
+        let last_dispatch: HashMap<u32, u64> = dispatches.map(|event| (event.row, event.stamp)).collect();
+        for event in &events {
+            self.lost_dispatch |= self.follows_lost_dispatch(event, &last_dispatch);
+            self.apply(event);
         }
+    }
+
+    /// Whether the dispatch before this one is not known although there was one: its row, the other of
+    /// the pair, was read while a later dispatch overwrote it. Without a later one the row is empty
+    /// because this is the first dispatch; so nothing that a killed process leaves is in doubt.
+    fn follows_lost_dispatch(&self, event: &Event, last_dispatch: &HashMap<u32, u64>) -> bool {
+        RowEffect::of(event) == RowEffect::Set(RowKind::Program)
+            && self.known(event.row).is_none_or(|row| row.stamp < event.stamp)
+            && self.known(event.cores).is_none()
+            && last_dispatch.get(&event.cores).is_some_and(|later| *later > event.stamp)
+    }
+
+    fn finish(self) -> Vec<Row> {
         let Walk { read, changed, .. } = self;
         let untouched = read.into_iter().filter(|(number, _)| !changed.contains_key(number));
         let rows = untouched.map(|(_, row)| row).chain(changed.values().flatten().copied());

@@ -1,1 +1,76 @@
-//! todo
+//! The same checks on protocols that lack something: each must fail, or it proves nothing about the
+//! sound ones.
+
+use crate::cells::{cell, expect_first, latch, overwrite};
+use crate::commit::{Script, attach, in_order, lap};
+use crate::live::{commit_reuse, reuse, reuse_event, walk};
+use crate::word::{ModelWord, NO_ACQUIRE_FENCE, NO_RELEASE_FENCE, RELAXED_STORE, SOUND, kill_writer_after};
+use shm_layout::protocol::{commit::DeviceCounters, stamped};
+use shm_layout::{Event, SegmentWords};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+/// Runs a check and returns what it complained about.
+fn complaint(check: impl FnOnce()) -> String {
+    let result = catch_unwind(AssertUnwindSafe(check));
+    kill_writer_after(usize::MAX);
+    let panic = result.expect_err("a broken protocol passed its check");
+    let text = panic.downcast_ref::<String>().cloned();
+    text.or_else(|| panic.downcast_ref::<&str>().map(|text| text.to_string())).unwrap_or_default()
+}
+
+/// The complaint must be that of the check, not one of loom about the model.
+macro_rules! fails {
+    ($($name:ident: $check:expr => $complaint:literal;)*) => {$(
+        #[test]
+        fn $name() {
+            let complaint = complaint(|| $check);
+            assert!(complaint.contains($complaint), "{complaint}");
+        }
+    )*};
+}
+
+const TWO: Script = Script { events: 2, stores: usize::MAX, preemptions: 3 };
+
+fails! {
+    cell_without_release_fence:
+        cell(&Arc::default(), overwrite::<NO_RELEASE_FENCE>, expect_first) => "torn";
+    cell_without_acquire_fence:
+        cell(&Arc::default(), overwrite::<NO_ACQUIRE_FENCE>, expect_first) => "torn";
+    cell_with_relaxed_stamp:
+        cell(&Arc::default(), overwrite::<RELAXED_STORE>, |cell| stamped::read(&cell[..])) => "torn";
+    latch_without_release_fence: latch::<NO_RELEASE_FENCE>(&Arc::default(), 3, 1) => "torn";
+    latch_without_acquire_fence: latch::<NO_ACQUIRE_FENCE>(&Arc::default(), 3, 1) => "torn";
+    latch_with_relaxed_sequence: latch::<RELAXED_STORE>(&Arc::default(), 1, 1) => "torn";
+    ring_without_release_fence: lap::<NO_RELEASE_FENCE>(&Arc::default()) => "wrong event";
+    ring_without_acquire_fence: lap::<NO_ACQUIRE_FENCE>(&Arc::default()) => "wrong event";
+    ring_with_relaxed_stamp: lap::<RELAXED_STORE>(&Arc::default()) => "wrong event";
+    attach_without_release_fence: attach(&Arc::default(), TWO, in_order::<NO_RELEASE_FENCE>) => "at ";
+    attach_without_acquire_fence:
+        attach(&Arc::default(), TWO, in_order::<NO_ACQUIRE_FENCE>) => "the ring holds every event";
+    attach_with_relaxed_stores: attach(&Arc::default(), TWO, in_order::<RELAXED_STORE>) => "at ";
+    list_without_acquire_fence:
+        walk::<NO_ACQUIRE_FENCE>(&Arc::default(), reuse(2), commit_reuse) => "at 2";
+    list_with_relaxed_stores:
+        walk::<RELAXED_STORE>(&Arc::default(), reuse(2), commit_reuse) => "at 2";
+    row_before_slot: walk::<SOUND>(&Arc::default(), reuse(2), |segment, position| {
+        let event = reuse_event(position);
+        segment.change_row(&event, None);
+        segment.write_slot(&event);
+        segment.publish_head(position);
+    }) => "at 1";
+    head_before_row: walk::<SOUND>(&Arc::default(), reuse(2), |segment, position| {
+        let event = reuse_event(position);
+        segment.write_slot(&event);
+        segment.publish_head(position);
+        segment.change_row(&event, None);
+    }) => "at 2";
+    counters_before_slot: attach(&Arc::default(), TWO, counters_first) => "counted before it was committed";
+}
+
+fn counters_first(segment: &SegmentWords<'_, ModelWord<SOUND>>, event: &Event, device: &mut DeviceCounters) {
+    // Without ring and control words a commit does the row and the counters only.
+    SegmentWords { ring: &[], control: &[], ..*segment }.commit(event, None, device);
+    segment.write_slot(event);
+    segment.publish_head(event.stamp);
+}

@@ -1,6 +1,6 @@
 //! The live list against rows that change while it is read.
 
-use crate::word::{KIND, Memory, ModelWord, ROW, SIZE, SOUND, Tally, event, explore};
+use crate::word::{KIND, Memory, ModelWord, SIZE, SOUND, Tally, event, explore};
 use loom::thread;
 use shm_layout::protocol::commit::DeviceCounters;
 use shm_layout::protocol::live::LiveList;
@@ -12,6 +12,7 @@ type Segment<'a, const V: u8> = SegmentWords<'a, ModelWord<V>>;
 /// What happens to a live list, event by event, and how the list looks after each.
 #[derive(Clone, Copy)]
 pub(crate) struct Story {
+    slots: usize,
     /// Words of an event that differ.
     differing: &'static [usize],
     rows: usize,
@@ -30,30 +31,30 @@ pub(crate) fn walk<const V: u8>(
 ) {
     let tally = tally.clone();
     explore(Some(story.preemptions), move || {
-        let memory: Arc<Memory<V>> = Arc::new(Memory::new(4, story.differing, story.rows, 0));
+        let memory: Arc<Memory<V>> = Arc::new(Memory::new(story.slots, story.differing, story.rows, 0));
         (1..=story.before).for_each(|position| commit(&memory.segment(), position));
         let observer = {
             let (memory, tally) = (memory.clone(), tally.clone());
             thread::spawn(move || {
                 let list = LiveList::read(&memory.segment());
                 tally.count(list.position == story.last);
-                assert!(list.exact, "the ring holds every event");
+                if !list.exact {
+                    assert!(story.last > story.slots as u64, "the ring holds every event");
+                    return;
+                }
                 let sizes: Vec<u64> = list.rows.iter().map(|row| row.size).collect();
                 assert_eq!(sizes, story.sizes[list.position as usize], "at {}", list.position);
             })
         };
-        let writer = thread::spawn(move || {
-            (story.before + 1..=story.last).for_each(|position| commit(&memory.segment(), position));
-        });
+        (story.before + 1..=story.last).for_each(|position| commit(&memory.segment(), position));
         observer.join().unwrap();
-        writer.join().unwrap();
     });
 }
 
 /// One row: allocated, freed, allocated again.
 pub(crate) fn reuse(last: u64) -> Story {
     let sizes: &[&[u64]] = &[&[], &[2], &[], &[8]];
-    Story { differing: &[KIND, SIZE], rows: 1, before: 1, last, preemptions: 2, sizes }
+    Story { slots: 4, differing: &[KIND, SIZE], rows: 1, before: 1, last, preemptions: 2, sizes }
 }
 
 pub(crate) fn reuse_event(position: u64) -> Event {
@@ -76,7 +77,24 @@ fn a_list_is_that_of_its_position() {
     }
 }
 
-/// Dispatches of one program, which write the two rows of its pair in turn. The size is their count.
+/// The event that emptied a row is overwritten while its slot is read: it has happened, even if the head
+/// that counts it is not seen yet.
+#[test]
+fn a_list_does_not_take_an_overwritten_event_for_one_to_come() {
+    let sizes: &[&[u64]] = &[&[], &[2], &[], &[], &[]];
+    let tally = Arc::default();
+    let story = Story { slots: 2, differing: &[KIND], rows: 2, before: 1, last: 4, preemptions: 2, sizes };
+    walk::<SOUND>(&tally, story, |segment, position| {
+        let kinds = [EventKind::Alloc, EventKind::Free, EventKind::Marker, EventKind::Marker];
+        // Row 1, not 0: the walk looks at the ring behind row 0, and again at the end.
+        let event = Event { row: 1, ..event(position, kinds[position as usize - 1], 2) };
+        segment.commit(&event, None, &mut DeviceCounters::new(2));
+    });
+    tally.assert_both();
+}
+
+/// Dispatches of one program, which write the two rows of its pair in turn. The size is their count. As
+/// the ring is even, a slot always names the same row: its events differ in nothing but the stamp.
 fn commit_dispatch<const V: u8>(segment: &Segment<'_, V>, position: u64) {
     let row = (position % 2) as u32;
     let event = Event { row, cores: 1 - row, ..event(position, EventKind::KernelDispatch, 0) };
@@ -86,13 +104,20 @@ fn commit_dispatch<const V: u8>(segment: &Segment<'_, V>, position: u64) {
 
 /// Both rows of a pair may be caught in the middle of being written, one after the other: then the count
 /// before the first of the two dispatches is lost, and the walk must notice.
-#[test]
-fn the_dispatches_of_a_program_are_never_lost() {
+fn dispatches(before: u64, last: u64) {
     let sizes: &[&[u64]] = &[&[], &[1], &[2], &[3], &[4], &[5]];
-    for (before, last) in [(1, 3), (3, 5)] {
-        let tally = Arc::default();
-        let story = Story { differing: &[ROW], rows: 2, before, last, preemptions: 2, sizes };
-        walk::<SOUND>(&tally, story, commit_dispatch);
-        tally.assert_both();
-    }
+    let tally = Arc::default();
+    let story = Story { slots: 4, differing: &[], rows: 2, before, last, preemptions: 2, sizes };
+    walk::<SOUND>(&tally, story, commit_dispatch);
+    tally.assert_both();
+}
+
+#[test]
+fn dispatches_are_not_lost_with_both_rows_in_flux() {
+    dispatches(1, 3);
+}
+
+#[test]
+fn dispatches_are_not_lost_with_the_newer_row_in_flux() {
+    dispatches(3, 5);
 }

@@ -1,0 +1,89 @@
+//! Random sequences of events.
+
+use crate::oracle::{Command, Oracle, Thing};
+use proptest::collection::vec;
+use proptest::prelude::*;
+use shm_layout::{COUNTER_LINES, Class, Counters, Event, EventKind, LINE_WORDS, Lines, MAX_BYTES};
+
+fn thing() -> impl Strategy<Value = Thing> {
+    (0..Class::COUNT, 0..1_u64 << 40, any::<bool>(), 0..3_u64).prop_map(|(class, size, ethernet, program)| {
+        let class = Class::ALL[class];
+        // Only kernels run on ethernet cores.
+        let ethernet = ethernet && class.kernel_type().is_some();
+        Thing { class, size, ethernet, program, resident: false }
+    })
+}
+
+fn command() -> impl Strategy<Value = Command> {
+    prop_oneof![
+        8 => thing().prop_map(Command::Allocate),
+        6 => any::<usize>().prop_map(|pick| Command::Free { pick }),
+        3 => (0..3_u64, any::<bool>()).prop_map(|(program, cached)| Command::Dispatch { program, cached }),
+        1 => Just(Command::ResetPeaks),
+        1 => Just(Command::Fail),
+        1 => any::<bool>().prop_map(Command::Open),
+        1 => any::<u64>().prop_map(Command::Gauge),
+    ]
+}
+
+fn words(counters: &Counters) -> [u64; COUNTER_LINES * LINE_WORDS] {
+    bytemuck::cast(*counters)
+}
+
+/// The lines in which two states differ.
+fn lines_changed(before: &Counters, after: &Counters) -> u16 {
+    let (before, after) = (words(before), words(after));
+    let pairs = before.chunks(LINE_WORDS).zip(after.chunks(LINE_WORDS)).enumerate();
+    pairs.filter(|(_, (before, after))| before != after).map(|(line, _)| 1 << line).sum()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// The counters are what one gets by adding up what is live, after every single event; and the
+    /// writer is told of every line that changed, or its second copy would go stale.
+    #[test]
+    fn counters_equal_the_naive_sums(commands in vec(command(), 1..120)) {
+        let (mut oracle, mut counters) = (Oracle::default(), Counters::ZERO);
+        for command in &commands {
+            let Some(event) = oracle.carry_out(command) else { continue };
+            let before = counters;
+            let Lines(told) = counters.apply(&event).unwrap();
+            oracle.check(&counters);
+            let changed = lines_changed(&before, &counters);
+            prop_assert_eq!(changed & !told, 0, "{:?}: changed {:#b}, told {:#b}", command, changed, told);
+        }
+    }
+
+    /// Whatever an event holds: it is applied to plausible counters and leaves them plausible, or it is
+    /// refused and leaves them as they were.
+    #[test]
+    fn no_event_harms_plausible_counters(
+        commands in vec(command(), 0..20),
+        hostile in vec((any::<[u64; 8]>(), 0..EventKind::ALL.len(), any::<bool>()), 1..40),
+    ) {
+        let (mut oracle, mut counters) = (Oracle::default(), Counters::ZERO);
+        for event in commands.iter().filter_map(|command| oracle.carry_out(command)) {
+            counters.apply(&event).unwrap();
+        }
+        for (words, kind, small) in hostile {
+            let mut event: Event = bytemuck::cast(words);
+            event.kind = EventKind::ALL[kind] as u8;
+            event.class %= Class::COUNT as u8 + 1;
+            if small {
+                event.size %= 2 * MAX_BYTES;
+                event.address %= 2 * MAX_BYTES;
+                event.aux %= 2 * MAX_BYTES;
+            }
+            let before = counters;
+            if counters.apply(&event).is_err() {
+                prop_assert_eq!(words_differ(&before, &counters), 0);
+            }
+            prop_assert!(counters.is_plausible(), "after {:?}", event);
+        }
+    }
+}
+
+fn words_differ(before: &Counters, after: &Counters) -> usize {
+    words(before).iter().zip(words(after)).filter(|(before, after)| **before != *after).count()
+}
