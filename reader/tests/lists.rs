@@ -35,7 +35,7 @@ fn allocations_are_those_that_live() {
     let all = segment.allocations();
     assert_eq!((all.position, all.exact, all.missed, all.unlisted), (5, true, 0, 4));
     let rows: Vec<Row> = all.list.iter().map(|a| a.row).collect();
-    let expected = [&first, &third].map(|event| Row::from_event(RowKind::Buffer, event));
+    let expected = [&first, &third].map(Row::from_event);
     assert_eq!(rows, expected, "oldest first, without the program row");
     assert_eq!(all.list[0].name.as_deref(), Some("weights"));
     assert_eq!(all.list[0].site.as_deref(), Some("model.py:7"));

@@ -21,10 +21,10 @@ pub const MAX_BYTES: u64 = 1 << 50;
 /// More events of one kind than a process can emit in its life.
 const MAX_COUNT: u64 = 1 << 60;
 
-/// Words in a cache line of 64 bytes, the unit in which counters are written.
-pub const LINE_WORDS: usize = 8;
-/// Lines in [`Counters`].
-pub const COUNTER_LINES: usize = words_of::<Counters>() / LINE_WORDS;
+/// Words in a part of [`Counters`], the unit in which they are written: half a cache line.
+pub const PART_WORDS: usize = 4;
+/// Parts in [`Counters`].
+pub const COUNTER_PARTS: usize = words_of::<Counters>() / PART_WORDS;
 
 viewed_struct! {
     /// One class on one device. What was freed is the difference of allocated and live.
@@ -49,40 +49,40 @@ viewed_struct! {
 }
 
 viewed_struct! {
-    /// All counters of one process on one device. The first line changes with every event.
+    /// All counters of one process on one device. The first words change with every event.
     pub struct Counters, size 832 {
         /// Position of the last event counted in.
         0 => pub position: u64,
         /// Its time in ticks.
         8 => pub time: u64,
-        /// Largest DRAM used since the last reset.
-        16 => pub dram_peak_bytes: u64,
-        /// When that was reached first, in ticks.
-        24 => pub dram_peak_time: u64,
-        /// DRAM and trace buffers at that time.
-        32 => pub dram_peak_count: u64,
-        /// Largest L1 used since the last reset.
-        40 => pub l1_peak_bytes: u64,
-        /// When that was reached first, in ticks.
-        48 => pub l1_peak_time: u64,
-        /// L1 and L1_SMALL buffers at that time.
-        56 => pub l1_peak_count: u64,
-        /// Circular buffer bytes of the resident program.
-        64 => pub cb_resident_bytes: u64,
-        /// Kernel bytes of the resident program on Tensix cores.
-        72 => pub kernel_resident_bytes: u64,
-        /// Kernel bytes of the resident program on ethernet cores.
-        80 => pub kernel_resident_eth_bytes: u64,
-        /// The program dispatched last.
-        88 => pub resident_program: u64,
         /// Dispatches.
-        96 => pub dispatches: u64,
+        16 => pub dispatches: u64,
         /// Dispatches that found the binary cached.
-        104 => pub cached_dispatches: u64,
-        /// Time of the last dispatch in ticks, 0 if there was none.
-        112 => pub last_dispatch_time: u64,
+        24 => pub cached_dispatches: u64,
+        /// Circular buffer bytes of the resident program.
+        32 => pub cb_resident_bytes: u64,
+        /// Kernel bytes of the resident program on Tensix cores.
+        40 => pub kernel_resident_bytes: u64,
+        /// Kernel bytes of the resident program on ethernet cores.
+        48 => pub kernel_resident_eth_bytes: u64,
+        /// The program dispatched last.
+        56 => pub resident_program: u64,
+        /// Largest DRAM used since the last reset.
+        64 => pub dram_peak_bytes: u64,
+        /// When that was reached first, in ticks.
+        72 => pub dram_peak_time: u64,
+        /// DRAM and trace buffers at that time.
+        80 => pub dram_peak_count: u64,
         /// Zero.
-        120 => pub reserved1: u64,
+        88 => pub reserved1: u64,
+        /// Largest L1 used since the last reset.
+        96 => pub l1_peak_bytes: u64,
+        /// When that was reached first, in ticks.
+        104 => pub l1_peak_time: u64,
+        /// L1 and L1_SMALL buffers at that time.
+        112 => pub l1_peak_count: u64,
+        /// Time of the last dispatch in ticks, 0 if there was none.
+        120 => pub last_dispatch_time: u64,
         /// Fabric and dispatch kernels on Tensix cores.
         128 => pub system_kernel_bytes: u64,
         /// Fabric and dispatch kernels on ethernet cores.
@@ -112,29 +112,40 @@ viewed_struct! {
     }
 }
 
-/// The lines of [`Counters`] that an event changed, a bit each.
+/// The parts of [`Counters`] that an event changed, a bit for each [`PART_WORDS`] words. Fields that change
+/// together lie in one part, so that an event writes few words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub struct Lines(pub u16);
+pub struct Parts(pub u32);
 
-impl Lines {
-    const USED: Lines = Lines(1 << 0);
-    const RESIDENT: Lines = Lines(1 << 1);
-    const SYSTEM: Lines = Lines(1 << 2);
-    const RING: Lines = Lines(1 << 3);
-    /// Every line.
-    pub const ALL: Lines = Lines((1 << COUNTER_LINES) - 1);
+impl Parts {
+    /// Position, time, dispatches: changed by every event.
+    const POSITION: Parts = Parts(1 << 0);
+    const RESIDENT: Parts = Parts(1 << 1);
+    const DRAM_PEAK: Parts = Parts(1 << 2);
+    const L1_PEAK: Parts = Parts(1 << 3);
+    const SYSTEM: Parts = Parts(1 << 4);
+    const NOTES: Parts = Parts(1 << 5);
+    const RING: Parts = Parts(1 << 6);
+    const NONE: Parts = Parts(0);
+    /// Every part.
+    pub const ALL: Parts = Parts((1 << COUNTER_PARTS) - 1);
 
     #[inline]
-    fn class(class: Class) -> Lines {
-        Lines(1 << (4 + class as u16))
+    fn live(class: Class) -> Parts {
+        Parts(1 << (8 + 2 * class as u32))
+    }
+
+    #[inline]
+    fn peak(class: Class) -> Parts {
+        Parts(1 << (9 + 2 * class as u32))
     }
 }
 
-impl core::ops::BitOr for Lines {
-    type Output = Lines;
+impl core::ops::BitOr for Parts {
+    type Output = Parts;
     #[inline]
-    fn bitor(self, other: Lines) -> Lines {
-        Lines(self.0 | other.0)
+    fn bitor(self, other: Parts) -> Parts {
+        Parts(self.0 | other.0)
     }
 }
 
@@ -245,23 +256,23 @@ impl Counters {
             && self.eth_used() <= self.eth_peak_bytes
     }
 
-    /// Counts an event in and says which lines changed. On an error nothing has changed.
-    #[inline]
-    pub fn apply(&mut self, event: &Event) -> Result<Lines, Implausible> {
+    /// Counts an event in and says which parts changed. On an error nothing has changed.
+    #[inline(always)]
+    pub fn apply(&mut self, event: &Event) -> Result<Parts, Implausible> {
         let changed = match event.kind() {
             Some(EventKind::Alloc | EventKind::CbAlloc | EventKind::KernelLoad) => self.add(event)?,
             Some(EventKind::Free | EventKind::CbFree | EventKind::KernelUnload) => self.remove(event)?,
             Some(EventKind::KernelDispatch) => self.dispatch(event)?,
             Some(kind) => self.note(kind, event),
-            None => Lines::default(),
+            None => Parts::NONE,
         };
         self.position = event.stamp;
         self.time = event.time;
-        Ok(changed | Lines::USED)
+        Ok(changed | Parts::POSITION)
     }
 
-    #[inline]
-    fn add(&mut self, event: &Event) -> Result<Lines, Implausible> {
+    #[inline(always)]
+    fn add(&mut self, event: &Event) -> Result<Parts, Implausible> {
         let class = event.class().ok_or_else(|| Implausible::new(event))?;
         let counters = &mut self.classes[class as usize];
         let live = counters.live_bytes.saturating_add(event.size);
@@ -272,92 +283,97 @@ impl Counters {
         counters.live_count += 1;
         counters.alloc_bytes = counters.alloc_bytes.wrapping_add(event.size);
         counters.alloc_count += 1;
+        let mut changed = Parts::live(class);
         if live > counters.peak_bytes {
             counters.peak_bytes = live;
             counters.peak_time = event.time;
             counters.peak_count = counters.live_count;
+            changed = changed | Parts::peak(class);
         }
-        let mut changed = Lines::class(class);
-        match class {
-            Class::Dram | Class::Trace => self.raise_dram_peak(event.time),
-            Class::L1 | Class::L1Small => self.raise_l1_peak(event.time),
-            Class::KernelFabric | Class::KernelDispatch => {
-                // Bounded: a part of the class's live bytes.
-                *self.system_kernels(event) += event.size;
-                self.raise_l1_peak(event.time);
-                self.raise_eth_peak(event.time);
-                changed = changed | Lines::SYSTEM;
+        Ok(changed
+            | match class {
+                Class::Dram | Class::Trace => self.raise_dram_peak(event.time),
+                Class::L1 | Class::L1Small => self.raise_l1_peak(event.time),
+                Class::KernelFabric | Class::KernelDispatch => {
+                    // Bounded: a part of the class's live bytes.
+                    *self.system_kernels(event) += event.size;
+                    self.raise_l1_peak(event.time) | self.raise_eth_peak(event.time) | Parts::SYSTEM
+                }
+                Class::Cb | Class::KernelApplication | Class::SystemMemory => Parts::NONE,
+            })
+    }
+
+    #[inline(always)]
+    fn remove(&mut self, event: &Event) -> Result<Parts, Implausible> {
+        let impossible = || Implausible::new(event);
+        let class = event.class().ok_or_else(impossible)?;
+        let counters = &self.classes[class as usize];
+        let live_bytes = counters.live_bytes.checked_sub(event.size).ok_or_else(impossible)?;
+        let live_count = counters.live_count.checked_sub(1).ok_or_else(impossible)?;
+        let changed = self.remove_resident(class, event)?;
+        let counters = &mut self.classes[class as usize];
+        counters.live_bytes = live_bytes;
+        counters.live_count = live_count;
+        Ok(changed | Parts::live(class))
+    }
+
+    /// Takes what is freed out of the resident bytes that it was part of.
+    #[inline(always)]
+    fn remove_resident(&mut self, class: Class, event: &Event) -> Result<Parts, Implausible> {
+        let (part, changed) = match class {
+            Class::KernelFabric | Class::KernelDispatch => (self.system_kernels(event), Parts::SYSTEM),
+            Class::Cb if event.has(flags::RESIDENT) => (&mut self.cb_resident_bytes, Parts::RESIDENT),
+            Class::KernelApplication if event.has(flags::RESIDENT | flags::ETHERNET) => {
+                (&mut self.kernel_resident_eth_bytes, Parts::RESIDENT)
             }
-            Class::Cb | Class::KernelApplication | Class::SystemMemory => {}
-        }
+            Class::KernelApplication if event.has(flags::RESIDENT) => {
+                (&mut self.kernel_resident_bytes, Parts::RESIDENT)
+            }
+            _ => return Ok(Parts::NONE),
+        };
+        *part = part.checked_sub(event.size).ok_or_else(|| Implausible::new(event))?;
         Ok(changed)
     }
 
     #[inline]
-    fn remove(&mut self, event: &Event) -> Result<Lines, Implausible> {
-        let impossible = || Implausible::new(event);
-        let class = event.class().ok_or_else(impossible)?;
-        let counters = self.classes[class as usize];
-        let live_bytes = counters.live_bytes.checked_sub(event.size).ok_or_else(impossible)?;
-        let live_count = counters.live_count.checked_sub(1).ok_or_else(impossible)?;
-        let (part, changed) = match class {
-            Class::KernelFabric | Class::KernelDispatch => (Some(self.system_kernels(event)), Lines::SYSTEM),
-            Class::Cb if event.has(flags::RESIDENT) => (Some(&mut self.cb_resident_bytes), Lines::RESIDENT),
-            Class::KernelApplication if event.has(flags::RESIDENT | flags::ETHERNET) => {
-                (Some(&mut self.kernel_resident_eth_bytes), Lines::RESIDENT)
-            }
-            Class::KernelApplication if event.has(flags::RESIDENT) => {
-                (Some(&mut self.kernel_resident_bytes), Lines::RESIDENT)
-            }
-            _ => (None, Lines::default()),
-        };
-        if let Some(part) = part {
-            *part = part.checked_sub(event.size).ok_or_else(impossible)?;
-        }
-        let counters = &mut self.classes[class as usize];
-        counters.live_bytes = live_bytes;
-        counters.live_count = live_count;
-        Ok(changed | Lines::class(class))
-    }
-
-    #[inline]
-    fn dispatch(&mut self, event: &Event) -> Result<Lines, Implausible> {
+    fn dispatch(&mut self, event: &Event) -> Result<Parts, Implausible> {
         if event.size.max(event.address).max(event.aux) > MAX_BYTES {
             return Err(Implausible::new(event));
-        }
-        if event.has(flags::RESIDENT) {
-            self.kernel_resident_bytes = event.size;
-            self.cb_resident_bytes = event.address;
-            self.kernel_resident_eth_bytes = event.aux;
-            self.resident_program = event.id;
         }
         self.dispatches += 1;
         self.cached_dispatches += u64::from(event.has(flags::CACHED));
         self.last_dispatch_time = event.time;
+        if !event.has(flags::RESIDENT) {
+            return Ok(Parts::L1_PEAK);
+        }
+        self.kernel_resident_bytes = event.size;
+        self.cb_resident_bytes = event.address;
+        self.kernel_resident_eth_bytes = event.aux;
+        self.resident_program = event.id;
         self.raise_l1_peak(event.time);
-        let eth = if event.aux > 0 { self.raise_eth_peak(event.time) } else { Lines::default() };
-        Ok(Lines::RESIDENT | eth)
+        // The time of the dispatch lies in the part of the peak.
+        Ok(Parts::RESIDENT | Parts::L1_PEAK | self.raise_eth_peak(event.time))
     }
 
-    fn note(&mut self, kind: EventKind, event: &Event) -> Lines {
+    fn note(&mut self, kind: EventKind, event: &Event) -> Parts {
         match kind {
             EventKind::AllocFailed => {
                 self.failed_allocs += 1;
                 self.last_failed_time = event.time;
-                Lines::SYSTEM
+                Parts::NOTES
             }
             EventKind::PeakReset => self.reset_peaks(event.time),
             EventKind::DeviceOpen | EventKind::DeviceClose => {
                 self.open = u64::from(kind == EventKind::DeviceOpen);
-                Lines::SYSTEM
+                Parts::NOTES
             }
             EventKind::Gauge => {
                 self.kernel_ring_total_bytes = event.size;
                 self.kernel_ring_used_bytes = event.address;
                 self.kernel_ring_programs = event.aux;
-                Lines::RING
+                Parts::RING
             }
-            _ => Lines::default(),
+            _ => Parts::NONE,
         }
     }
 
@@ -370,39 +386,42 @@ impl Counters {
         }
     }
 
-    // The two peaks below lie in the first line, which every event writes anyway.
-
     #[inline]
-    fn raise_dram_peak(&mut self, time: u64) {
+    fn raise_dram_peak(&mut self, time: u64) -> Parts {
         let used = self.dram_used();
-        if used > self.dram_peak_bytes {
-            self.dram_peak_bytes = used;
-            self.dram_peak_time = time;
-            self.dram_peak_count = self.dram_count();
+        if used <= self.dram_peak_bytes {
+            return Parts::NONE;
         }
+        self.dram_peak_bytes = used;
+        self.dram_peak_time = time;
+        self.dram_peak_count = self.dram_count();
+        Parts::DRAM_PEAK
     }
 
     #[inline]
-    fn raise_l1_peak(&mut self, time: u64) {
+    fn raise_l1_peak(&mut self, time: u64) -> Parts {
         let used = self.l1_used();
-        if used > self.l1_peak_bytes {
-            self.l1_peak_bytes = used;
-            self.l1_peak_time = time;
-            self.l1_peak_count = self.l1_count();
+        if used <= self.l1_peak_bytes {
+            return Parts::NONE;
         }
+        self.l1_peak_bytes = used;
+        self.l1_peak_time = time;
+        self.l1_peak_count = self.l1_count();
+        Parts::L1_PEAK
     }
 
     #[inline]
-    fn raise_eth_peak(&mut self, time: u64) -> Lines {
+    fn raise_eth_peak(&mut self, time: u64) -> Parts {
         let used = self.eth_used();
-        if used > self.eth_peak_bytes {
-            self.eth_peak_bytes = used;
-            self.eth_peak_time = time;
+        if used <= self.eth_peak_bytes {
+            return Parts::NONE;
         }
-        Lines::SYSTEM
+        self.eth_peak_bytes = used;
+        self.eth_peak_time = time;
+        Parts::SYSTEM
     }
 
-    fn reset_peaks(&mut self, time: u64) -> Lines {
+    fn reset_peaks(&mut self, time: u64) -> Parts {
         for class in &mut self.classes {
             class.peak_bytes = class.live_bytes;
             class.peak_time = time;
@@ -417,7 +436,7 @@ impl Counters {
         self.eth_peak_bytes = self.eth_used();
         self.eth_peak_time = time;
         self.peak_reset_time = time;
-        Lines::ALL
+        Parts::ALL
     }
 
     /// Converts every time in it, for publication in another clock.

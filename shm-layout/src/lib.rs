@@ -65,7 +65,7 @@ mod words;
 
 pub use block::{ALIGN, Block, Planner};
 pub use class::{Class, CoreType, KernelType};
-pub use counters::{COUNTER_LINES, ClassCounters, Counters, Implausible, LINE_WORDS, Lines, MAX_BYTES};
+pub use counters::{COUNTER_PARTS, ClassCounters, Counters, Implausible, MAX_BYTES, PART_WORDS, Parts};
 pub use device::{Arch, DEVICE_WORDS, DeviceEntry, MAX_DEVICES, known};
 pub use error::LayoutError;
 pub use event::{Event, EventKind, MarkerPhase, NO_DEVICE, NO_ROW, UNKNOWN, flags};

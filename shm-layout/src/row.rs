@@ -4,19 +4,19 @@ use crate::class::{Class, CoreType};
 use crate::event::{Event, EventKind, NO_ROW, flags};
 use crate::words::shared_struct;
 
-/// `kind` of a row.
+/// `kind` of a row; the discriminant is the code of the event that writes such a row.
 #[repr(u8)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum RowKind {
     /// A buffer of any class.
-    Buffer = 1,
+    Buffer = EventKind::Alloc as u8,
     /// A circular buffer.
-    Cb = 2,
+    Cb = EventKind::CbAlloc as u8,
     /// A loaded kernel binary.
-    Kernel = 3,
+    Kernel = EventKind::KernelLoad as u8,
     /// How often a program was dispatched. Such rows come in pairs that are written in turn, so that a
     /// process killed while it writes one leaves the other; the newer stamp counts.
-    Program = 4,
+    Program = EventKind::KernelDispatch as u8,
 }
 
 impl RowKind {
@@ -29,13 +29,14 @@ impl RowKind {
 }
 
 shared_struct! {
-    /// One row. In a program row `size` counts the dispatches, `address` those that found the binary
-    /// cached, `cores` is the other row of the pair and `time` the last dispatch.
+    /// One row: the words of the event that wrote it. In a program row `size` counts the dispatches,
+    /// `address` those that found the binary cached, `cores` is the other row of the pair and `time` the
+    /// last dispatch.
     pub struct Row, size 64 {
         /// Position of the event that wrote the row; 0 if it is empty or being written.
         0 => pub stamp: u64,
-        /// Buffer, circular buffer, kernel or program id.
-        8 => pub id: u64,
+        /// Ticks when it was allocated.
+        8 => pub time: u64,
         /// [`RowKind`] code.
         16 => pub kind: u8,
         /// [`Class`] code.
@@ -48,41 +49,26 @@ shared_struct! {
         20 => pub name: u16,
         /// Interned call site, 0 for none.
         22 => pub site: u16,
+        /// Buffer, circular buffer, kernel or program id.
+        24 => pub id: u64,
         /// Bytes in total on that device.
-        24 => pub size: u64,
+        32 => pub size: u64,
         /// Address or [`crate::event::UNKNOWN`]; hash of a kernel's binary or 0.
-        32 => pub address: u64,
+        40 => pub address: u64,
         /// Bytes per bank or [`crate::event::UNKNOWN`]; program of a circular buffer or kernel.
-        40 => pub aux: u64,
+        48 => pub aux: u64,
+        /// Number of this row.
+        56 => pub row: u32,
         /// Number of cores, 0 if unknown.
-        48 => pub cores: u32,
-        /// Zero.
-        52 => pub reserved: u32,
-        /// Ticks when it was allocated.
-        56 => pub time: u64,
+        60 => pub cores: u32,
     }
 }
 
 impl Row {
-    /// The row that an event which creates one writes.
+    /// The row that an event which creates one writes: the same words.
     #[inline]
-    pub fn from_event(kind: RowKind, event: &Event) -> Row {
-        Row {
-            stamp: event.stamp,
-            id: event.id,
-            kind: kind as u8,
-            class: event.class,
-            flags: event.flags,
-            device: event.device,
-            name: event.name,
-            site: event.site,
-            size: event.size,
-            address: event.address,
-            aux: event.aux,
-            cores: event.cores,
-            reserved: 0,
-            time: event.time,
-        }
+    pub fn from_event(event: &Event) -> Row {
+        bytemuck::must_cast(*event)
     }
 
     /// The program row that a dispatch writes, given the newer row of the pair before it.
@@ -93,7 +79,7 @@ impl Row {
             size: dispatches.wrapping_add(1),
             address: cached.wrapping_add(u64::from(event.has(flags::CACHED))),
             aux: 0,
-            ..Row::from_event(RowKind::Program, event)
+            ..Row::from_event(event)
         }
     }
 

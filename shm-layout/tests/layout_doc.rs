@@ -39,11 +39,12 @@ macro_rules! check_structs {
         let zero: Struct = bytemuck::Zeroable::zeroed();
         // Without `..`: a field that is not listed here does not compile.
         let module::$name { $($field),* } = &zero;
-        let truth = [$((
+        let mut truth = [$((
             std::mem::offset_of!(Struct, $field) as u64,
             size_of_val($field) as u64,
             stringify!($field).to_owned(),
         )),*];
+        truth.sort();
         let heading = concat!("### ", stringify!($name), " (");
         let documented: Vec<_> = rows_of(heading)
             .into_iter()
@@ -64,7 +65,7 @@ fn structs_of_a_segment() {
         Counters in shm_layout { position, time, dram_peak_bytes, dram_peak_time, dram_peak_count, l1_peak_bytes, l1_peak_time, l1_peak_count, cb_resident_bytes, kernel_resident_bytes, kernel_resident_eth_bytes, resident_program, dispatches, cached_dispatches, last_dispatch_time, reserved1, system_kernel_bytes, system_kernel_eth_bytes, eth_peak_bytes, eth_peak_time, failed_allocs, last_failed_time, open, peak_reset_time, kernel_ring_total_bytes, kernel_ring_used_bytes, kernel_ring_programs, reserved3, classes }
         ClassCounters in shm_layout { live_bytes, live_count, alloc_bytes, alloc_count, peak_bytes, peak_time, peak_count, reserved }
         Event in shm_layout { stamp, time, kind, class, flags, device, name, site, id, size, address, aux, row, cores }
-        Row in shm_layout { stamp, id, kind, class, flags, device, name, site, size, address, aux, cores, reserved, time }
+        Row in shm_layout { stamp, time, kind, class, flags, device, name, site, id, size, address, aux, row, cores }
     }
 }
 

@@ -137,7 +137,7 @@ impl State {
     }
 
     /// Gives an event its position and time.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn stamp(&mut self, event: &mut Event) {
         self.position += 1;
         // The counter is read without a barrier, so it may seem to step back by some nanoseconds when
@@ -148,7 +148,7 @@ impl State {
     }
 
     /// Stamps and commits an event of a device that exists.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn emit(&mut self, mut event: Event) {
         self.stamp(&mut event);
         let device = &mut self.devices[usize::from(event.device)].counters;
@@ -179,7 +179,7 @@ impl State {
     }
 
     /// Emits the event of something that begins to live, with a row for it.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn insert(&mut self, kind: RowKind, program: u64, vacancy: Vacancy, mut event: Event) {
         event.row = self.rows.take(&self.segment);
         if event.row == NO_ROW {
@@ -198,7 +198,7 @@ impl State {
     }
 
     /// Takes something out of the index whose end is to be reported.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn remove(&mut self, key: &Key, what: &'static str) -> Recorded<Entry> {
         self.check(key.device)?;
         match self.index.remove(key) {
@@ -211,7 +211,7 @@ impl State {
     }
 
     /// Emits the event of something that ends, and checks the size that the caller believed in.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn release(
         &mut self,
         kind: EventKind,

@@ -9,7 +9,7 @@
 //! or counters first it would see an effect without its cause.
 
 use crate::control::HEAD;
-use crate::counters::{COUNTER_LINES, Counters, LINE_WORDS, Lines};
+use crate::counters::{COUNTER_PARTS, Counters, PART_WORDS, Parts};
 use crate::event::Event;
 use crate::protocol::{latch::LatchWriter, stamped};
 use crate::row::{Row, RowEffect};
@@ -26,8 +26,8 @@ pub struct DeviceCounters {
     counters: Counters,
     current: LatchWriter,
     checkpoint: LatchWriter,
-    /// Lines that the other copy of the current latch lacks.
-    stale: Lines,
+    /// Parts that the other copy of the current latch lacks.
+    stale: Parts,
     events: u64,
     checkpoint_every: u64,
 }
@@ -39,7 +39,7 @@ impl DeviceCounters {
             counters: Counters::ZERO,
             current: LatchWriter::default(),
             checkpoint: LatchWriter::default(),
-            stale: Lines::default(),
+            stale: Parts::default(),
             events: 0,
             // A checkpoint is of use only while the events after it are in the ring.
             checkpoint_every: CHECKPOINT_EVERY.min(ring_slots as u64 / 4).max(1),
@@ -52,18 +52,18 @@ impl DeviceCounters {
     }
 
     /// Counts an event in, privately. To be followed by [`DeviceCounters::publish`].
-    #[inline]
-    fn apply(&mut self, event: &Event) -> Lines {
+    #[inline(always)]
+    fn apply(&mut self, event: &Event) -> Parts {
         // The writer checks sizes and liveness before it emits, so its own events are plausible.
         self.counters.apply(event).unwrap_or_default()
     }
 
-    #[inline]
-    fn publish<W: Word>(&mut self, block: &[W], changed: Lines) {
+    #[inline(always)]
+    fn publish<W: Word>(&mut self, block: &[W], changed: Parts) {
         let Some((current, checkpoint)) = block.split_at_checked(LATCH_WORDS) else { return };
-        let counters: &[u64; COUNTER_LINES * LINE_WORDS] = bytemuck::must_cast_ref(&self.counters);
-        let lines = changed | self.stale;
-        self.current.turn(current, |copy| store_lines(copy, counters, lines));
+        let counters: &[u64; COUNTER_PARTS * PART_WORDS] = bytemuck::must_cast_ref(&self.counters);
+        let parts = changed | self.stale;
+        self.current.turn(current, |copy| store_parts(copy, counters, parts));
         self.stale = changed;
         self.events += 1;
         if self.events.is_multiple_of(self.checkpoint_every) {
@@ -74,14 +74,15 @@ impl DeviceCounters {
 }
 
 #[inline]
-fn store_lines<W: Word>(copy: &[W], values: &[u64], lines: Lines) {
-    let (copy, _) = copy.as_chunks::<LINE_WORDS>();
-    let (values, _) = values.as_chunks::<LINE_WORDS>();
-    let mut left = lines.0;
+fn store_parts<W: Word>(copy: &[W], values: &[u64; COUNTER_PARTS * PART_WORDS], parts: Parts) {
+    let Some(copy) = copy.first_chunk::<{ COUNTER_PARTS * PART_WORDS }>() else { return };
+    let (copy, _) = copy.as_chunks::<PART_WORDS>();
+    let (values, _) = values.as_chunks::<PART_WORDS>();
+    let mut left = parts.0;
     while left != 0 {
-        let line = left.trailing_zeros() as usize;
+        let part = left.trailing_zeros() as usize;
         left &= left - 1;
-        if let (Some(copy), Some(values)) = (copy.get(line), values.get(line)) {
+        if let (Some(copy), Some(values)) = (copy.get(part), values.get(part)) {
             for (word, value) in copy.iter().zip(values) {
                 word.store(*value);
             }
@@ -97,7 +98,7 @@ impl<W: Word> SegmentWords<'_, W> {
     }
 
     /// Commits an event that concerns a device. `event.stamp` is its position, one more than the last.
-    #[inline]
+    #[inline(always)]
     pub fn commit(&self, event: &Event, program_row: Option<&Row>, device: &mut DeviceCounters) {
         self.write_slot(event);
         self.change_row(event, program_row);
@@ -115,7 +116,7 @@ impl<W: Word> SegmentWords<'_, W> {
     }
 
     /// Step 1: writes the slot. From the moment its stamp is stored, the event has happened.
-    #[inline]
+    #[inline(always)]
     pub fn write_slot(&self, event: &Event) {
         if let Some(slot) = self.slot(event.stamp) {
             stamped::write(slot, event);
@@ -123,13 +124,13 @@ impl<W: Word> SegmentWords<'_, W> {
     }
 
     /// Step 2: does to the live list what the event says. A dispatch brings the program row to write.
-    #[inline]
+    #[inline(always)]
     pub fn change_row(&self, event: &Event, program_row: Option<&Row>) {
         let row = |index: u32| self.rows.get(index as usize);
         match (RowEffect::of(event), row(event.row)) {
-            (RowEffect::Set(kind), Some(cell)) => match program_row {
+            (RowEffect::Set(_), Some(cell)) => match program_row {
                 Some(program) => stamped::write(cell, program),
-                None => stamped::write(cell, &Row::from_event(kind, event)),
+                None => stamped::write(cell, event),
             },
             (RowEffect::Clear, Some(cell)) => stamped::clear(cell),
             (RowEffect::ClearPair, Some(cell)) => {

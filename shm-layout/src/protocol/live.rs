@@ -155,7 +155,7 @@ impl Walk {
             RowEffect::Set(RowKind::Program) => {
                 Some(Row::after_dispatch(self.program_before(event).as_ref(), event))
             }
-            RowEffect::Set(kind) => Some(Row::from_event(kind, event)),
+            RowEffect::Set(_) => Some(Row::from_event(event)),
             RowEffect::Clear => None,
             RowEffect::ClearPair => {
                 self.replace(event.cores, event.stamp, None);

@@ -3,7 +3,7 @@
 use crate::oracle::{Command, Oracle, Thing};
 use proptest::collection::vec;
 use proptest::prelude::*;
-use shm_layout::{COUNTER_LINES, Class, Counters, Event, EventKind, LINE_WORDS, Lines, MAX_BYTES};
+use shm_layout::{COUNTER_PARTS, Class, Counters, Event, EventKind, MAX_BYTES, PART_WORDS, Parts};
 
 fn thing() -> impl Strategy<Value = Thing> {
     (0..Class::COUNT, 0..1_u64 << 40, any::<bool>(), 0..3_u64).prop_map(|(class, size, ethernet, program)| {
@@ -26,31 +26,31 @@ fn command() -> impl Strategy<Value = Command> {
     ]
 }
 
-fn words(counters: &Counters) -> [u64; COUNTER_LINES * LINE_WORDS] {
+fn words(counters: &Counters) -> [u64; COUNTER_PARTS * PART_WORDS] {
     bytemuck::cast(*counters)
 }
 
-/// The lines in which two states differ.
-fn lines_changed(before: &Counters, after: &Counters) -> u16 {
+/// The parts in which two states differ.
+fn parts_changed(before: &Counters, after: &Counters) -> u32 {
     let (before, after) = (words(before), words(after));
-    let pairs = before.chunks(LINE_WORDS).zip(after.chunks(LINE_WORDS)).enumerate();
-    pairs.filter(|(_, (before, after))| before != after).map(|(line, _)| 1 << line).sum()
+    let pairs = before.chunks(PART_WORDS).zip(after.chunks(PART_WORDS)).enumerate();
+    pairs.filter(|(_, (before, after))| before != after).map(|(part, _)| 1 << part).sum()
 }
 
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     /// The counters are what one gets by adding up what is live, after every single event; and the
-    /// writer is told of every line that changed, or its second copy would go stale.
+    /// writer is told of every part that changed, or its second copy would go stale.
     #[test]
     fn counters_equal_the_naive_sums(commands in vec(command(), 1..120)) {
         let (mut oracle, mut counters) = (Oracle::default(), Counters::ZERO);
         for command in &commands {
             let Some(event) = oracle.carry_out(command) else { continue };
             let before = counters;
-            let Lines(told) = counters.apply(&event).unwrap();
+            let Parts(told) = counters.apply(&event).unwrap();
             oracle.check(&counters);
-            let changed = lines_changed(&before, &counters);
+            let changed = parts_changed(&before, &counters);
             prop_assert_eq!(changed & !told, 0, "{:?}: changed {:#b}, told {:#b}", command, changed, told);
         }
     }

@@ -104,7 +104,7 @@ pub(crate) struct Memory<const V: u8> {
     rows: Vec<[ModelWord<V>; SLOT_WORDS]>,
 }
 
-/// Words of an event, for [`Memory::new`].
+/// Words of an event, and of the row it writes, for [`Memory::new`].
 pub(crate) const KIND: usize = 2;
 pub(crate) const SIZE: usize = 4;
 
@@ -124,7 +124,7 @@ impl<const V: u8> Memory<V> {
                 .map(|_| std::array::from_fn(|word| ModelWord::watched_if(COUNTER_WORDS.contains(&word))))
                 .collect(),
             ring: (0..slots).map(|_| cell(&[&[0], differing].concat())).collect(),
-            rows: (0..rows).map(|_| cell(&[0, 3])).collect(),
+            rows: (0..rows).map(|_| cell(&[0, SIZE])).collect(),
         };
         memory.control[DEVICE_COUNT].store(devices as u64);
         memory.control[ROWS_PUBLISHED].store(rows as u64);

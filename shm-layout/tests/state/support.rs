@@ -186,7 +186,7 @@ fn change(list: &mut BTreeMap<u32, Row>, event: &Event) {
             let before = list.get(&event.cores).copied();
             list.insert(event.row, Row::after_dispatch(before.as_ref(), event));
         }
-        RowEffect::Set(kind) => drop(list.insert(event.row, Row::from_event(kind, event))),
+        RowEffect::Set(_) => drop(list.insert(event.row, Row::from_event(event))),
         RowEffect::Clear => drop(list.remove(&event.row)),
         RowEffect::ClearPair => list.retain(|row, _| *row != event.row && *row != event.cores),
         RowEffect::None => {}
