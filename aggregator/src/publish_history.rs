@@ -4,7 +4,7 @@ use std::sync::atomic::AtomicU64;
 
 use shm_layout::Block;
 use shm_layout::protocol::stamped;
-use shm_layout::table::{self, BUCKET_WORDS, HISTORY_RESOLUTIONS, HISTORY_WORDS, TableWords};
+use shm_layout::table::{self, BUCKET_WORDS, Bucket, HISTORY_RESOLUTIONS, HISTORY_WORDS, TableWords};
 
 use crate::device::Device;
 use crate::error::PublishError;
@@ -21,7 +21,8 @@ pub(crate) struct Histories {
 #[derive(Debug)]
 struct Written {
     chip_id: u64,
-    /// Per resolution, start of the newest bucket written.
+    /// Per resolution, stamp of the newest bucket written: its start, and one more for each time that it
+    /// was written again, so that a reader never takes words of two updates for one.
     newest: [u64; HISTORY_RESOLUTIONS.len()],
 }
 
@@ -56,13 +57,12 @@ fn write_device(written: &mut Written, cells: &[AtomicU64; HISTORY_WORDS], devic
         cells.as_chunks::<BUCKET_WORDS>().0.iter().for_each(|cell| stamped::clear(cell));
         *written = Written { chip_id: device.entry.chip_id, newest: Default::default() };
     }
-    for (resolution, newest) in written.newest.iter_mut().enumerate() {
-        for bucket in device.history.since(resolution, *newest) {
-            *newest = bucket.start;
-            // The open bucket is written again under the same stamp, so a reader may see some of its words
-            // newer than others. Each is a figure by itself, and true.
+    for ((resolution, newest), length) in written.newest.iter_mut().enumerate().zip(HISTORY_RESOLUTIONS) {
+        for bucket in device.history.since(resolution, *newest - *newest % length) {
+            let again = bucket.start / length == *newest / length;
+            *newest = if again { *newest + 1 } else { bucket.start };
             if let Some(cell) = table::bucket(cells, resolution, bucket.start) {
-                stamped::write(cell, &bucket);
+                stamped::write(cell, &Bucket { start: *newest, ..bucket });
             }
         }
     }

@@ -22,8 +22,10 @@ impl Table {
         let oldest = newest.saturating_sub(HISTORY_BUCKETS as u64 - 1);
         let at = |number: u64| {
             let start = number * length;
-            // The cell may hold a stretch of an earlier round; its stamp is its start.
-            stamped::read_expected(table::bucket(history, resolution, start)?, start).ok()
+            let bucket: Bucket = stamped::read(table::bucket(history, resolution, start)?)?;
+            // The cell may hold a stretch of an earlier round. Its stamp is its start, and one more for
+            // each time that it was written again.
+            (bucket.start / length == number).then_some(Bucket { start, ..bucket })
         };
         // A stamp of 0 is an empty cell, so the first bucket after boot cannot be told from none.
         (oldest.max(1)..=newest).filter_map(at).collect()

@@ -379,9 +379,10 @@ viewed_struct! {
 }
 
 viewed_struct! {
-    /// A stretch of a device's history: a stamped cell, the stamp is its start (0: nothing there).
+    /// A stretch of a device's history: a stamped cell. In the table its stamp is its start, and one more
+    /// for each time that it was written again (0: nothing there); readers round it down.
     pub struct Bucket, size 64 {
-        /// Start of the bucket, a multiple of its length.
+        /// Start of the bucket, a multiple of its length, plus the number of updates.
         0 => pub start: u64,
         /// Smallest DRAM used.
         8 => pub dram_min: u64,
