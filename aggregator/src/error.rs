@@ -4,7 +4,7 @@ use std::io;
 use std::path::PathBuf;
 
 use thiserror::Error;
-use tt_shm_os::{LimitError, MapError};
+use tt_shm_os::LimitError;
 
 /// Why an aggregator cannot begin.
 #[derive(Debug, Error)]
@@ -59,14 +59,6 @@ pub enum PublishError {
     /// The table is larger than this process may make files.
     #[error(transparent)]
     Limit(#[from] LimitError),
-    /// The table could not be mapped.
-    #[error("{}: {cause}", path.display())]
-    Map {
-        /// The file.
-        path: PathBuf,
-        /// What the map said.
-        cause: MapError,
-    },
 }
 
 /// Why the daemon ended early.

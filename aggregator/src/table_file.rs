@@ -1,10 +1,5 @@
 //! The table's file: made under another name, complete, then put in place.
-//!
-//! rustix and [`WriteMap`], not the crate `shared_memory`: that one keeps a mapping of its own behind a raw
-//! pointer (so it is not `Send`, and reading it takes `unsafe`), opens without O_NOFOLLOW, and leaves a full
-//! /dev/shm to SIGBUS.
 
-use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{Mode, OFlags};
@@ -12,7 +7,7 @@ use rustix::io::Errno;
 use shm_layout::table::TableHeader;
 use shm_layout::{Block, store_pod};
 use tt_shm_os::{
-    Namespace, SHM_DIR, WriteMap, boot_id, check_file_size_limit, monotonic_ns, path_of, random_u64,
+    Namespace, SHM_DIR, SharedObject, boot_id, check_file_size_limit, monotonic_ns, path_of, random_u64,
     realtime_ns, table_file_name,
 };
 
@@ -24,7 +19,7 @@ const HEAD: Block = Block { offset: 0, capacity: 0 };
 /// A mapped table that has its name.
 #[derive(Debug)]
 pub(crate) struct TableFile {
-    pub(crate) map: WriteMap,
+    pub(crate) map: SharedObject,
     pub(crate) header: TableHeader,
     pub(crate) path: PathBuf,
     /// Device and inode, to remove no file but this.
@@ -37,29 +32,16 @@ impl TableFile {
     pub(crate) fn create(namespace: &Namespace, uid: u32) -> Result<TableFile, PublishError> {
         let final_name = table_file_name(namespace, uid);
         sweep(&final_name, uid);
-        let path = path_of(&format!("{final_name}-{:016x}", random(&final_name)?));
+        let name = format!("{final_name}-{:016x}", random(&final_name)?);
         let header = plan();
         check_file_size_limit(header.total_len)?;
-        let file = create(&path)?;
-        let made = TableFile::map(&file, &path, header);
-        // Without the map nobody else would remove it.
-        let table = made.inspect_err(|_| rustix::fs::unlink(&path).unwrap_or_default())?;
+        let path = path_of(&name);
+        let map = SharedObject::create(&name, header.total_len as usize)
+            .map_err(|cause| PublishError::System { action: "create", path: path.clone(), cause })?;
+        let table = TableFile { map, header, inode: open_to_all(&path)?, path, temporary: true };
         table.populate(&HEAD, 0, header.devices.offset as usize, 1)?;
         store_pod(table.map.words(), &header);
         Ok(table)
-    }
-
-    fn map(file: &File, path: &Path, header: TableHeader) -> Result<TableFile, PublishError> {
-        let system = |action, cause| PublishError::System { action, path: path.to_owned(), cause };
-        file.set_len(header.total_len).map_err(|cause| system("size", cause))?;
-        // The umask may have taken bits away that readers need.
-        rustix::fs::fchmod(file, Mode::from_raw_mode(0o644))
-            .map_err(|errno| system("chmod", errno.into()))?;
-        let stat = rustix::fs::fstat(file).map_err(|errno| system("look at", errno.into()))?;
-        let map = WriteMap::new(file, header.total_len as usize)
-            .map_err(|cause| PublishError::Map { path: path.to_owned(), cause })?;
-        let inode = (stat.st_dev, stat.st_ino);
-        Ok(TableFile { map, header, path: path.to_owned(), inode, temporary: true })
     }
 
     /// Allocates entries `from..to` of a block, so that no later store faults or fails.
@@ -121,14 +103,20 @@ fn random(name: &str) -> Result<u64, PublishError> {
     random_u64().map_err(|cause| PublishError::System { action: "name", path: path_of(name), cause })
 }
 
-fn create(path: &Path) -> Result<File, PublishError> {
-    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let fd = rustix::fs::open(path, flags, Mode::from_raw_mode(0o644));
-    let file = fd.map_err(|errno| match errno {
-        Errno::NOSPC => PublishError::Full { path: path.to_owned(), cause: errno.into() },
-        errno => PublishError::System { action: "create", path: path.to_owned(), cause: errno.into() },
-    });
-    file.map(File::from)
+/// Lets everybody read the file that was just made, and tells which it is.
+fn open_to_all(path: &Path) -> Result<(u64, u64), PublishError> {
+    let open = || {
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let file = rustix::fs::open(path, flags, Mode::empty())?;
+        rustix::fs::fchmod(&file, Mode::from_raw_mode(0o644))?;
+        let stat = rustix::fs::fstat(&file)?;
+        Ok((stat.st_dev, stat.st_ino))
+    };
+    open().map_err(|errno: Errno| {
+        // Without an owner nobody else would remove it.
+        let _ = rustix::fs::unlink(path);
+        PublishError::System { action: "open to readers", path: path.to_owned(), cause: errno.into() }
+    })
 }
 
 /// Removes temporary files that an aggregator killed in the middle left. The caller holds the lock, so none

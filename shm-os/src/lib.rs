@@ -64,6 +64,8 @@ mod limits;
 mod lock;
 mod map;
 mod names;
+#[cfg(feature = "object")]
+mod object;
 mod process;
 mod wipe;
 
@@ -79,5 +81,7 @@ pub use names::{
     NAMESPACE_ENV, NameError, Namespace, SHM_DIR, SegmentName, parse_segment_name, path_of,
     segment_file_name, table_file_name, table_lock_file_name,
 };
+#[cfg(feature = "object")]
+pub use object::SharedObject;
 pub use process::{at_exit, boot_id, pid_namespace, process_name, random_u64, start_time_of};
 pub use wipe::WipePage;

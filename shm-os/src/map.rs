@@ -149,7 +149,7 @@ impl WriteMap {
     /// the words, and must [`forget`](std::mem::forget) the map: dropping it would unmap that
     /// something else.
     pub fn dont_fork(&self) -> io::Result<()> {
-        self.advise(0, self.len(), Advice::LinuxDontFork)
+        advise(self.0.as_mut_ptr(), self.len(), 0, self.len(), Advice::LinuxDontFork)
     }
 
     /// Allocates and maps the pages of a range, so that later stores neither fault nor fail.
@@ -159,27 +159,31 @@ impl WriteMap {
     /// kernel is older than 5.14, [`io::ErrorKind::InvalidInput`] without an errno if the range is
     /// not within the map.
     pub fn populate(&self, offset: usize, len: usize) -> io::Result<()> {
-        let end = offset.checked_add(len).filter(|&end| end <= self.len());
-        let Some(end) = end else {
-            return Err(io::Error::new(
-                io::ErrorKind::InvalidInput,
-                format!("cannot populate {len} bytes at {offset}: the map has {} bytes", self.len()),
-            ));
-        };
-        if len == 0 {
-            return Ok(());
-        }
-        let start = offset - offset % rustix::param::page_size();
-        self.advise(start, end - start, Advice::LinuxPopulateWrite)
+        advise(self.0.as_mut_ptr(), self.len(), offset, len, Advice::LinuxPopulateWrite)
     }
+}
 
-    /// `madvise` on a range that starts at a page and lies within the map.
-    fn advise(&self, offset: usize, len: usize, advice: Advice) -> io::Result<()> {
-        let start = self.0.as_mut_ptr().wrapping_add(offset).cast();
-        // SAFETY: callers pass a range within our own mapping and advice that keeps its content;
-        // the kernel rounds the length up to the page that the mapping owns anyway.
-        unsafe { rustix::mm::madvise(start, len, advice) }.map_err(Into::into)
+/// `madvise` on the pages that hold `offset..offset + len` of a mapping of `total` bytes.
+pub(crate) fn advise(
+    first: *mut u8,
+    total: usize,
+    offset: usize,
+    len: usize,
+    advice: Advice,
+) -> io::Result<()> {
+    let Some(end) = offset.checked_add(len).filter(|&end| end <= total) else {
+        return Err(io::Error::new(
+            io::ErrorKind::InvalidInput,
+            format!("cannot advise on {len} bytes at {offset}: the map has {total} bytes"),
+        ));
+    };
+    if len == 0 {
+        return Ok(());
     }
+    let start = offset - offset % rustix::param::page_size();
+    // SAFETY: the range lies within the caller's own mapping, and neither advice changes its content; the
+    // kernel rounds the length up to the page that the mapping owns anyway.
+    unsafe { rustix::mm::madvise(first.wrapping_add(start).cast(), end - start, advice) }.map_err(Into::into)
 }
 
 /// A mapping may be longer than its file, but touching the excess raises SIGBUS: refuse it.
