@@ -6,10 +6,12 @@
 
 pub mod host;
 pub mod model;
+pub mod monitor;
 pub mod script;
 pub mod space;
 pub mod workload;
 
 pub use host::Host;
+pub use monitor::Monitor;
 pub use script::{Command, DeviceTruth, Truth};
 pub use space::Space;

@@ -144,7 +144,7 @@ impl Truth {
             add(&mut sum.dram_used, device.dram_used);
             add(&mut sum.dispatches, device.dispatches);
             add(&mut sum.cached, device.cached);
-            (sum.l1_used, sum.eth_used, sum.dram_peak, sum.l1_peak) = (0, 0, 0, 0);
+            sum.order_unknown = true;
         }
         self.live.extend(other.live);
         self.live.sort_unstable();

@@ -88,12 +88,14 @@ pub struct DeviceTruth {
     pub l1_used: u64,
     /// Ethernet L1 used.
     pub eth_used: u64,
-    /// Largest DRAM used; 0 if several threads made the order unknowable.
+    /// Largest DRAM used.
     pub dram_peak: u64,
-    /// Largest L1 used; likewise.
+    /// Largest L1 used.
     pub l1_peak: u64,
     /// Dispatches.
     pub dispatches: u64,
     /// Of those, cached.
     pub cached: u64,
+    /// Several threads made the order of calls unknowable, and so L1 used and the peaks.
+    pub order_unknown: bool,
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
-use tt_shm_tests::model::{Name, Thing};
+use tt_shm_tests::model::{self, DeviceModel, Name, Thing};
 use tt_shm_tests::script::{Answer, Command, Truth};
 use tt_shm_tests::workload::Workload;
 use tt_shm_writer::{
@@ -134,7 +134,7 @@ impl Host {
     }
 
     fn figures(&mut self) -> Result<()> {
-        let mut models = vec![tt_shm_tests::model::DeviceModel::default(); self.devices.len()];
+        let mut models = vec![DeviceModel::default(); self.devices.len()];
         let kinds = [
             (KernelType::Fabric, CoreType::Ethernet, 56 << 10, 2),
             (KernelType::Dispatch, CoreType::Tensix, 46 << 10, 2),
@@ -151,18 +151,18 @@ impl Host {
                 }
             }
         }
-        self.learn(tt_shm_tests::model::truth(&models));
+        self.learn(model::truth(&models));
         Ok(())
     }
 
     fn grow(&mut self, count: u64) -> Result<()> {
-        let mut model = tt_shm_tests::model::DeviceModel::default();
+        let mut model = DeviceModel::default();
         let alloc = |id| Alloc::new(BufferType::L1, id, 64);
         for id in 0..count {
             self.tracker()?.alloc(self.devices[0], alloc(id))?;
             model.add(Name::Buffer(id), Thing { class: BufferType::L1.class(), size: 64, ethernet: false });
         }
-        self.learn(tt_shm_tests::model::truth(&[model]));
+        self.learn(model::truth(&[model]));
         Ok(())
     }
 
@@ -172,6 +172,11 @@ impl Host {
             tracker.alloc(device, Alloc::new(BufferType::Dram, u64::MAX, 1000))?;
             tracker.free(device, u64::MAX)?;
         }
+        let mut model = DeviceModel::default();
+        let class = BufferType::Dram.class();
+        model.add(Name::Buffer(u64::MAX), Thing { class, size: 1000, ethernet: false });
+        model.remove(Name::Buffer(u64::MAX));
+        self.learn(model::truth(&[model]));
         Ok(())
     }
 }

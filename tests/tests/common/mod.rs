@@ -2,10 +2,12 @@
 #![allow(dead_code, reason = "each test binary uses a part")]
 
 use std::path::PathBuf;
-use tt_shm_reader::{Counters, Segment};
-use tt_shm_tests::{DeviceTruth, Host, Space, Truth};
+use tt_shm_reader::Segment;
+use tt_shm_tests::monitor::as_truth;
+use tt_shm_tests::{Host, Space, Truth};
 
 pub(crate) const HOST: &str = env!("CARGO_BIN_EXE_host");
+pub(crate) const SMI: &str = env!("CARGO_BIN_EXE_smi");
 
 pub(crate) fn host(space: &Space, chips: impl IntoIterator<Item = u64>) -> Host {
     Host::start(HOST, space, chips)
@@ -20,22 +22,6 @@ pub(crate) fn segment_of(space: &Space, pid: u32) -> PathBuf {
 
 pub(crate) fn open(space: &Space, host: &Host) -> Segment {
     Segment::open(&segment_of(space, host.pid())).unwrap()
-}
-
-/// What counters say, in the words of a truth. Peaks are 0 where the truth does not know them.
-pub(crate) fn as_truth(counters: &Counters, truth: &DeviceTruth) -> DeviceTruth {
-    let known = |peak, value| if peak == 0 { 0 } else { value };
-    DeviceTruth {
-        bytes: counters.classes.map(|class| class.live_bytes),
-        counts: counters.classes.map(|class| class.live_count),
-        dram_used: counters.dram_used(),
-        l1_used: if truth.l1_peak == 0 { truth.l1_used } else { counters.l1_used() },
-        eth_used: if truth.l1_peak == 0 { truth.eth_used } else { counters.eth_used() },
-        dram_peak: known(truth.dram_peak, counters.dram_peak_bytes),
-        l1_peak: known(truth.l1_peak, counters.l1_peak_bytes),
-        dispatches: counters.dispatches,
-        cached: counters.cached_dispatches,
-    }
 }
 
 /// Counters and live list of a segment are exactly what its process believes.

@@ -1,0 +1,90 @@
+//! Live allocations as JSON.
+
+use serde::Serialize;
+use tt_shm_reader::{Class, CoreType};
+
+use super::{Item, Listing};
+use crate::model::Clock;
+use crate::output::json::Envelope;
+
+#[derive(Serialize)]
+pub(super) struct ListingJson<'a> {
+    #[serde(flatten)]
+    envelope: Envelope,
+    exact: bool,
+    unlisted: u64,
+    subtotals: Vec<SubtotalJson>,
+    allocations: Vec<ItemJson<'a>>,
+    errors: &'a [String],
+}
+
+#[derive(Serialize)]
+struct SubtotalJson {
+    device: usize,
+    class: &'static str,
+    live_bytes: u64,
+    live_count: u64,
+}
+
+#[derive(Serialize)]
+struct ItemJson<'a> {
+    device: usize,
+    pid: u32,
+    class: &'static str,
+    id: u64,
+    program: Option<u64>,
+    size_bytes: u64,
+    address: Option<u64>,
+    cores: Option<u32>,
+    core_type: &'static str,
+    name: Option<&'a str>,
+    site: Option<&'a str>,
+    age_ms: u64,
+}
+
+impl<'a> ListingJson<'a> {
+    pub(super) fn new(listing: &'a Listing, shown: usize, namespace: &str) -> ListingJson<'a> {
+        let subtotal =
+            |((device, class), (live_bytes, live_count)): (&(usize, Class), &(u64, u64))| SubtotalJson {
+                device: *device,
+                class: class.name(),
+                live_bytes: *live_bytes,
+                live_count: *live_count,
+            };
+        ListingJson {
+            envelope: Envelope::new(Clock::now(), &crate::model::host(), namespace),
+            exact: listing.exact.values().all(|exact| *exact) && listing.unlisted == 0,
+            unlisted: listing.unlisted,
+            subtotals: listing.subtotals.iter().map(subtotal).collect(),
+            allocations: listing.items[..shown].iter().map(ItemJson::new).collect(),
+            errors: &listing.doubts,
+        }
+    }
+}
+
+impl<'a> ItemJson<'a> {
+    fn new(item: &'a Item) -> ItemJson<'a> {
+        ItemJson {
+            device: item.device,
+            pid: item.pid,
+            class: item.class.name(),
+            id: item.id,
+            program: item.program,
+            size_bytes: item.size,
+            address: item.address,
+            cores: item.cores,
+            core_type: core_type_name(item.core_type),
+            name: item.name.as_deref(),
+            site: item.site.as_deref(),
+            age_ms: item.age_ns / 1_000_000,
+        }
+    }
+}
+
+/// The word used in JSON.
+pub(crate) fn core_type_name(core_type: CoreType) -> &'static str {
+    match core_type {
+        CoreType::Tensix => "tensix",
+        CoreType::Ethernet => "ethernet",
+    }
+}

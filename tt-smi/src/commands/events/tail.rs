@@ -1,0 +1,98 @@
+//! One process's ring, followed by position.
+
+use shm_layout::protocol::observe::{Cursor, Step};
+use tt_shm_reader::{Event, Segment};
+
+use super::line::Happened;
+use super::totals::Totals;
+use crate::directory::Directory;
+
+/// A segment, and how far it was read.
+pub(crate) struct Tail {
+    /// The segment.
+    pub segment: Segment,
+    /// Events that were overwritten before they were read.
+    pub missed: u64,
+    cursor: Cursor,
+    /// `None` until they are known, and again after events were missed.
+    totals: Option<Totals>,
+}
+
+impl Tail {
+    /// From the oldest event that the ring still holds.
+    pub(crate) fn from_start(segment: Segment) -> Tail {
+        let words = segment.words();
+        let (head, slots) = (words.head(), words.ring.len() as u64);
+        // The oldest are about to be overwritten; better to begin behind them than to lose the thread.
+        let start = if head > slots { head - slots + slots / 16 } else { 0 };
+        Tail { missed: start, cursor: Cursor::after(start), totals: None, segment }
+    }
+
+    /// From now on.
+    pub(crate) fn from_now(segment: Segment) -> Tail {
+        let cursor = Cursor::after(segment.words().head());
+        Tail { missed: 0, cursor, totals: None, segment }
+    }
+
+    /// Whether the process may have more to tell.
+    pub(crate) fn is_alive(&self) -> bool {
+        self.segment.is_alive().unwrap_or(true)
+    }
+
+    /// Whether the process registered a device that the directory lacks.
+    pub(crate) fn has_unknown_device(&self, directory: &Directory) -> bool {
+        self.segment.devices().iter().any(|entry| directory.index_of(entry.chip_id).is_none())
+    }
+
+    /// What is new, each with the total after it.
+    pub(crate) fn read(&mut self) -> Vec<(Event, Option<u64>)> {
+        // Read before the events, so that these lead up to it.
+        let now = if self.totals.is_none() { self.segment.counters().ok() } else { None };
+        let missed = self.missed;
+        let events = self.new_events();
+        if self.missed > missed {
+            // Between which two of them something is missing does not matter: the next read knows again.
+            self.totals = None;
+        } else if let Some(now) = now.filter(|now| self.cursor.position() >= now.position) {
+            self.totals = Some(Totals::before(&events, &now));
+        }
+        let totals = &mut self.totals;
+        let total = |event: &Event| totals.as_mut().and_then(|totals| totals.apply(event));
+        let totals: Vec<Option<u64>> = events.iter().map(total).collect();
+        events.into_iter().zip(totals).collect()
+    }
+
+    fn new_events(&mut self) -> Vec<Event> {
+        let words = self.segment.words();
+        let slots = words.ring.len() as u64;
+        let mut events = Vec::new();
+        // Bounded: a process at full speed must not keep us here.
+        for _ in 0..=slots {
+            let before = self.cursor.position();
+            match self.cursor.next(&words) {
+                Step::Event(event) => events.push(event),
+                Step::Idle => break,
+                Step::Lapped { .. } => {
+                    // Half a ring behind the head, so as not to be overtaken again at once.
+                    let resume = self.cursor.position().saturating_sub(slots / 2).max(before + 1);
+                    self.cursor = Cursor::after(resume);
+                    self.missed += resume - before;
+                }
+            }
+        }
+        events
+    }
+
+    /// What events of this process mean.
+    pub(crate) fn describe(&self, events: &[(Event, Option<u64>)], directory: &Directory) -> Vec<Happened> {
+        let clock = self.segment.calibration();
+        let chips = self.segment.devices();
+        let devices: Vec<_> = chips.iter().map(|entry| directory.index_of(entry.chip_id)).collect();
+        let describe = |(event, total): &(Event, Option<u64>)| {
+            let device = devices.get(usize::from(event.device)).copied().flatten();
+            let (time, name) = (clock.to_realtime_ns(event.time), self.segment.name(event.name));
+            Happened::new(self.segment.pid(), device, time, *total, name, event)
+        };
+        events.iter().map(describe).collect()
+    }
+}

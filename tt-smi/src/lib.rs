@@ -1,0 +1,57 @@
+//! `tt-smi`: exact, live memory of Tenstorrent accelerators, per process, from shared memory alone.
+//!
+//! What the user typed ([`cli`]) resolves to [`settings`]; [`source`] reads rows, from the aggregator's table or
+//! from an aggregation of its own; [`model`] is what they mean; [`commands`] choose, [`output`] and [`screen`]
+//! show. No device is ever opened.
+
+#![forbid(unsafe_code)]
+
+pub mod cli;
+pub mod commands;
+pub mod demo;
+pub mod directory;
+pub mod escape;
+pub mod model;
+pub mod output;
+pub mod screen;
+pub mod segments;
+pub mod select;
+pub mod settings;
+pub mod signals;
+pub mod source;
+mod users;
+
+use std::io;
+use std::process::ExitCode;
+
+use clap::error::ErrorKind;
+use clap::{CommandFactory, Parser};
+
+/// Runs the program with the arguments of this process.
+pub fn run() -> ExitCode {
+    let cli = cli::Cli::parse();
+    let settings = match settings::Settings::resolve(&cli) {
+        Ok(settings) => settings,
+        Err(error) => cli::Cli::command().error(ErrorKind::ValueValidation, error).exit(),
+    };
+    match commands::run(cli.command, &settings) {
+        Ok(()) => ExitCode::SUCCESS,
+        // Whoever reads stopped reading: `tt-smi events | head`.
+        Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("tt-smi: {}", escape::escape(&format!("{error:#}")));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    let broken = |kind: io::ErrorKind| kind == io::ErrorKind::BrokenPipe;
+    error.chain().any(|cause| {
+        cause.downcast_ref::<io::Error>().is_some_and(|error| broken(error.kind()))
+            || cause
+                .downcast_ref::<serde_json::Error>()
+                .and_then(serde_json::Error::io_error_kind)
+                .is_some_and(broken)
+    })
+}

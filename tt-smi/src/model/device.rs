@@ -1,0 +1,207 @@
+//! A device, all processes together.
+
+use tt_shm_reader::{Arch, Class, Composition, DeviceStats, device_flags};
+
+use super::{ClassFigure, Memory, Peak, kernel_loaded};
+use crate::directory::DeviceId;
+use crate::escape::escape;
+
+/// A device.
+#[derive(Clone, Debug)]
+pub struct Device {
+    /// Its place in the list; what `--device` takes.
+    pub index: usize,
+    /// Its row in the table.
+    pub row: usize,
+    /// Its names.
+    pub id: DeviceId,
+    /// Architecture.
+    pub arch: Option<&'static str>,
+    /// Board.
+    pub board: Option<String>,
+    /// DRAM: `dram` and `trace`.
+    pub dram: Memory,
+    /// L1 of Tensix cores: buffers and what is resident.
+    pub l1: Memory,
+    /// L1 of ethernet cores.
+    pub eth_l1: Memory,
+    /// By class code.
+    pub classes: [ClassFigure; Class::COUNT],
+    /// Circular buffers of the programs dispatched last.
+    pub cb_resident: u64,
+    /// Kernels resident on Tensix cores: fabric, dispatch, and the application's dispatched last.
+    pub kernel_resident: u64,
+    /// Of these, the application's.
+    pub kernel_application_resident: u64,
+    /// Processes that have something on it.
+    pub processes: u64,
+    /// Dispatches of living processes.
+    pub dispatches: u64,
+    /// Of these, with a cached binary.
+    pub cached_dispatches: u64,
+    /// Allocations that failed, of living processes.
+    pub failed_allocs: u64,
+    /// Events of the last second; `None` if nobody has counted for so long.
+    pub events_per_second: Option<f64>,
+    /// Dispatches of the last second.
+    pub dispatches_per_second: Option<f64>,
+    /// Kernel ring buffer, if reported.
+    pub kernel_ring: Option<KernelRing>,
+    /// The last allocation failure.
+    pub failure: Option<LastFailure>,
+    /// What the DRAM peak was made of.
+    pub dram_makeup: Makeup,
+    /// What the L1 peak was made of.
+    pub l1_makeup: Makeup,
+    /// More is used than there is: some process reports wrongly.
+    pub over_capacity: bool,
+    /// Processes disagree about the device.
+    pub conflict: bool,
+}
+
+/// The ring buffer that application kernels share.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KernelRing {
+    /// Its size.
+    pub total: u64,
+    /// Bytes used.
+    pub used: u64,
+    /// Programs in it.
+    pub programs: u64,
+}
+
+/// An allocation that failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LastFailure {
+    /// When, CLOCK_MONOTONIC.
+    pub time: u64,
+    /// Whose.
+    pub pid: u64,
+    /// Of what, unless foreign to this version.
+    pub class: Option<Class>,
+    /// Bytes asked for.
+    pub request: u64,
+    /// Bytes free then.
+    pub free: u64,
+    /// Largest free block then.
+    pub largest_free: u64,
+}
+
+/// What a peak was made of.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Makeup {
+    /// Bytes by class; circular buffers and application kernels as resident.
+    pub classes: Vec<(Class, u64)>,
+    /// Processes, largest first.
+    pub holders: Vec<Holder>,
+    /// Bytes of all others.
+    pub others: u64,
+}
+
+/// A process's share of a peak.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Holder {
+    /// Its pid.
+    pub pid: u64,
+    /// Bytes it held.
+    pub bytes: u64,
+}
+
+impl From<&Composition> for Makeup {
+    fn from(composition: &Composition) -> Makeup {
+        let classes = Class::ALL.map(|class| (class, composition.classes[class as usize]));
+        let holders = composition.holders.iter().filter(|holder| holder.identity != 0);
+        Makeup {
+            classes: classes.into_iter().filter(|(_, bytes)| *bytes > 0).collect(),
+            holders: holders.map(|holder| Holder { pid: holder.pid, bytes: holder.bytes }).collect(),
+            others: composition.others,
+        }
+    }
+}
+
+impl Device {
+    /// Resolves a row.
+    pub fn new(index: usize, row: usize, id: &DeviceId, stats: &DeviceStats, rates_known: bool) -> Device {
+        let entry = &stats.entry;
+        let rate = |per_1000s: u64| rates_known.then_some(per_1000s as f64 / 1000.0);
+        let memory = |used, total, peak| Memory { used, total, peak };
+        let ring = KernelRing {
+            total: stats.kernel_ring_total_bytes,
+            used: stats.kernel_ring_used_bytes,
+            programs: stats.kernel_ring_programs,
+        };
+        Device {
+            index,
+            row,
+            id: id.clone(),
+            arch: Arch::from_code(entry.arch).name(),
+            board: entry.board_name().map(|board| escape(&board)),
+            dram: memory(stats.dram_used_bytes, entry.dram_total(), (&stats.dram_peak).into()),
+            l1: memory(stats.l1_used_bytes, entry.l1_total(), (&stats.l1_peak).into()),
+            eth_l1: memory(
+                stats.eth_used_bytes,
+                entry.eth_l1_total(),
+                Peak::from(&stats.eth_peak).uncounted(),
+            ),
+            classes: class_figures(stats),
+            cb_resident: stats.cb_resident_bytes,
+            kernel_resident: stats.kernel_resident_bytes.saturating_add(stats.system_kernel_bytes),
+            kernel_application_resident: stats.kernel_resident_bytes,
+            processes: stats.processes,
+            dispatches: stats.dispatches,
+            cached_dispatches: stats.cached_dispatches,
+            failed_allocs: stats.failed_allocs,
+            events_per_second: rate(stats.events_per_1000s),
+            dispatches_per_second: rate(stats.dispatches_per_1000s),
+            kernel_ring: Some(ring).filter(|ring| ring.total != 0),
+            failure: last_failure(&stats.failure),
+            dram_makeup: (&stats.dram_composition).into(),
+            l1_makeup: (&stats.l1_composition).into(),
+            over_capacity: stats.flags & device_flags::OVER_CAPACITY != 0,
+            conflict: stats.flags & device_flags::CONFLICT != 0,
+        }
+    }
+
+    /// One class.
+    pub fn class(&self, class: Class) -> &ClassFigure {
+        &self.classes[class as usize]
+    }
+
+    /// All loaded kernels: bytes and number.
+    pub fn kernel_loaded(&self) -> (u64, u64) {
+        kernel_loaded(&self.classes)
+    }
+
+    /// The board, else the architecture.
+    pub fn kind(&self) -> &str {
+        self.board.as_deref().or(self.arch).unwrap_or(crate::output::units::UNKNOWN)
+    }
+
+    /// What is wrong with it, in a word each.
+    pub fn flags(&self) -> Vec<&'static str> {
+        let flag = |set: bool, word| set.then_some(word);
+        [flag(self.over_capacity, "over capacity"), flag(self.conflict, "conflict")]
+            .into_iter()
+            .flatten()
+            .collect()
+    }
+}
+
+fn class_figures(stats: &DeviceStats) -> [ClassFigure; Class::COUNT] {
+    stats.classes.map(|class| ClassFigure {
+        bytes: class.live_bytes,
+        count: class.live_count,
+        peak: (&class.peak).into(),
+    })
+}
+
+fn last_failure(failure: &tt_shm_reader::Failure) -> Option<LastFailure> {
+    (failure.time != 0).then(|| LastFailure {
+        time: failure.time,
+        pid: failure.pid,
+        class: u8::try_from(failure.class).ok().and_then(Class::from_code),
+        request: failure.request_bytes,
+        free: failure.free_bytes,
+        largest_free: failure.largest_free_bytes,
+    })
+}

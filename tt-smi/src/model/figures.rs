@@ -1,0 +1,108 @@
+//! The figures that devices and processes have in common.
+
+use tt_shm_reader::{Class, monotonic_ns, realtime_ns};
+
+use super::KERNEL_CLASSES;
+
+/// One moment on both clocks: turns a table's times into wall-clock times and ages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Clock {
+    /// CLOCK_MONOTONIC.
+    pub monotonic_ns: u64,
+    /// CLOCK_REALTIME.
+    pub realtime_ns: u64,
+}
+
+impl Clock {
+    /// This moment.
+    pub fn now() -> Clock {
+        Clock { monotonic_ns: monotonic_ns(), realtime_ns: realtime_ns() }
+    }
+
+    /// How long ago a time of CLOCK_MONOTONIC was.
+    pub fn age_ns(self, time: u64) -> u64 {
+        self.monotonic_ns.saturating_sub(time)
+    }
+
+    /// A time of CLOCK_MONOTONIC in RFC 3339.
+    pub fn rfc3339(self, time: u64) -> String {
+        let realtime = self.realtime_ns.saturating_sub(self.monotonic_ns).saturating_add(time);
+        rfc3339(realtime)
+    }
+
+    /// This moment in RFC 3339.
+    pub fn timestamp(self) -> String {
+        rfc3339(self.realtime_ns)
+    }
+}
+
+/// Nanoseconds since 1970 in RFC 3339, UTC, to the microsecond.
+pub fn rfc3339(realtime_ns: u64) -> String {
+    match jiff::Timestamp::from_microsecond((realtime_ns / 1000) as i64) {
+        Ok(time) => format!("{time:.6}"),
+        Err(_) => crate::output::units::UNKNOWN.to_owned(),
+    }
+}
+
+/// A largest value. It is exact if `low` = `high`, else it lies between.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Peak {
+    /// Largest value seen.
+    pub low: u64,
+    /// Most that it can have been.
+    pub high: u64,
+    /// When `low` was reached first, CLOCK_MONOTONIC; `None` if nothing was ever used.
+    pub time: Option<u64>,
+    /// Buffers at that time, where buffers are counted.
+    pub count: Option<u64>,
+}
+
+impl Peak {
+    /// Without a count: kernels on ethernet cores are not buffers.
+    pub fn uncounted(self) -> Peak {
+        Peak { count: None, ..self }
+    }
+
+    /// Whether it is exact.
+    pub fn is_exact(&self) -> bool {
+        self.low == self.high
+    }
+}
+
+impl From<&tt_shm_reader::Peak> for Peak {
+    fn from(peak: &tt_shm_reader::Peak) -> Peak {
+        let time = Some(peak.time).filter(|time| *time != 0 && peak.low != 0);
+        Peak { low: peak.low, high: peak.high.max(peak.low), time, count: time.map(|_| peak.count) }
+    }
+}
+
+/// A kind of memory: what is used of how much, and the most that was.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Memory {
+    /// Bytes used.
+    pub used: u64,
+    /// Bytes there are, if a process said so.
+    pub total: Option<u64>,
+    /// The most that was used.
+    pub peak: Peak,
+}
+
+/// A class: what is live, and the most that was.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ClassFigure {
+    /// Bytes live.
+    pub bytes: u64,
+    /// Allocations live.
+    pub count: u64,
+    /// The most bytes that were live.
+    pub peak: Peak,
+}
+
+/// All loaded kernels, whatever their type and cores: bytes and number.
+pub fn kernel_loaded(classes: &[ClassFigure; Class::COUNT]) -> (u64, u64) {
+    let add = |(bytes, count): (u64, u64), class: Class| {
+        let figure = &classes[class as usize];
+        (bytes.saturating_add(figure.bytes), count.saturating_add(figure.count))
+    };
+    KERNEL_CLASSES.into_iter().fold((0, 0), add)
+}

@@ -1,0 +1,109 @@
+//! What is shown: devices and processes, resolved from a table's rows. Unknown is `None`, never 0.
+
+mod device;
+mod figures;
+mod problem;
+mod process;
+
+pub use device::{Device, Holder, KernelRing, LastFailure, Makeup};
+pub use figures::{ClassFigure, Clock, Memory, Peak, kernel_loaded, rfc3339};
+pub use problem::{Problem, Reclaimed};
+pub use process::{Process, ProcessState, Usage, ranges};
+
+use tt_shm_reader::{Class, TableSnapshot};
+
+use crate::directory::{Claims, Directory};
+use crate::source::{Origin, Reading};
+
+/// Everything there is to show at one moment.
+#[derive(Clone, Debug)]
+pub struct Model {
+    /// When that was.
+    pub clock: Clock,
+    /// Name of this machine.
+    pub host: String,
+    /// Who counted.
+    pub origin: Origin,
+    /// In the order of their index.
+    pub devices: Vec<Device>,
+    /// Living ones first, then by pid.
+    pub processes: Vec<Process>,
+    /// What could not be read.
+    pub problems: Vec<Problem>,
+    /// What dead processes had held, newest first.
+    pub reclaimed: Vec<Reclaimed>,
+    /// Events folded since the aggregator attached.
+    pub events: u64,
+    /// Events missed because a ring went round.
+    pub missed: u64,
+    /// Files refused at this moment.
+    pub refused: u64,
+    /// Start of the window that peaks refer to; `None` if it reaches back to the start of the processes.
+    pub window_since: Option<u64>,
+    /// Whether all rows are of one moment.
+    pub consistent: bool,
+}
+
+impl Model {
+    /// Resolves a reading.
+    pub fn new(reading: &Reading) -> Model {
+        let Reading { snapshot, origin, clock, rates_known } = reading;
+        let directory = directory(snapshot);
+        let mut devices: Vec<Device> = snapshot
+            .devices
+            .iter()
+            .filter_map(|(row, stats)| {
+                let index = directory.index_of(stats.entry.chip_id)?;
+                Some(Device::new(index, *row, &directory.devices[index], stats, *rates_known))
+            })
+            .collect();
+        devices.sort_by_key(|device| device.index);
+        let rows: Vec<(usize, usize)> = devices.iter().map(|device| (device.row, device.index)).collect();
+        let mut processes: Vec<Process> = snapshot
+            .processes
+            .iter()
+            .map(|(row, stats)| Process::new(*row, stats, snapshot, &rows, *clock, *rates_known))
+            .collect();
+        processes.sort_by_key(|process| (process.state, process.pid));
+        Model {
+            clock: *clock,
+            host: host(),
+            origin: origin.clone(),
+            devices,
+            processes,
+            problems: snapshot.notices.iter().filter_map(|notice| Problem::new(notice, *clock)).collect(),
+            reclaimed: snapshot.notices.iter().filter_map(|notice| Reclaimed::new(notice, *clock)).collect(),
+            events: snapshot.events,
+            missed: snapshot.missed,
+            refused: snapshot.refused,
+            window_since: Some(snapshot.window_since).filter(|_| snapshot.windows > 0),
+            consistent: snapshot.consistent,
+        }
+    }
+
+    /// Processes that live.
+    pub fn alive(&self) -> usize {
+        self.processes.iter().filter(|process| process.state == ProcessState::Alive).count()
+    }
+
+    /// Events per second on all devices, if known of all.
+    pub fn events_per_second(&self) -> Option<f64> {
+        // Not `sum`: of nothing, that is minus zero.
+        self.processes.iter().try_fold(0.0, |sum, process| Some(sum + process.events_per_second?))
+    }
+}
+
+/// The indices of a snapshot's devices.
+pub fn directory(snapshot: &TableSnapshot) -> Directory {
+    let mut claims = Claims::default();
+    claims.add_snapshot(snapshot);
+    claims.finish()
+}
+
+/// The classes whose sum is all loaded kernels, in the order in which they are listed.
+pub const KERNEL_CLASSES: [Class; 3] = [Class::KernelFabric, Class::KernelDispatch, Class::KernelApplication];
+
+/// Name of this machine.
+pub fn host() -> String {
+    rustix::system::uname().nodename().to_string_lossy().into_owned()
+}

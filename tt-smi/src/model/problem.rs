@@ -1,0 +1,72 @@
+//! What an operator should know.
+
+use tt_shm_reader::{Class, Notice, notice_kind, text};
+
+use super::Clock;
+use crate::escape::escape;
+
+/// Something that could not be read or believed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Problem {
+    /// `refused` or `broken`.
+    pub kind: &'static str,
+    /// How long ago it was noticed.
+    pub age_ns: u64,
+    /// The process, if known.
+    pub pid: Option<u64>,
+    /// Owner of the file.
+    pub uid: u64,
+    /// File name, escaped.
+    pub file: String,
+    /// The reason, escaped.
+    pub message: String,
+}
+
+/// What a process had held when it ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reclaimed {
+    /// How long ago it was noticed.
+    pub age_ns: u64,
+    /// The process.
+    pub pid: u64,
+    /// Its owner.
+    pub uid: u64,
+    /// Class, bytes, number; without those that it had nothing of.
+    pub held: Vec<(Class, u64, u64)>,
+}
+
+impl Problem {
+    /// Resolves a notice, if it tells of a problem.
+    pub fn new(notice: &Notice, clock: Clock) -> Option<Problem> {
+        let kind = match notice.kind {
+            notice_kind::REFUSED => "refused",
+            notice_kind::BROKEN => "broken",
+            _ => return None,
+        };
+        Some(Problem {
+            kind,
+            age_ns: clock.age_ns(notice.time),
+            pid: Some(notice.pid).filter(|pid| *pid != 0),
+            uid: notice.uid,
+            file: escape(&text::decode(&notice.file)),
+            message: escape(&text::decode(&notice.text)),
+        })
+    }
+}
+
+impl Reclaimed {
+    /// Resolves a notice, if it tells of an end.
+    pub fn new(notice: &Notice, clock: Clock) -> Option<Reclaimed> {
+        if notice.kind != notice_kind::RECLAIMED {
+            return None;
+        }
+        let held =
+            Class::ALL.map(|class| (class, notice.bytes[class as usize], notice.counts[class as usize]));
+        Some(Reclaimed {
+            age_ns: clock.age_ns(notice.time),
+            pid: notice.pid,
+            uid: notice.uid,
+            held: held.into_iter().filter(|(_, bytes, count)| *bytes > 0 || *count > 0).collect(),
+        })
+    }
+}

@@ -1,0 +1,236 @@
+//! A process, and what it has on each device.
+
+use tt_shm_reader::{
+    Anomaly, Class, Counters, ProcessStats, TableSnapshot, UsageStats, process_flags, process_state, text,
+};
+
+use super::{ClassFigure, Clock, Memory, Peak, kernel_loaded};
+use crate::escape::escape;
+
+/// Whether a process lives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ProcessState {
+    /// Running or stopped.
+    Alive,
+    /// Ended; the row shows for a while what it held.
+    Ended,
+}
+
+impl ProcessState {
+    /// The word for it.
+    pub fn name(self) -> &'static str {
+        match self {
+            ProcessState::Alive => "alive",
+            ProcessState::Ended => "ended",
+        }
+    }
+}
+
+/// A process.
+#[derive(Clone, Debug)]
+pub struct Process {
+    /// As the process itself sees it.
+    pub pid: u64,
+    /// Owner of its segment.
+    pub uid: u32,
+    /// The owner's name, if this machine knows it.
+    pub user: Option<String>,
+    /// What it calls itself, escaped.
+    pub name: String,
+    /// Whether it lives.
+    pub state: ProcessState,
+    /// How long ago its segment was made.
+    pub age_ns: u64,
+    /// Per device.
+    pub usages: Vec<Usage>,
+    /// Events of the last second.
+    pub events_per_second: Option<f64>,
+    /// Events missed because the ring went round.
+    pub missed: u64,
+    /// Live allocations without a row.
+    pub unlisted: u64,
+    /// Misuses that were counted, without those that never happened.
+    pub anomalies: Vec<(Anomaly, u64)>,
+    /// It had no room for all rows or names: totals exact, lists not complete.
+    pub degraded: bool,
+    /// Its events cannot be true: left out of all totals.
+    pub broken: bool,
+    /// Its name in /dev/shm is gone while it lives.
+    pub unlinked: bool,
+}
+
+/// A process on a device.
+#[derive(Clone, Debug)]
+pub struct Usage {
+    /// Index of the device.
+    pub device: usize,
+    /// The process's own number for it.
+    pub logical: Option<u64>,
+    /// DRAM. No total: that is the device's.
+    pub dram: Memory,
+    /// L1 of Tensix cores.
+    pub l1: Memory,
+    /// L1 of ethernet cores.
+    pub eth_l1: Memory,
+    /// By class code.
+    pub classes: [ClassFigure; Class::COUNT],
+    /// Circular buffers of the program dispatched last.
+    pub cb_resident: u64,
+    /// Kernels resident on Tensix cores.
+    pub kernel_resident: u64,
+    /// Dispatches.
+    pub dispatches: u64,
+    /// Of these, with a cached binary.
+    pub cached_dispatches: u64,
+    /// Allocations that failed.
+    pub failed_allocs: u64,
+    /// Whether it says that it has the device open.
+    pub open: bool,
+}
+
+impl Process {
+    /// Resolves a row; `devices` are pairs of table row and index.
+    pub fn new(
+        row: usize,
+        stats: &ProcessStats,
+        snapshot: &TableSnapshot,
+        devices: &[(usize, usize)],
+        clock: Clock,
+        rates_known: bool,
+    ) -> Process {
+        let uid = stats.uid as u32;
+        let has = |flag: u64| stats.flags & flag != 0;
+        let anomalies = Anomaly::ALL.map(|anomaly| (anomaly, stats.anomalies[anomaly as usize]));
+        let own = snapshot.usages.iter().filter(|(_, usage)| usage.process == row as u64);
+        let mut usages: Vec<Usage> = own.filter_map(|(_, usage)| Usage::new(usage, devices)).collect();
+        usages.sort_by_key(|usage| usage.device);
+        Process {
+            pid: stats.pid,
+            uid,
+            user: crate::users::name_of(uid),
+            name: escape(&text::decode(&stats.name)),
+            state: match stats.state {
+                process_state::ENDED => ProcessState::Ended,
+                _ => ProcessState::Alive,
+            },
+            age_ns: clock.age_ns(stats.started),
+            usages,
+            // Who has ended does nothing any more.
+            events_per_second: match stats.state {
+                process_state::ENDED => Some(0.0),
+                _ => rates_known.then_some(stats.events_per_1000s as f64 / 1000.0),
+            },
+            missed: stats.missed,
+            unlisted: stats.unlisted,
+            anomalies: anomalies.into_iter().filter(|(_, count)| *count > 0).collect(),
+            degraded: has(process_flags::DEGRADED),
+            broken: has(process_flags::BROKEN),
+            unlinked: has(process_flags::UNLINKED),
+        }
+    }
+
+    /// A figure over all devices; `None` where none is known, as of a process that has ended.
+    pub fn total(&self, figure: impl Fn(&Usage) -> u64) -> Option<u64> {
+        (!self.usages.is_empty()).then(|| self.usages.iter().map(figure).fold(0, u64::saturating_add))
+    }
+
+    /// Owner by name, else by number.
+    pub fn owner(&self) -> String {
+        self.user.clone().unwrap_or_else(|| self.uid.to_string())
+    }
+
+    /// Its devices: `0-3`, `0,2`.
+    pub fn device_set(&self) -> String {
+        ranges(self.usages.iter().map(|usage| usage.device))
+    }
+
+    /// What is wrong with it, in a word each.
+    pub fn flags(&self) -> Vec<String> {
+        let words = [(self.broken, "broken"), (self.degraded, "degraded"), (self.unlinked, "unlinked")];
+        let mut flags: Vec<String> =
+            words.into_iter().filter(|(set, _)| *set).map(|(_, word)| word.to_owned()).collect();
+        if self.missed > 0 {
+            flags.push(format!("missed {}", self.missed));
+        }
+        flags.extend(self.anomalies.iter().map(|(anomaly, count)| format!("{} {count}", anomaly.name())));
+        flags
+    }
+}
+
+impl Usage {
+    /// Resolves a row; `None` if its device is not known or its figures are impossible.
+    fn new(stats: &UsageStats, devices: &[(usize, usize)]) -> Option<Usage> {
+        let (_, device) = *devices.iter().find(|(row, _)| *row as u64 == stats.device)?;
+        let counters = &stats.counters;
+        if !counters.is_plausible() {
+            return None;
+        }
+        let memory = |used, peak| Memory { used, total: None, peak };
+        let Counters { dram_peak_bytes, dram_peak_time, dram_peak_count, .. } = *counters;
+        let Counters { l1_peak_bytes, l1_peak_time, l1_peak_count, .. } = *counters;
+        let Counters { eth_peak_bytes, eth_peak_time, .. } = *counters;
+        Some(Usage {
+            device,
+            logical: Some(stats.logical_id).filter(|id| *id != u64::MAX),
+            dram: memory(counters.dram_used(), own_peak(dram_peak_bytes, dram_peak_time, dram_peak_count)),
+            l1: memory(counters.l1_used(), own_peak(l1_peak_bytes, l1_peak_time, l1_peak_count)),
+            eth_l1: memory(counters.eth_used(), own_peak(eth_peak_bytes, eth_peak_time, 0).uncounted()),
+            classes: counters.classes.map(|class| ClassFigure {
+                bytes: class.live_bytes,
+                count: class.live_count,
+                peak: own_peak(class.peak_bytes, class.peak_time, class.peak_count),
+            }),
+            cb_resident: counters.cb_resident_bytes,
+            kernel_resident: counters.kernel_resident_bytes.saturating_add(counters.system_kernel_bytes),
+            dispatches: counters.dispatches,
+            cached_dispatches: counters.cached_dispatches,
+            failed_allocs: counters.failed_allocs,
+            open: counters.open != 0,
+        })
+    }
+
+    /// One class.
+    pub fn class(&self, class: Class) -> &ClassFigure {
+        &self.classes[class as usize]
+    }
+
+    /// All loaded kernels: bytes and number.
+    pub fn kernel_loaded(&self) -> (u64, u64) {
+        kernel_loaded(&self.classes)
+    }
+}
+
+/// A process counts its own peaks, so they are exact.
+fn own_peak(bytes: u64, time: u64, count: u64) -> Peak {
+    let time = Some(time).filter(|time| *time != 0 && bytes != 0);
+    Peak { low: bytes, high: bytes, time, count: time.map(|_| count) }
+}
+
+/// Ascending numbers as ranges: `0-3,5`; "-" for none.
+pub fn ranges(numbers: impl IntoIterator<Item = usize>) -> String {
+    let mut runs: Vec<(usize, usize)> = Vec::new();
+    for number in numbers {
+        match runs.last_mut() {
+            Some((_, end)) if *end + 1 == number => *end = number,
+            _ => runs.push((number, number)),
+        }
+    }
+    let run = |(start, end): &(usize, usize)| match start == end {
+        true => start.to_string(),
+        false => format!("{start}-{end}"),
+    };
+    let text: Vec<String> = runs.iter().map(run).collect();
+    if text.is_empty() { crate::output::units::UNKNOWN.to_owned() } else { text.join(",") }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn device_sets_are_short() {
+        let cases: [(&[usize], &str); 4] =
+            [(&[], "-"), (&[0, 1, 2, 3], "0-3"), (&[0, 2], "0,2"), (&[1, 2, 5], "1-2,5")];
+        for (numbers, text) in cases {
+            assert_eq!(super::ranges(numbers.iter().copied()), text);
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! One device in full: every class, the kernels by type, the peaks.
+
+use std::io::{self, Write};
+
+use tt_shm_reader::Class;
+
+use super::paint::Paint;
+use super::units::{UNKNOWN, age, bytes, bytes_short, percent, plural, share};
+use crate::model::{Device, KERNEL_CLASSES, Memory, Model, Peak};
+
+/// Writes a device.
+pub fn write(out: &mut dyn Write, device: &Device, model: &Model, paint: Paint) -> io::Result<()> {
+    writeln!(out)?;
+    let logical = device.id.logical.map_or_else(|| UNKNOWN.to_owned(), |id| id.to_string());
+    let head = format!("Device {}", device.index);
+    let arch = device.arch.unwrap_or(UNKNOWN);
+    let about = format!("{} ({arch}), chip {:#018x}, logical id {logical}", device.kind(), device.id.chip_id);
+    writeln!(out, "{}  {}", paint.bold(&head), paint.dim(&about))?;
+    let live = |class: Class| {
+        let figure = device.class(class);
+        format!("{} in {}", bytes_short(figure.bytes), figure.count)
+    };
+    writeln!(out, "{}", memory_line("DRAM", &device.dram, model))?;
+    writeln!(out, "    buffers {}, traces {}", live(Class::Dram), live(Class::Trace))?;
+    writeln!(out, "{}", memory_line("L1", &device.l1, model))?;
+    writeln!(out, "    buffers {}, L1_SMALL {}", live(Class::L1), live(Class::L1Small))?;
+    writeln!(out, "    CBs {} resident, {} allocated", bytes_short(device.cb_resident), live(Class::Cb))?;
+    writeln!(out, "    kernels {} resident on Tensix cores", bytes_short(device.kernel_resident))?;
+    writeln!(out, "{}", memory_line("Ethernet L1", &device.eth_l1, model))?;
+    write_kernels(out, device)?;
+    write_activity(out, device, model, paint)
+}
+
+fn memory_line(name: &str, memory: &Memory, model: &Model) -> String {
+    let (share, percent) = (share(memory.used, memory.total), percent(memory.used, memory.total));
+    format!(
+        "  {name:<12} {share:>16} {percent:>5}   peak {}{}",
+        peak_text(&memory.peak),
+        when(&memory.peak, model)
+    )
+}
+
+fn write_kernels(out: &mut dyn Write, device: &Device) -> io::Result<()> {
+    let (loaded, _) = device.kernel_loaded();
+    writeln!(out, "  Kernels: {} loaded", bytes(loaded))?;
+    for class in KERNEL_CLASSES {
+        let figure = device.class(class);
+        let label = class.kernel_type().map_or("", |kernel| kernel.label());
+        writeln!(out, "    - {label}: {} ({})", bytes_short(figure.bytes), plural(figure.count, "kernel"))?;
+    }
+    if let Some(ring) = device.kernel_ring {
+        let share = share(ring.used, Some(ring.total));
+        writeln!(out, "    ring buffer {share}, {}", plural(ring.programs, "program"))?;
+    }
+    Ok(())
+}
+
+fn write_activity(out: &mut dyn Write, device: &Device, model: &Model, paint: Paint) -> io::Result<()> {
+    let cached = percent(device.cached_dispatches, Some(device.dispatches));
+    let failed = match device.failed_allocs {
+        0 => String::new(),
+        failed => paint.warn(&format!(", {}", plural(failed, "failed allocation"))),
+    };
+    writeln!(out, "  Dispatches: {}, {cached} cached{failed}", device.dispatches)?;
+    let Some(failure) = device.failure else { return Ok(()) };
+    let class = failure.class.map_or(UNKNOWN, Class::name);
+    let text = format!(
+        "last failure {} ago: pid {} asked {} of {class}, {} free, largest block {}",
+        age(model.clock.age_ns(failure.time)),
+        failure.pid,
+        bytes(failure.request),
+        bytes(failure.free),
+        bytes(failure.largest_free),
+    );
+    writeln!(out, "  {}", paint.warn(&text))
+}
+
+/// `4.1 GiB`, or `4.1 GiB to 5.0 GiB` if it is not exact.
+pub fn peak_text(peak: &Peak) -> String {
+    match peak.is_exact() {
+        true => bytes(peak.low),
+        false => format!("{} to {}", bytes(peak.low), bytes(peak.high)),
+    }
+}
+
+fn when(peak: &Peak, model: &Model) -> String {
+    peak.time.map_or_else(String::new, |time| format!(", {} ago", age(model.clock.age_ns(time))))
+}

@@ -1,0 +1,236 @@
+//! A snapshot for programs.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use tt_shm_reader::Class;
+
+use super::figures_json::{Figures, FiguresJson};
+use super::json::Envelope;
+use crate::model::{Clock, Device, Model, Process, Usage};
+
+/// `tt-smi snapshot --json`.
+#[derive(Debug, Serialize)]
+pub struct SnapshotJson {
+    #[serde(flatten)]
+    envelope: Envelope,
+    aggregator: AggregatorJson,
+    devices: Vec<DeviceJson>,
+    processes: Vec<ProcessJson>,
+    reclaimed: Vec<ReclaimedJson>,
+    errors: Vec<ErrorJson>,
+}
+
+#[derive(Debug, Serialize)]
+struct AggregatorJson {
+    /// `null` if none runs: then tt-smi aggregated by itself.
+    pid: Option<u64>,
+    age_ms: u64,
+    consistent: bool,
+    events: u64,
+    missed_events: u64,
+    refused_files: u64,
+    peaks_since: Option<String>,
+}
+
+#[derive(Debug, Serialize)]
+struct DeviceJson {
+    index: usize,
+    logical_id: Option<u64>,
+    chip_id: String,
+    arch: Option<&'static str>,
+    board: Option<String>,
+    pci_address: Option<String>,
+    source: &'static str,
+    capacity_source: Option<&'static str>,
+    age_ms: u64,
+    over_capacity: bool,
+    conflict: bool,
+    dram_total_bytes: Option<u64>,
+    l1_total_bytes: Option<u64>,
+    eth_l1_total_bytes: Option<u64>,
+    #[serde(flatten)]
+    figures: FiguresJson,
+    processes: u64,
+    events_per_second: Option<f64>,
+    dispatches_per_second: Option<f64>,
+    kernel_ring_total_bytes: Option<u64>,
+    kernel_ring_used_bytes: Option<u64>,
+    kernel_ring_programs: Option<u64>,
+    last_failure: Option<FailureJson>,
+}
+
+#[derive(Debug, Serialize)]
+struct FailureJson {
+    time: String,
+    pid: u64,
+    class: Option<&'static str>,
+    request_bytes: u64,
+    free_bytes: u64,
+    largest_free_bytes: u64,
+}
+
+#[derive(Debug, Serialize)]
+struct ProcessJson {
+    pid: u64,
+    uid: u32,
+    user: Option<String>,
+    name: String,
+    state: &'static str,
+    source: &'static str,
+    age_ms: u64,
+    running_seconds: f64,
+    events_per_second: Option<f64>,
+    missed_events: u64,
+    unlisted: u64,
+    degraded: bool,
+    broken: bool,
+    unlinked: bool,
+    anomalies: BTreeMap<&'static str, u64>,
+    devices: Vec<UsageJson>,
+}
+
+#[derive(Debug, Serialize)]
+struct UsageJson {
+    index: usize,
+    logical_id: Option<u64>,
+    open: bool,
+    #[serde(flatten)]
+    figures: FiguresJson,
+}
+
+#[derive(Debug, Serialize)]
+struct ReclaimedJson {
+    pid: u64,
+    uid: u64,
+    seconds_ago: f64,
+    bytes: BTreeMap<&'static str, u64>,
+    counts: BTreeMap<&'static str, u64>,
+}
+
+#[derive(Debug, Serialize)]
+struct ErrorJson {
+    kind: &'static str,
+    pid: Option<u64>,
+    uid: u64,
+    file: String,
+    message: String,
+}
+
+impl SnapshotJson {
+    /// Of a model.
+    pub fn new(model: &Model, namespace: &str) -> SnapshotJson {
+        let age_ms = model.origin.age_ms();
+        SnapshotJson {
+            envelope: Envelope::new(model.clock, &model.host, namespace),
+            aggregator: AggregatorJson {
+                pid: model.origin.aggregator(),
+                age_ms,
+                consistent: model.consistent,
+                events: model.events,
+                missed_events: model.missed,
+                refused_files: model.refused,
+                peaks_since: model.window_since.map(|since| model.clock.rfc3339(since)),
+            },
+            devices: model.devices.iter().map(|device| device_json(device, age_ms, model.clock)).collect(),
+            processes: model.processes.iter().map(|process| process_json(process, age_ms)).collect(),
+            reclaimed: model.reclaimed.iter().map(reclaimed_json).collect(),
+            errors: model.problems.iter().map(error_json).collect(),
+        }
+    }
+}
+
+fn device_json(device: &Device, age_ms: u64, clock: Clock) -> DeviceJson {
+    let figures = Figures {
+        memories: [&device.dram, &device.l1, &device.eth_l1],
+        classes: &device.classes,
+        cb_resident: device.cb_resident,
+        kernel_resident: device.kernel_resident,
+        counts: [device.dispatches, device.cached_dispatches, device.failed_allocs],
+    };
+    let capacity_known = device.dram.total.is_some() || device.l1.total.is_some();
+    DeviceJson {
+        index: device.index,
+        logical_id: device.id.logical,
+        chip_id: format!("{:#018x}", device.id.chip_id),
+        arch: device.arch,
+        board: device.board.clone(),
+        pci_address: device.id.pci.clone(),
+        source: "ring",
+        capacity_source: capacity_known.then_some("producer"),
+        age_ms,
+        over_capacity: device.over_capacity,
+        conflict: device.conflict,
+        dram_total_bytes: device.dram.total,
+        l1_total_bytes: device.l1.total,
+        eth_l1_total_bytes: device.eth_l1.total,
+        figures: figures.json(),
+        processes: device.processes,
+        events_per_second: device.events_per_second,
+        dispatches_per_second: device.dispatches_per_second,
+        kernel_ring_total_bytes: device.kernel_ring.map(|ring| ring.total),
+        kernel_ring_used_bytes: device.kernel_ring.map(|ring| ring.used),
+        kernel_ring_programs: device.kernel_ring.map(|ring| ring.programs),
+        last_failure: device.failure.map(|failure| FailureJson {
+            time: clock.rfc3339(failure.time),
+            pid: failure.pid,
+            class: failure.class.map(Class::name),
+            request_bytes: failure.request,
+            free_bytes: failure.free,
+            largest_free_bytes: failure.largest_free,
+        }),
+    }
+}
+
+fn process_json(process: &Process, age_ms: u64) -> ProcessJson {
+    ProcessJson {
+        pid: process.pid,
+        uid: process.uid,
+        user: process.user.clone(),
+        name: process.name.clone(),
+        state: process.state.name(),
+        source: "ring",
+        age_ms,
+        running_seconds: process.age_ns as f64 / 1e9,
+        events_per_second: process.events_per_second,
+        missed_events: process.missed,
+        unlisted: process.unlisted,
+        degraded: process.degraded,
+        broken: process.broken,
+        unlinked: process.unlinked,
+        anomalies: process.anomalies.iter().map(|(anomaly, count)| (anomaly.name(), *count)).collect(),
+        devices: process.usages.iter().map(usage_json).collect(),
+    }
+}
+
+fn usage_json(usage: &Usage) -> UsageJson {
+    let figures = Figures {
+        memories: [&usage.dram, &usage.l1, &usage.eth_l1],
+        classes: &usage.classes,
+        cb_resident: usage.cb_resident,
+        kernel_resident: usage.kernel_resident,
+        counts: [usage.dispatches, usage.cached_dispatches, usage.failed_allocs],
+    };
+    UsageJson { index: usage.device, logical_id: usage.logical, open: usage.open, figures: figures.json() }
+}
+
+fn reclaimed_json(reclaimed: &crate::model::Reclaimed) -> ReclaimedJson {
+    let held = || reclaimed.held.iter();
+    ReclaimedJson {
+        pid: reclaimed.pid,
+        uid: reclaimed.uid,
+        seconds_ago: reclaimed.age_ns as f64 / 1e9,
+        bytes: held().map(|(class, bytes, _)| (class.name(), *bytes)).collect(),
+        counts: held().map(|(class, _, count)| (class.name(), *count)).collect(),
+    }
+}
+
+fn error_json(problem: &crate::model::Problem) -> ErrorJson {
+    ErrorJson {
+        kind: problem.kind,
+        pid: problem.pid,
+        uid: problem.uid,
+        file: problem.file.clone(),
+        message: problem.message.clone(),
+    }
+}

@@ -1,0 +1,197 @@
+//! A snapshot for people.
+
+use std::io::{self, Write};
+
+use tt_shm_reader::Class;
+
+use super::columns::{Align, Columns};
+use super::detail;
+use super::paint::Paint;
+use super::units::{self, UNKNOWN, age, bytes, bytes_or_unknown, percent, plural, share};
+use crate::model::{Memory, Model, Process, ProcessState};
+
+/// What to write beside the devices.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Parts {
+    /// What each process has on each device.
+    pub processes: bool,
+    /// Every class of every device.
+    pub detail: bool,
+}
+
+const BAR: usize = 6;
+
+/// Writes a model.
+pub fn write(out: &mut dyn Write, model: &Model, parts: Parts, paint: Paint) -> io::Result<()> {
+    write_headline(out, model, paint)?;
+    if model.devices.is_empty() {
+        writeln!(out, "No device: no process reports allocations here.")?;
+    } else {
+        write_devices(out, model, paint)?;
+    }
+    if parts.detail {
+        model.devices.iter().try_for_each(|device| detail::write(out, device, model, paint))?;
+    }
+    if !model.processes.is_empty() {
+        writeln!(out)?;
+        write_processes(out, model, paint)?;
+    }
+    if parts.processes {
+        write_usages(out, model, paint)?;
+    }
+    write_problems(out, model, paint)
+}
+
+fn write_headline(out: &mut dyn Write, model: &Model, paint: Paint) -> io::Result<()> {
+    let title = format!("tt-smi {}", env!("CARGO_PKG_VERSION"));
+    let time = model.clock.timestamp();
+    // Seconds are enough for people; JSON has the rest.
+    let time = time.split('.').next().unwrap_or(&time).replace('T', " ");
+    let devices = plural(model.devices.len() as u64, "device");
+    let alive = model.alive() as u64;
+    let processes = if alive == 1 { "1 process".to_owned() } else { format!("{alive} processes") };
+    let about = format!("{}  {time} UTC  {devices}, {processes}  ({})", model.host, model.origin.describe());
+    writeln!(out, "{}  {}", paint.bold(&title), paint.dim(&about))
+}
+
+fn write_devices(out: &mut dyn Write, model: &Model, paint: Paint) -> io::Result<()> {
+    let kinds = model.devices.iter().map(|device| device.kind().chars().count());
+    let kind = kinds.max().unwrap_or(0).clamp(5, 12);
+    let heads = format!(
+        "{:>3}  {:<kind$}  {:<12}  {:<29}  {:<29}  {:>4}  {:>6}",
+        "DEV", "BOARD", "PCI", "DRAM", "L1", "PROC", "EV/S"
+    );
+    writeln!(out, "{}", paint.bold(heads.trim_end()))?;
+    for device in &model.devices {
+        let flags = device.flags().join(", ");
+        let line = format!(
+            "{:>3}  {:<kind$}  {:<12}  {}  {}  {:>4}  {:>6}  {}",
+            device.index,
+            crate::escape::fit(device.kind(), kind),
+            device.id.pci.as_deref().unwrap_or(UNKNOWN),
+            gauge(&device.dram, paint),
+            gauge(&device.l1, paint),
+            device.processes,
+            device.events_per_second.map_or_else(|| UNKNOWN.to_owned(), units::count),
+            paint.warn(&flags),
+        );
+        writeln!(out, "{}", line.trim_end())?;
+    }
+    Ok(())
+}
+
+/// `[##....]  4.1 / 12.0 GiB  34%`, 29 wide.
+fn gauge(memory: &Memory, paint: Paint) -> String {
+    let filled = match memory.total {
+        Some(total) if total > 0 => {
+            let filled = (memory.used as f64 * BAR as f64 / total as f64).round() as usize;
+            // Something used is never an empty bar.
+            filled.clamp(usize::from(memory.used > 0), BAR)
+        }
+        _ => 0,
+    };
+    let bar = paint.fullness(memory.used, memory.total, &"#".repeat(filled));
+    let (share, percent) = (share(memory.used, memory.total), percent(memory.used, memory.total));
+    format!("[{bar}{}] {share:>15} {percent:>4}", ".".repeat(BAR - filled))
+}
+
+fn write_processes(out: &mut dyn Write, model: &Model, paint: Paint) -> io::Result<()> {
+    use Align::{Left, Right};
+    let mut columns = Columns::new(&[
+        ("PID", Right),
+        ("USER", Left),
+        ("NAME", Left),
+        ("STATE", Left),
+        ("DEV", Left),
+        ("DRAM", Right),
+        ("L1", Right),
+        ("KERNELS", Right),
+        ("EV/S", Right),
+        ("AGE", Right),
+        ("REMARKS", Left),
+    ]);
+    for process in &model.processes {
+        columns.push(vec![
+            process.pid.to_string(),
+            crate::escape::fit(&process.owner(), 12),
+            crate::escape::fit(&process.name, 24),
+            process.state.name().to_owned(),
+            process.device_set(),
+            bytes_or_unknown(process.total(|usage| usage.dram.used)),
+            bytes_or_unknown(process.total(|usage| usage.l1.used)),
+            bytes_or_unknown(process.total(|usage| usage.kernel_loaded().0)),
+            process.events_per_second.map_or_else(|| UNKNOWN.to_owned(), units::count),
+            age(process.age_ns),
+            remarks(process, model),
+        ]);
+    }
+    columns.write(out, paint)
+}
+
+/// What is wrong with it; of one that ended, what it had held.
+fn remarks(process: &Process, model: &Model) -> String {
+    let reclaimed = model.reclaimed.iter().find(|reclaimed| reclaimed.pid == process.pid);
+    let held = reclaimed.filter(|_| process.state == ProcessState::Ended).map(|reclaimed| {
+        let all = reclaimed.held.iter().map(|(_, bytes, _)| *bytes).fold(0, u64::saturating_add);
+        format!("held {}", bytes(all))
+    });
+    process.flags().into_iter().chain(held).collect::<Vec<_>>().join(", ")
+}
+
+fn write_usages(out: &mut dyn Write, model: &Model, paint: Paint) -> io::Result<()> {
+    use Align::{Left, Right};
+    let mut columns = Columns::new(&[
+        ("PID", Right),
+        ("NAME", Left),
+        ("DEV", Right),
+        ("DRAM", Right),
+        ("TRACE", Right),
+        ("L1", Right),
+        ("L1_SMALL", Right),
+        ("CB RES.", Right),
+        ("CB ALL.", Right),
+        ("KERNELS", Right),
+        ("PEAK DRAM", Right),
+        ("PEAK L1", Right),
+    ]);
+    let pairs = model
+        .processes
+        .iter()
+        .flat_map(|process: &Process| process.usages.iter().map(move |usage| (process, usage)));
+    for (process, usage) in pairs {
+        columns.push(vec![
+            process.pid.to_string(),
+            crate::escape::fit(&process.name, 16),
+            usage.device.to_string(),
+            bytes(usage.class(Class::Dram).bytes),
+            bytes(usage.class(Class::Trace).bytes),
+            bytes(usage.class(Class::L1).bytes),
+            bytes(usage.class(Class::L1Small).bytes),
+            bytes(usage.cb_resident),
+            bytes(usage.class(Class::Cb).bytes),
+            bytes(usage.kernel_loaded().0),
+            bytes(usage.dram.peak.low),
+            bytes(usage.l1.peak.low),
+        ]);
+    }
+    if columns.is_empty() {
+        return Ok(());
+    }
+    writeln!(out)?;
+    columns.write(out, paint)
+}
+
+fn write_problems(out: &mut dyn Write, model: &Model, paint: Paint) -> io::Result<()> {
+    if model.missed > 0 {
+        let text = format!(
+            "{} were missed (totals are exact; some peaks may be ranges)",
+            plural(model.missed, "event")
+        );
+        writeln!(out, "{}", paint.warn(&text))?;
+    }
+    for problem in &model.problems {
+        let text = format!("{}: {}: {}", problem.kind, problem.file, problem.message);
+        writeln!(out, "{}", paint.warn(&text))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,92 @@
+//! A bar made of parts, with a mark at the peak.
+
+use ratatui::text::Span;
+
+use super::theme::{Part, Theme};
+
+/// The parts of a bar `width` wide, in order, each as long as its share of `total`.
+///
+/// Ends are rounded, not lengths, so the whole is as long as the sum says; a part that is there takes no cell
+/// of its own if it is smaller than half of one, except that a bar that is not empty never looks so.
+pub(crate) fn cells(parts: &[(Part, u64)], total: u64, width: usize) -> Vec<Part> {
+    let mut cells = vec![Part::Free; width];
+    let at = |bytes: u64| match total {
+        0 => 0,
+        _ => ((bytes as f64 / total as f64 * width as f64).round() as usize).min(width),
+    };
+    let (mut sum, mut start) = (0_u64, 0);
+    for (part, bytes) in parts {
+        sum = sum.saturating_add(*bytes);
+        let end = at(sum);
+        cells[start..end].fill(*part);
+        start = end;
+    }
+    let largest = parts.iter().max_by_key(|(_, bytes)| *bytes);
+    if let (Some((part, 1..)), Some(cell @ Part::Free)) = (largest, cells.first_mut()) {
+        *cell = *part;
+    }
+    cells
+}
+
+/// The bar as text. The peak is a line in the cell where it ended.
+pub(crate) fn spans(cells: &[Part], peak: u64, total: u64, theme: &Theme) -> Vec<Span<'static>> {
+    let width = cells.len();
+    let mark = match total {
+        0 => None,
+        _ => Some(((peak as f64 / total as f64 * width as f64).ceil() as usize).min(width)),
+    };
+    let mark = mark.filter(|_| peak > 0).map(|end| end.saturating_sub(1));
+    let mut spans: Vec<Span<'static>> = Vec::new();
+    for run in cells.chunk_by(|a, b| a == b) {
+        let (sign, style) = theme.part(run[0]);
+        spans.push(Span::styled(sign.to_string().repeat(run.len()), style));
+    }
+    // Only where nothing is used now: within the bar the peak is no news.
+    match mark.filter(|mark| cells.get(*mark) == Some(&Part::Free)) {
+        None => spans,
+        Some(mark) => with_mark(cells, mark, theme),
+    }
+}
+
+fn with_mark(cells: &[Part], mark: usize, theme: &Theme) -> Vec<Span<'static>> {
+    let piece = |cells: &[Part]| {
+        let runs = cells.chunk_by(|a, b| a == b);
+        let span = |run: &[Part]| {
+            let (sign, style) = theme.part(run[0]);
+            Span::styled(sign.to_string().repeat(run.len()), style)
+        };
+        runs.map(span).collect::<Vec<_>>()
+    };
+    let (before, rest) = cells.split_at(mark);
+    let mut spans = piece(before);
+    spans.push(Span::styled("│", theme.peak()));
+    spans.extend(piece(&rest[1..]));
+    spans
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn letters(parts: &[(Part, u64)], total: u64, peak: u64) -> String {
+        let theme = Theme::new(false);
+        let spans = spans(&cells(parts, total, 10), peak, total, &theme);
+        spans.iter().map(|span| span.content.as_ref()).collect()
+    }
+
+    #[test]
+    fn parts_are_as_long_as_their_share() {
+        let parts = [(Part::L1, 30), (Part::Cb, 20), (Part::Kernels, 10)];
+        assert_eq!(letters(&parts, 100, 0), "LLLCCK····");
+        assert_eq!(letters(&parts, 100, 85), "LLLCCK··│·");
+        assert_eq!(letters(&parts, 100, 55), "LLLCCK····", "the peak is within the bar");
+    }
+
+    #[test]
+    fn little_is_not_nothing_and_too_much_is_full() {
+        assert_eq!(letters(&[(Part::Dram, 1)], 1000, 1), "D·········");
+        assert_eq!(letters(&[(Part::Dram, 0)], 1000, 0), "··········");
+        assert_eq!(letters(&[(Part::Dram, 900), (Part::Trace, 900)], 1000, 1800), "DDDDDDDDDT");
+        assert_eq!(letters(&[(Part::Dram, 5)], 0, 5), "D·········", "capacity unknown");
+    }
+}

@@ -1,0 +1,68 @@
+//! The processes.
+
+use ratatui::layout::{Alignment, Constraint};
+use ratatui::text::{Line, Text};
+use ratatui::widgets::{Cell, Row, Table};
+use tt_shm_reader::Class;
+
+use super::theme::Theme;
+use crate::escape::fit;
+use crate::model::{Model, Process, ProcessState};
+use crate::output::units::{UNKNOWN, age, bytes_or_unknown, count};
+
+/// A column: heading, width, whether numbers, and what stands there.
+type Column = (&'static str, u16, bool, fn(&Process) -> String);
+
+const COLUMNS: [Column; 11] = [
+    ("PID", 7, true, |process| process.pid.to_string()),
+    ("USER", 8, false, |process| fit(&process.owner(), 8)),
+    ("NAME", 15, false, |process| fit(&process.name, 15)),
+    ("DEV", 5, false, |process| fit(&process.device_set(), 5)),
+    ("DRAM", 9, true, |process| bytes_or_unknown(process.total(|usage| usage.dram.used))),
+    ("L1", 9, true, |process| bytes_or_unknown(process.total(|usage| usage.l1.used))),
+    ("KERNELS", 9, true, |process| bytes_or_unknown(process.total(|usage| usage.kernel_loaded().0))),
+    ("EV/S", 5, true, |process| process.events_per_second.map_or_else(|| UNKNOWN.to_owned(), count)),
+    ("CB ALL.", 9, true, |process| bytes_or_unknown(process.total(|usage| usage.class(Class::Cb).bytes))),
+    ("DISPATCHES", 10, true, |process| or_unknown(process.total(|usage| usage.dispatches))),
+    ("AGE", 6, true, |process| age(process.age_ns)),
+];
+
+fn or_unknown(number: Option<u64>) -> String {
+    number.map_or_else(|| UNKNOWN.to_owned(), |number| number.to_string())
+}
+
+/// The table; columns that do not fit are left out, from the right.
+pub(crate) fn table<'a>(model: &'a Model, width: u16, theme: &Theme) -> Table<'a> {
+    // Five for the word at the end.
+    let mut used = 5;
+    let fits = |column: &&Column| {
+        used += column.1 + 1;
+        used <= width
+    };
+    let columns: Vec<&Column> = COLUMNS.iter().take_while(fits).collect();
+    let cell = |text: String, numbers: bool| {
+        let side = if numbers { Alignment::Right } else { Alignment::Left };
+        Cell::from(Text::from(Line::from(text).alignment(side)))
+    };
+    let heads = columns.iter().map(|(head, _, numbers, _)| cell((*head).to_owned(), *numbers));
+    let rows = model.processes.iter().map(|process| {
+        let cells = columns.iter().map(|(_, _, numbers, text)| cell(text(process), *numbers));
+        let remark = match process.state {
+            ProcessState::Ended => "ended".to_owned(),
+            // What exactly is said below the table.
+            ProcessState::Alive if !process.flags().is_empty() => "!".to_owned(),
+            ProcessState::Alive => String::new(),
+        };
+        let style = match process.state {
+            ProcessState::Ended => theme.dim(),
+            ProcessState::Alive if !remark.is_empty() => theme.warn(),
+            ProcessState::Alive => Default::default(),
+        };
+        Row::new(cells.chain([cell(remark, false)]).collect::<Vec<_>>()).style(style)
+    });
+    let widths =
+        columns.iter().map(|(_, width, _, _)| Constraint::Length(*width)).chain([Constraint::Min(0)]);
+    let heads =
+        Row::new(heads.chain([cell(String::new(), false)]).collect::<Vec<_>>()).style(theme.heading());
+    Table::new(rows.collect::<Vec<_>>(), widths.collect::<Vec<_>>()).header(heads).column_spacing(1)
+}

@@ -1,0 +1,54 @@
+//! The terminal in raw mode, on its alternate screen, and back again whatever happens.
+
+use std::io::{self, Stdout, stdout};
+use std::sync::Once;
+
+use crossterm::cursor::Show;
+use crossterm::execute;
+use crossterm::terminal::{EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode};
+use ratatui::Frame;
+use ratatui::backend::CrosstermBackend;
+
+/// The terminal; it is as before once this is dropped, also after a panic. Signals end the loop that draws,
+/// and so drop it.
+pub(crate) struct Terminal(ratatui::Terminal<CrosstermBackend<Stdout>>);
+
+impl Terminal {
+    /// Takes the terminal over.
+    pub(crate) fn open() -> io::Result<Terminal> {
+        restore_on_panic();
+        enable_raw_mode()?;
+        execute!(stdout(), EnterAlternateScreen).inspect_err(|_| restore())?;
+        let terminal = ratatui::Terminal::new(CrosstermBackend::new(stdout())).inspect_err(|_| restore())?;
+        Ok(Terminal(terminal))
+    }
+
+    /// Draws one picture.
+    pub(crate) fn draw(&mut self, picture: impl FnOnce(&mut Frame<'_>)) -> io::Result<()> {
+        self.0.draw(picture).map(drop)
+    }
+}
+
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        restore();
+    }
+}
+
+fn restore() {
+    // If the terminal is gone there is nothing to restore.
+    let _ = execute!(stdout(), LeaveAlternateScreen, Show);
+    let _ = disable_raw_mode();
+}
+
+/// The message of a panic belongs on the normal screen.
+fn restore_on_panic() {
+    static HOOK: Once = Once::new();
+    HOOK.call_once(|| {
+        let before = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |panic| {
+            restore();
+            before(panic);
+        }));
+    });
+}

@@ -1,0 +1,179 @@
+//! Which devices and classes a user means.
+
+use std::str::FromStr;
+
+use tt_shm_reader::{Class, MAX_DEVICES};
+
+use crate::directory::{DeviceId, Directory};
+
+/// A device as typed: index, PCI address or chip id.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum DeviceSelector {
+    /// An index; a number too large for one is a chip id, as tt-metal writes it in file names.
+    Number(u64),
+    /// A chip id in hexadecimal, as sysfs has it.
+    Chip(u64),
+    /// A PCI address, with its domain.
+    Pci(String),
+}
+
+impl FromStr for DeviceSelector {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let hex = |digits: &str| u64::from_str_radix(digits, 16).ok();
+        if let Some(address) = pci(text) {
+            return Ok(DeviceSelector::Pci(address));
+        }
+        if let Some(chip) = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")).and_then(hex) {
+            return Ok(DeviceSelector::Chip(chip));
+        }
+        // Sixteen digits, as in tt_asic_id; they may happen to be decimal.
+        if text.len() == 16 && text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+            return hex(text).map(DeviceSelector::Chip).ok_or_else(|| refuse(text));
+        }
+        let is_number = text.bytes().all(|byte| byte.is_ascii_digit());
+        text.parse().ok().filter(|_| is_number).map(DeviceSelector::Number).ok_or_else(|| refuse(text))
+    }
+}
+
+fn refuse(text: &str) -> String {
+    format!("{text:?} is no device: give an index (0), a PCI address (0000:81:00.0) or a chip id (0x...)")
+}
+
+/// `81:00.0` and `0000:81:00.0` as the latter; `None` for anything else.
+fn pci(text: &str) -> Option<String> {
+    let text = text.to_ascii_lowercase();
+    let full = if text.matches(':').count() == 1 { format!("0000:{text}") } else { text };
+    let (rest, function) = full.split_once('.')?;
+    let parts: Vec<&str> = rest.split(':').chain([function]).collect();
+    let is_hex = |part: &&str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let lengths = parts.iter().map(|part| part.len()).collect::<Vec<_>>();
+    (parts.iter().all(is_hex) && matches!(lengths[..], [4..=8, 2, 2, 1])).then_some(full)
+}
+
+impl DeviceSelector {
+    /// Whether it means this device.
+    pub fn matches(&self, index: usize, device: &DeviceId) -> bool {
+        match self {
+            DeviceSelector::Number(number) if *number < MAX_DEVICES as u64 => *number == index as u64,
+            DeviceSelector::Number(chip) | DeviceSelector::Chip(chip) => *chip == device.chip_id,
+            DeviceSelector::Pci(address) => device.pci.as_ref() == Some(address),
+        }
+    }
+}
+
+impl std::fmt::Display for DeviceSelector {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            DeviceSelector::Number(number) => write!(f, "{number}"),
+            DeviceSelector::Chip(chip) => write!(f, "{chip:#x}"),
+            DeviceSelector::Pci(address) => f.write_str(address),
+        }
+    }
+}
+
+/// The indices that are meant; all if nothing was said. A selector that means no device is an error.
+pub fn select(selectors: &[DeviceSelector], directory: &Directory) -> anyhow::Result<Vec<usize>> {
+    if selectors.is_empty() {
+        return Ok((0..directory.devices.len()).collect());
+    }
+    let mut selected = Vec::new();
+    for selector in selectors {
+        let before = selected.len();
+        let meant = directory.devices.iter().enumerate().filter(|(i, device)| selector.matches(*i, device));
+        selected.extend(meant.map(|(index, _)| index));
+        anyhow::ensure!(
+            selected.len() > before,
+            "no device {selector}; there are {} (see `tt-smi snapshot`)",
+            directory.devices.len()
+        );
+    }
+    selected.sort_unstable();
+    selected.dedup();
+    Ok(selected)
+}
+
+/// A class as typed; `kernel` means all three.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ClassFilter {
+    /// This one.
+    One(Class),
+    /// Application, fabric and dispatch kernels.
+    Kernels,
+}
+
+impl FromStr for ClassFilter {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let name = text.to_ascii_lowercase();
+        if name == "kernel" {
+            return Ok(ClassFilter::Kernels);
+        }
+        Class::from_name(&name).map(ClassFilter::One).ok_or_else(|| {
+            let names: Vec<&str> = Class::ALL.into_iter().map(Class::name).collect();
+            format!("no class {text:?}; there are {}, and kernel for all kernels", names.join(", "))
+        })
+    }
+}
+
+impl ClassFilter {
+    /// Whether it means this class.
+    pub fn matches(self, class: Class) -> bool {
+        match self {
+            ClassFilter::One(one) => one == class,
+            ClassFilter::Kernels => class.kernel_type().is_some(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn directory() -> Directory {
+        let device = |chip_id, pci: &str| DeviceId { chip_id, logical: None, pci: Some(pci.to_owned()) };
+        Directory {
+            devices: vec![
+                device(0x1279_2014_37fe_0afe, "0000:81:00.0"),
+                device(154_095_680_228_416, "0000:82:00.0"),
+            ],
+        }
+    }
+
+    #[test]
+    fn devices_by_index_pci_address_or_chip() {
+        let cases = [
+            ("0", 0),
+            ("1", 1),
+            ("81:00.0", 0),
+            ("0000:82:00.0", 1),
+            ("0x1279201437fe0afe", 0),
+            ("1279201437FE0AFE", 0),
+            ("154095680228416", 1),
+        ];
+        for (text, index) in cases {
+            let selector: DeviceSelector = text.parse().unwrap();
+            assert_eq!(select(&[selector], &directory()).unwrap(), [index], "{text}");
+        }
+        assert_eq!(select(&[], &directory()).unwrap(), [0, 1]);
+    }
+
+    #[test]
+    fn nonsense_and_absent_devices_are_refused() {
+        for text in ["", "-1", "+1", "abc", "0000:81:00", "0x", "0xzz", ":.", "81:00.00"] {
+            assert!(text.parse::<DeviceSelector>().is_err(), "{text:?}");
+        }
+        let absent: DeviceSelector = "7".parse().unwrap();
+        assert!(select(&[absent], &directory()).unwrap_err().to_string().contains("no device 7"));
+    }
+
+    #[test]
+    fn kernel_means_all_three() {
+        let kernels: ClassFilter = "kernel".parse().unwrap();
+        assert_eq!(Class::ALL.into_iter().filter(|class| kernels.matches(*class)).count(), 3);
+        assert_eq!("DRAM".parse(), Ok(ClassFilter::One(Class::Dram)));
+        assert!("ram".parse::<ClassFilter>().unwrap_err().contains("l1_small"));
+    }
+}

@@ -1,0 +1,164 @@
+//! Where the data comes from: the aggregator's table if one runs, else the same aggregation in here.
+
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use tt_shm_aggregator::{Aggregator, Config};
+use tt_shm_os::Namespace;
+use tt_shm_reader::{Table, TableSnapshot};
+
+use crate::model::Clock;
+
+/// Rates are those of a second: an aggregation that is younger does not know them.
+const RATES_AFTER: Duration = Duration::from_millis(1100);
+/// A screen need not look at the rings more often than this: they hold many times what happens meanwhile.
+const SHORTEST_WAIT: Duration = Duration::from_millis(10);
+/// How often to look whether an aggregator was started or ended.
+const RECHECK: Duration = Duration::from_secs(1);
+
+/// Who counted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// A running aggregator.
+    Table {
+        /// Its pid.
+        pid: u64,
+        /// Age of its heartbeat.
+        age_ns: u64,
+    },
+    /// This process.
+    Embedded,
+}
+
+impl Origin {
+    /// For people.
+    pub fn describe(&self) -> String {
+        match self {
+            Origin::Table { pid, age_ns } => {
+                format!("aggregator {pid}, {} old", crate::output::units::age(*age_ns))
+            }
+            Origin::Embedded => "no aggregator, read directly".to_owned(),
+        }
+    }
+
+    /// The running aggregator's pid.
+    pub fn aggregator(&self) -> Option<u64> {
+        match self {
+            Origin::Table { pid, .. } => Some(*pid),
+            Origin::Embedded => None,
+        }
+    }
+
+    /// How old the figures are.
+    pub fn age_ms(&self) -> u64 {
+        match self {
+            Origin::Table { age_ns, .. } => age_ns / 1_000_000,
+            Origin::Embedded => 0,
+        }
+    }
+}
+
+/// All rows at one moment.
+#[derive(Clone, Debug)]
+pub struct Reading {
+    /// The rows.
+    pub snapshot: TableSnapshot,
+    /// Who counted.
+    pub origin: Origin,
+    /// When.
+    pub clock: Clock,
+    /// Whether rates are known: who counts for less than a second does not know what happened in one.
+    pub rates_known: bool,
+}
+
+/// Something to read from, again and again.
+#[derive(Debug)]
+pub struct Source {
+    namespace: Namespace,
+    from: From,
+    checked: Instant,
+}
+
+#[derive(Debug)]
+enum From {
+    Table(Box<Table>),
+    Embedded { aggregator: Box<Aggregator>, since: Instant },
+}
+
+impl Source {
+    /// The table if its aggregator runs, else an aggregation that begins now.
+    pub fn open(namespace: &Namespace) -> anyhow::Result<Source> {
+        let from = match fresh_table(namespace) {
+            Some(table) => From::Table(Box::new(table)),
+            None => embedded(namespace)?,
+        };
+        Ok(Source { namespace: namespace.clone(), from, checked: Instant::now() })
+    }
+
+    /// Everything as it is now.
+    pub fn read(&mut self) -> anyhow::Result<Reading> {
+        self.recheck()?;
+        let (snapshot, origin, rates_known) = match &mut self.from {
+            From::Table(table) => {
+                let snapshot = table.snapshot();
+                let origin = Origin::Table { pid: table.header().pid, age_ns: snapshot.freshness.age_ns };
+                let running = Clock::now().age_ns(table.header().started);
+                (snapshot, origin, u128::from(running) >= RATES_AFTER.as_nanos())
+            }
+            From::Embedded { aggregator, since } => {
+                aggregator.poll();
+                (aggregator.snapshot(), Origin::Embedded, since.elapsed() >= RATES_AFTER)
+            }
+        };
+        Ok(Reading { snapshot, origin, clock: Clock::now(), rates_known })
+    }
+
+    /// Keeps an embedded aggregation going, so that no ring goes round unseen.
+    pub fn poll(&mut self) {
+        if let From::Embedded { aggregator, .. } = &mut self.from {
+            aggregator.poll();
+        }
+    }
+
+    /// How long may pass until the next [`Source::poll`].
+    pub fn poll_interval(&self) -> Duration {
+        match &self.from {
+            From::Table(_) => Duration::from_secs(1),
+            From::Embedded { aggregator, .. } => aggregator.sleep_hint().max(SHORTEST_WAIT),
+        }
+    }
+
+    /// Changes over when an aggregator was started, replaced or ended.
+    fn recheck(&mut self) -> anyhow::Result<()> {
+        if self.checked.elapsed() < RECHECK {
+            return Ok(());
+        }
+        self.checked = Instant::now();
+        match &self.from {
+            From::Table(table) if table.freshness().is_fresh() && !table.is_replaced() => {}
+            From::Table(_) => *self = Source::open(&self.namespace)?,
+            From::Embedded { .. } => {
+                if let Some(table) = fresh_table(&self.namespace) {
+                    self.from = From::Table(Box::new(table));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn fresh_table(namespace: &Namespace) -> Option<Table> {
+    Table::open(namespace).ok().filter(|table| table.freshness().is_fresh())
+}
+
+/// The rows of a running aggregator, if there is one.
+pub fn table_snapshot(namespace: &Namespace) -> Option<TableSnapshot> {
+    fresh_table(namespace).map(|table| table.snapshot())
+}
+
+fn embedded(namespace: &Namespace) -> anyhow::Result<From> {
+    // Who only looks removes nothing: `tt-smi clean` and the daemon do, and say what it was.
+    let config = Config { reap: false, ..Config::new(namespace.clone()) };
+    let aggregator = Aggregator::new(config).context("cannot aggregate")?;
+    Ok(From::Embedded { aggregator: Box::new(aggregator), since: Instant::now() })
+}

@@ -1,0 +1,223 @@
+//! A fixed table, and pictures of what is made of it.
+
+#![allow(dead_code)]
+
+use bytemuck::Zeroable;
+use tt_shm_reader::{
+    Arch, Class, ClassStats, Counters, DeviceEntry, DeviceStats, Failure, Freshness, Notice, Peak,
+    ProcessStats, TableSnapshot, UsageStats, device_flags, known, notice_kind, process_flags, process_state,
+    text,
+};
+use tt_smi::model::{Clock, Model};
+use tt_smi::source::{Origin, Reading};
+
+const KIB: u64 = 1 << 10;
+const MIB: u64 = 1 << 20;
+const GIB: u64 = 1 << 30;
+const SECOND: u64 = 1_000_000_000;
+
+/// CLOCK_MONOTONIC of the fixture.
+pub(crate) const NOW: u64 = 1000 * SECOND;
+
+/// A name that tries to clear the screen.
+pub(crate) const HOSTILE: &str = "evil\u{1b}[2J\u{202e}name";
+
+fn exact(bytes: u64, count: u64) -> Peak {
+    Peak { low: bytes, high: bytes, time: NOW - 10 * SECOND, count }
+}
+
+fn entry(number: u64) -> DeviceEntry {
+    DeviceEntry {
+        chip_id: 0x1279_2014_37fe_0afe + number,
+        arch: Arch::Wormhole as u64,
+        known: known::DRAM | known::L1 | known::ETH | known::PCI,
+        dram_bytes: 12 * GIB,
+        tensix_cores: 64,
+        l1_per_core: 1464 * KIB,
+        eth_cores: 16,
+        eth_l1_per_core: 256 * KIB,
+        pci: (0x81 + number) << 8,
+        board: text::encode("n300"),
+        ..DeviceEntry::zeroed()
+    }
+}
+
+/// The figures of the seeds: 2 fabric, 2 dispatch and 5 application kernels, 112 + 92 + 120 KiB.
+fn live(class: Class) -> (u64, u64) {
+    match class {
+        Class::Dram => (3 * GIB, 96),
+        Class::Trace => (64 * MIB, 2),
+        Class::L1 => (20 * MIB, 7),
+        Class::L1Small => (512 * KIB, 1),
+        Class::Cb => (48 * MIB, 150),
+        Class::KernelFabric => (112 * KIB, 2),
+        Class::KernelDispatch => (92 * KIB, 2),
+        Class::KernelApplication => (120 * KIB, 5),
+        Class::SystemMemory => (0, 0),
+    }
+}
+
+fn device(number: u64) -> DeviceStats {
+    let classes = Class::ALL.map(|class| {
+        let (live_bytes, live_count) = live(class);
+        let (alloc_bytes, alloc_count) = (2 * live_bytes, 2 * live_count);
+        ClassStats { live_bytes, live_count, alloc_bytes, alloc_count, peak: exact(live_bytes, live_count) }
+    });
+    let l1 = 20 * MIB + 512 * KIB + 6 * MIB + 24 * KIB + 92 * KIB;
+    DeviceStats {
+        generation: 7,
+        entry: entry(number),
+        processes: 1,
+        dram_used_bytes: 3 * GIB + 64 * MIB,
+        l1_used_bytes: l1,
+        eth_used_bytes: 112 * KIB,
+        cb_resident_bytes: 6 * MIB,
+        kernel_resident_bytes: 24 * KIB,
+        system_kernel_bytes: 92 * KIB,
+        system_kernel_eth_bytes: 112 * KIB,
+        dispatches: 1000,
+        cached_dispatches: 995,
+        failed_allocs: 1,
+        events: 12_345,
+        events_per_1000s: 1_234_000,
+        dispatches_per_1000s: 200_000,
+        kernel_ring_total_bytes: 70 * KIB,
+        kernel_ring_used_bytes: 35 * KIB,
+        kernel_ring_programs: 5,
+        dram_peak: exact(4 * GIB, 99),
+        l1_peak: exact(61 * MIB, 12),
+        eth_peak: exact(112 * KIB, 0),
+        failure: Failure {
+            time: NOW - 5 * SECOND,
+            pid: 4242,
+            class: Class::L1 as u64,
+            request_bytes: 30 * MIB,
+            free_bytes: 60 * MIB,
+            largest_free_bytes: 12 * MIB,
+        },
+        classes,
+        ..DeviceStats::zeroed()
+    }
+}
+
+/// A device of which little is known, with something wrong.
+fn strange_device() -> DeviceStats {
+    DeviceStats {
+        generation: 7,
+        flags: device_flags::CONFLICT | device_flags::OVER_CAPACITY,
+        entry: DeviceEntry { chip_id: 42, ..DeviceEntry::zeroed() },
+        processes: 1,
+        dram_used_bytes: 5 * MIB,
+        dram_peak: Peak { low: 5 * MIB, high: 9 * MIB, time: NOW - SECOND, count: 1 },
+        ..DeviceStats::zeroed()
+    }
+}
+
+fn process(pid: u64, name: &str, state: u64) -> ProcessStats {
+    ProcessStats {
+        generation: 7,
+        state,
+        identity: pid,
+        pid,
+        uid: 54_321,
+        started: NOW - 312 * SECOND,
+        events_per_1000s: 1_234_000,
+        name: text::encode(name),
+        ..ProcessStats::zeroed()
+    }
+}
+
+fn usage(process: u64, device: u64) -> UsageStats {
+    let mut counters = Counters::ZERO;
+    for class in Class::ALL {
+        let (bytes, count) = live(class);
+        let figures = &mut counters.classes[class as usize];
+        (figures.live_bytes, figures.live_count) = (bytes, count);
+        (figures.alloc_bytes, figures.alloc_count) = (2 * bytes, 2 * count);
+        (figures.peak_bytes, figures.peak_time, figures.peak_count) = (bytes, NOW - SECOND, count);
+    }
+    counters.cb_resident_bytes = 6 * MIB;
+    counters.kernel_resident_bytes = 24 * KIB;
+    counters.system_kernel_bytes = 92 * KIB;
+    counters.system_kernel_eth_bytes = 112 * KIB;
+    (counters.dram_peak_bytes, counters.dram_peak_time) = (4 * GIB, NOW - SECOND);
+    (counters.l1_peak_bytes, counters.l1_peak_time) = (61 * MIB, NOW - SECOND);
+    (counters.eth_peak_bytes, counters.eth_peak_time) = (112 * KIB, NOW - SECOND);
+    (counters.dispatches, counters.cached_dispatches) = (1000, 995);
+    counters.open = 1;
+    UsageStats { generation: 7, process, device, logical_id: device, counters }
+}
+
+fn notices() -> Vec<Notice> {
+    let mut reclaimed = Notice {
+        generation: 7,
+        kind: notice_kind::RECLAIMED,
+        time: NOW - 3 * SECOND,
+        pid: 4000,
+        uid: 54_321,
+        ..Notice::zeroed()
+    };
+    reclaimed.bytes[Class::Dram as usize] = 2 * GIB;
+    reclaimed.counts[Class::Dram as usize] = 40;
+    let refused = Notice {
+        generation: 7,
+        kind: notice_kind::REFUSED,
+        time: NOW - 2 * SECOND,
+        file: text::encode("tt-shm.v1.default.99-0123456789abcdef"),
+        text: text::encode("can be written by others than its owner (mode 666)"),
+        ..Notice::zeroed()
+    };
+    vec![refused, reclaimed]
+}
+
+/// Rows of `devices` known devices and one strange one.
+pub(crate) fn snapshot(devices: u64) -> TableSnapshot {
+    let mut rows: Vec<(usize, DeviceStats)> = (0..devices).map(|n| (n as usize, device(n))).collect();
+    rows.push((devices as usize, strange_device()));
+    let mut misuser = process(4242, "llama-3.1-8b", process_state::ALIVE);
+    misuser.anomalies[0] = 2;
+    misuser.flags = process_flags::DEGRADED;
+    misuser.unlisted = 3;
+    TableSnapshot {
+        generation: 7,
+        consistent: true,
+        devices: rows,
+        processes: vec![
+            (0, process(4000, "gone", process_state::ENDED)),
+            (1, misuser),
+            (2, process(5000, HOSTILE, process_state::ALIVE)),
+        ],
+        usages: (0..devices).map(|n| (n as usize, usage(1, n))).collect(),
+        notices: notices(),
+        events: 12_345,
+        missed: 0,
+        late: 0,
+        refused: 1,
+        window_since: NOW - 100 * SECOND,
+        windows: 0,
+        overflow: 0,
+        gap: None,
+        freshness: Freshness { heartbeat_ns: NOW, age_ns: 2_000_000, closed: false, interval_ns: 20_000_000 },
+    }
+}
+
+/// The same as a model, seen at a fixed moment on a fixed machine.
+pub(crate) fn model(snapshot: TableSnapshot) -> Model {
+    let reading = Reading {
+        snapshot,
+        origin: Origin::Table { pid: 77, age_ns: 2_000_000 },
+        clock: Clock { monotonic_ns: NOW, realtime_ns: 1_790_000_000 * SECOND },
+        rates_known: true,
+    };
+    Model { host: "ttbox".to_owned(), ..Model::new(&reading) }
+}
+
+/// Compares with `tests/expected/<name>`; `UPDATE_EXPECTED=1` writes it instead.
+pub(crate) fn assert_expected(name: &str, found: &str) {
+    let path = format!("{}/tests/expected/{name}", env!("CARGO_MANIFEST_DIR"));
+    if std::env::var_os("UPDATE_EXPECTED").is_some() {
+        std::fs::write(&path, found).unwrap();
+    }
+    let expected = std::fs::read_to_string(&path).unwrap_or_default();
+    assert!(expected == found, "{name} differs (UPDATE_EXPECTED=1 writes it anew); found:\n{found}");
+}

@@ -1,0 +1,46 @@
+//! The snapshot as text.
+
+mod common;
+
+use tt_smi::model::Model;
+use tt_smi::output::paint::Paint;
+use tt_smi::output::table::{self, Parts};
+
+fn text(model: &Model, parts: Parts) -> String {
+    let mut out = Vec::new();
+    table::write(&mut out, model, parts, Paint::PLAIN).unwrap();
+    String::from_utf8(out).unwrap()
+}
+
+#[test]
+fn everything() {
+    let text = text(&common::model(common::snapshot(1)), Parts { processes: true, detail: true });
+    common::assert_expected("snapshot-detail.txt", &text);
+    let kernels = ["Kernels: 324.0 KiB", "- Fabric: 112 KiB (2 kernels)", "- Dispatch: 92 KiB (2 kernels)"];
+    for line in kernels.into_iter().chain(["- Application: 120 KiB (5 kernels)"]) {
+        assert!(text.contains(line), "{line}");
+    }
+}
+
+#[test]
+fn the_usual_table_fits_100_columns() {
+    let text = text(&common::model(common::snapshot(4)), Parts::default());
+    common::assert_expected("snapshot.txt", &text);
+    let widths = text.lines().filter(|line| line.contains("n300")).map(|line| line.chars().count());
+    assert!(widths.max().unwrap() <= 100);
+}
+
+#[test]
+fn foreign_names_cannot_speak_to_the_terminal() {
+    let text = text(&common::model(common::snapshot(1)), Parts { processes: true, detail: true });
+    assert!(!text.contains('\u{1b}') && !text.contains('\u{202e}'));
+    assert!(text.contains("evil\\u{1b}[2J"), "{text}");
+}
+
+#[test]
+fn no_device_is_said() {
+    let mut snapshot = common::snapshot(0);
+    snapshot.devices.clear();
+    snapshot.processes.clear();
+    assert!(text(&common::model(snapshot), Parts::default()).contains("No device"));
+}
