@@ -2,7 +2,7 @@
 //!
 //! A test owns a [`Space`]: a namespace in /dev/shm that is removed with everything in it, and processes
 //! that are ended, when the test ends or fails. In it run real [`Host`]s: processes that report through
-//! the writer what they are told to, and keep their own [`truth`] by a model that shares no code with it.
+//! the writer what they are told to, and keep their own [`Truth`] by a model that shares no code with it.
 
 pub mod host;
 pub mod model;

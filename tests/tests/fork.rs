@@ -88,3 +88,25 @@ fn forking_while_another_thread_reports_hangs_nobody_and_loses_nothing() {
     assert!(output.status.success(), "{errors}");
     assert_eq!(String::from_utf8_lossy(&output.stdout), "exact 40\n");
 }
+
+#[test]
+fn forking_while_another_thread_makes_names_known_hangs_nobody() {
+    let space = Space::new();
+    let output = space.command(FORKER).args(["intern", "300"]).output().unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "interned 300\n", "{errors}");
+}
+
+/// A child that was forked while a tracker was being opened must not hold its lock: the parent's death
+/// would go unnoticed. Some microseconds in which it may be are left; it was a millisecond.
+#[test]
+fn forking_while_another_thread_opens_a_tracker_keeps_few_locks() {
+    use std::os::unix::process::CommandExt;
+    let space = Space::new();
+    // A group of its own: it ends by killing that.
+    let output = space.command(FORKER).args(["opening", "100"]).process_group(0).output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    let kept = text.strip_prefix("kept ").and_then(|rest| rest.split_once(' ')).map(|(kept, _)| kept);
+    let kept: u64 = kept.and_then(|kept| kept.parse().ok()).unwrap_or_else(|| panic!("{text:?}"));
+    assert!(kept <= 10, "{text}");
+}

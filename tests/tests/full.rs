@@ -18,17 +18,22 @@ struct Confined {
     output: BufReader<ChildStdout>,
 }
 
-/// A host whose /dev/shm has that size; `None` where namespaces are not to be had.
-fn confined(space: &Space, size: &str) -> Option<Confined> {
+/// A command of the shell in a /dev/shm of that size; `None` where namespaces are not to be had.
+fn shell(space: &Space, size: &str, script: &str) -> Option<std::process::Command> {
     let allowed = space.command("unshare").args(["-rm", "true"]).status();
     if !allowed.is_ok_and(|status| status.success()) {
         eprintln!("skipped: this machine lets nobody make mount namespaces (unshare -rm)");
         return None;
     }
     let mut command = space.command("unshare");
-    let script = format!("mount -t tmpfs -o size={size} tmpfs /dev/shm && exec {HOST}");
+    let script = format!("mount -t tmpfs -o size={size} tmpfs /dev/shm && {script}");
     command.args(["-rm", "sh", "-c", &script]).stdin(Stdio::piped()).stdout(Stdio::piped());
-    let mut process = Process::spawn(command);
+    Some(command)
+}
+
+/// A host whose /dev/shm has that size, after `prepare`.
+fn confined(space: &Space, size: &str, prepare: &str) -> Option<Confined> {
+    let mut process = Process::spawn(shell(space, size, &format!("{prepare} exec {HOST}"))?);
     let (input, output) = (process.0.stdin.take()?, process.0.stdout.take()?);
     Some(Confined { process, input, output: BufReader::new(output) })
 }
@@ -55,7 +60,7 @@ fn open() -> Command {
 #[test]
 fn opening_without_room_is_a_clear_error() {
     let space = Space::new();
-    let Some(mut host) = confined(&space, "512k") else { return };
+    let Some(mut host) = confined(&space, "512k", "") else { return };
     let Answer::Failed(message) = host.ask(&open()) else { panic!("half a megabyte cannot be enough") };
     assert!(message.contains("no room in /dev/shm") && message.contains("tt-smi clean"), "{message}");
 }
@@ -63,7 +68,7 @@ fn opening_without_room_is_a_clear_error() {
 #[test]
 fn growing_without_room_degrades_the_list_and_no_total() {
     let space = Space::new();
-    let Some(mut host) = confined(&space, "2m") else { return };
+    let Some(mut host) = confined(&space, "2m", "") else { return };
     assert!(matches!(host.ask(&open()), Answer::Done));
     assert!(matches!(host.ask(&Command::Grow { count: 50_000 }), Answer::Done));
     let segment = host.segment();
@@ -71,4 +76,25 @@ fn growing_without_room_degrades_the_list_and_no_total() {
     assert!(segment.is_degraded() && list.unlisted > 0);
     assert_eq!(list.list.len() as u64 + list.unlisted, 50_000);
     assert_eq!(segment.counters().unwrap().counters[0].l1_used(), 50_000 * 64);
+}
+
+#[test]
+fn opening_without_a_single_page_is_a_clear_error() {
+    let space = Space::new();
+    let fill = "head -c 65536 /dev/zero > /dev/shm/filler;";
+    let Some(mut host) = confined(&space, "64k", fill) else { return };
+    let Answer::Failed(message) = host.ask(&open()) else { panic!("nothing cannot be enough") };
+    assert!(message.contains("no room in /dev/shm"), "{message}");
+}
+
+/// A forked child that cannot list all devices of its parent must not give their numbers to others.
+#[test]
+fn a_child_without_room_for_its_devices_mistakes_none_for_another() {
+    let space = Space::new();
+    let forker = env!("CARGO_BIN_EXE_forker");
+    let Some(mut command) = shell(&space, "16m", &format!("{forker} cramped")) else { return };
+    let output = command.stderr(Stdio::piped()).output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{text}");
+    assert!(text.contains("ForkedWithoutSegment"), "{text}");
 }

@@ -2,23 +2,30 @@
 //!
 //! `forker once`: forks a child that reports something of its own; both tell their pid and wait for the
 //! end of standard input. `forker busy N`: forks N children while another thread reports, and checks that
-//! each child's own counters are exact.
+//! each child's own counters are exact. `forker intern N`: the same while another thread makes names known,
+//! and each child makes one known too. `forker opening N`: opens N trackers while another thread forks, and
+//! counts the locks that outlive their tracker. `forker cramped`: forks a child that finds too little room
+//! in /dev/shm for all of its devices.
 
 use anyhow::{Context, Result, bail, ensure};
 use std::io::Read;
+use std::os::fd::AsFd;
+use std::os::unix::fs::MetadataExt;
+use std::path::PathBuf;
 use tt_shm_writer::{Alloc, BufferType, Device, DeviceInfo, NameId, Record, Tracker};
 
 fn main() -> Result<()> {
     let tracker = Tracker::from_env()?;
     let device = tracker.register_device(&DeviceInfo { chip_id: 1, ..Default::default() })?;
     let name = tracker.intern("inherited")?;
+    let count = || anyhow::Ok(std::env::args().nth(2).context("how many?")?.parse()?);
     match std::env::args().nth(1).as_deref() {
         Some("once") => once(&tracker, device, name),
-        Some("busy") => {
-            let children = std::env::args().nth(2).context("how many?")?.parse()?;
-            busy(&tracker, device, children)
-        }
-        _ => bail!("usage: forker once | busy N"),
+        Some("busy") => busy(&tracker, device, count()?),
+        Some("intern") => intern(&tracker, count()?),
+        Some("opening") => opening(count()?),
+        Some("cramped") => cramped(&tracker),
+        _ => bail!("usage: forker once | busy N | intern N | opening N | cramped"),
     }
 }
 
@@ -46,19 +53,99 @@ fn busy(tracker: &Tracker, device: Device, children: u64) -> Result<()> {
     });
     for number in 0..children {
         if fork()? == 0 {
-            let exact = child_is_exact(tracker, device, number);
-            // Not exit(): that would run what other threads of the parent had registered.
-            // SAFETY: _exit ends the process and touches nothing.
-            unsafe { libc::_exit(i32::from(!exact)) };
+            leave(child_is_exact(tracker, device, number));
         }
     }
+    wait_for(children)?;
+    println!("exact {children}");
+    Ok(())
+}
+
+/// Some children come into being while the other thread is in the middle of remembering a name.
+fn intern(tracker: &Tracker, children: u64) -> Result<()> {
+    let other = tracker.clone();
+    std::thread::spawn(move || (0..).try_for_each(|number: u64| other.intern(&number.to_string()).map(drop)));
+    for _ in 0..children {
+        if fork()? == 0 {
+            // SAFETY: only sets a timer, whose signal ends this child if it hangs.
+            unsafe { libc::alarm(10) };
+            leave(tracker.intern("the child's own").is_ok());
+        }
+        wait_for(1)?;
+    }
+    println!("interned {children}");
+    Ok(())
+}
+
+/// Counts locks that are held by nobody but children that came into being while a tracker was opened.
+fn opening(count: u64) -> Result<()> {
+    std::thread::spawn(|| {
+        while let Ok(pid) = fork() {
+            if pid == 0 {
+                // SAFETY: sleeps and ends this child, and touches nothing else.
+                unsafe { libc::sleep(60) };
+                leave(true);
+            }
+            std::thread::sleep(std::time::Duration::from_micros(500));
+        }
+    });
+    let mut kept = 0;
+    for _ in 0..count {
+        let tracker = Tracker::from_env()?;
+        let file = std::fs::File::open(tracker.segment_path().context("tracking is enabled")?)?;
+        drop(tracker);
+        kept += u64::from(tt_shm_os::is_write_locked(file.as_fd())?);
+    }
+    println!("kept {kept} of {count}");
+    // SAFETY: ends this process group, which is this process and its children.
+    unsafe { libc::kill(0, libc::SIGKILL) };
+    Ok(())
+}
+
+/// Leaves a child room for its segment and for half of its devices.
+fn cramped(tracker: &Tracker) -> Result<()> {
+    let path = tracker.segment_path().context("tracking is enabled")?;
+    let blocks = || anyhow::Ok(std::fs::metadata(&path)?.blocks() * 512);
+    let base = blocks()?;
+    let register = |chip_id| tracker.register_device(&DeviceInfo { chip_id, ..Default::default() });
+    let devices = (1..=100).map(register).collect::<Result<Vec<_>, _>>()?;
+    let space = rustix::fs::statvfs(tt_shm_os::SHM_DIR)?;
+    let wanted = base + (blocks()? - base) / 2;
+    let filler = PathBuf::from(tt_shm_os::SHM_DIR).join("filler");
+    std::fs::write(&filler, vec![1; (space.f_bavail * space.f_frsize - wanted) as usize])?;
+    if fork()? == 0 {
+        let full = tracker.free(devices[0], 1);
+        std::fs::remove_file(&filler)?;
+        // Where there is room again, no handle may have come to mean another chip.
+        let chips = || {
+            let segments = tt_shm_reader::segment_paths(&tt_shm_os::Namespace::from_env()?)?;
+            let own = segments.into_iter().find(|segment| *segment != path);
+            let own = own.map(|path| tt_shm_reader::Segment::open(&path)).transpose()?;
+            anyhow::Ok(own.map_or(Vec::new(), |own| own.devices().iter().map(|entry| entry.chip_id).collect()))
+        };
+        let same = devices.iter().rev().all(|device| tracker.device_open(*device).is_err() || {
+            chips().is_ok_and(|chips| chips.len() == devices.len())
+        });
+        let late = register(9999).ok().filter(|late| devices.contains(late));
+        println!("{full:?} {same} {late:?}");
+        leave(same && late.is_none());
+    }
+    wait_for(1)
+}
+
+fn leave(well: bool) -> ! {
+    // Not exit(): that would run what other threads of the parent had registered.
+    // SAFETY: _exit ends the process and touches nothing.
+    unsafe { libc::_exit(i32::from(!well)) }
+}
+
+fn wait_for(children: u64) -> Result<()> {
     for _ in 0..children {
         let mut status = 0;
         // SAFETY: `status` is a valid place for the answer.
         ensure!(unsafe { libc::wait(&mut status) } > 0, "a child is missing");
         ensure!(status == 0, "a child ended with status {status:#x}");
     }
-    println!("exact {children}");
     Ok(())
 }
 
