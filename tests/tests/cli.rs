@@ -3,9 +3,18 @@
 mod common;
 
 use common::{SMI, host};
+use rustix::process::Signal;
 use serde_json::Value;
+use std::io::{BufRead, BufReader};
+use std::process::Stdio;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+use tt_shm_tests::space::Process;
 use tt_shm_tests::{Command, Monitor, Space};
-use tt_shm_writer::{Alloc, BufferType, CoreType, DeviceInfo, Kernel, KernelType, Record, Tracker};
+use tt_shm_writer::{
+    Alloc, BufferType, CircularBuffer, Class, CoreType, DeviceInfo, Kernel, KernelType, MarkerPhase,
+    ProgramBinaryStatus, Record, Tracker,
+};
 
 /// Runs tt-smi, which must succeed, and returns what it printed.
 #[track_caller]
@@ -143,6 +152,109 @@ fn events_read_like_the_log_that_users_know() {
 }
 
 #[test]
+fn everything_that_is_reported_can_be_read_in_the_events() {
+    let space = Space::new();
+    let tracker = tracker(&space);
+    let device = tracker.register_device(&DeviceInfo { chip_id: 1, ..Default::default() }).unwrap();
+    let step = tracker.intern("step").unwrap();
+    tracker.device_open(device).unwrap();
+    tracker.marker(MarkerPhase::Begin, 7, step).unwrap();
+    tracker.alloc_failed(device, Class::L1, 5000, 4000, 300).unwrap();
+    tracker.kernel_ring(device, 71_680, 1024, 3).unwrap();
+    tracker.cb_alloc(device, CircularBuffer::new(3, 1, 4096, 64).globally_allocated()).unwrap();
+    tracker.reset_peaks(device).unwrap();
+    tracker.device_close(device).unwrap();
+    let text = smi(&space, &["events"]);
+    for line in [
+        "[DEVICE_OPEN] Device 0",
+        "[MARKER] begin step 7 \"step\"",
+        "[ALLOC_FAILED] L1 on Device 0: asked 5000 bytes, 4000 free, largest block 300",
+        "[GAUGE] Kernel ring buffer on Device 0: 1024 of 71680 bytes, 3 programs",
+        "[CB_ALLOC] Device 0: +0 MiB (Total: 0 MiB) (cb 0x1, program 0x3, inside an L1 buffer)",
+        "[PEAK_RESET] Device 0",
+        "[DEVICE_CLOSE] Device 0",
+    ] {
+        assert!(text.contains(line), "no {line:?} in\n{text}");
+    }
+    let lines = smi(&space, &["events", "--json"]);
+    let events: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let of = |kind: &str| events.iter().find(|event| event["event"] == kind).unwrap();
+    assert_eq!((&of("GAUGE")["used_bytes"], &of("GAUGE")["programs"]), (&1024.into(), &3.into()));
+    assert_eq!((&of("MARKER")["phase"], &of("MARKER")["device"]), (&"begin".into(), &Value::Null));
+    assert_eq!(of("ALLOC_FAILED")["largest_free_bytes"], 300);
+    assert_eq!(of("CB_ALLOC")["globally_allocated"], true);
+}
+
+#[test]
+fn followed_events_come_as_they_happen_and_from_new_processes_too() {
+    let space = Space::new();
+    let tracker = tracker(&space);
+    let device = tracker.register_device(&DeviceInfo { chip_id: 1, ..Default::default() }).unwrap();
+    tracker.alloc(device, Alloc::new(BufferType::Dram, 0x01d, 4096)).unwrap();
+    let mut command = space.command(SMI);
+    command.args(["events", "--follow"]).stdout(Stdio::piped());
+    let mut follower = Process::spawn(command);
+    let mut lines = BufReader::new(follower.0.stdout.take().unwrap()).lines();
+    // What happened before it looked is not shown, so it may take several until it looks.
+    let looks = AtomicBool::new(false);
+    let first = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let more = (0x1000..).take_while(|_| !looks.load(Ordering::Relaxed));
+            more.for_each(|id| {
+                tracker.alloc(device, Alloc::new(BufferType::Dram, id, 4096)).unwrap();
+                std::thread::sleep(Duration::from_millis(5));
+            });
+        });
+        let first = lines.next();
+        looks.store(true, Ordering::Relaxed);
+        first.unwrap().unwrap()
+    });
+    assert!(first.contains("Allocated 4096 bytes of DRAM") && !first.contains("0x1d)"), "{first}");
+    let mut newcomer = host(&space, [9]);
+    newcomer.tell(Command::Grow { count: 3 });
+    let theirs = format!("[PID {}] Allocated", newcomer.pid());
+    let seen = lines.by_ref().map(Result::unwrap).filter(|line| line.contains(&theirs)).take(3).count();
+    assert_eq!(seen, 3);
+    follower.signal(Signal::INT);
+    assert!(follower.0.wait().unwrap().success());
+}
+
+#[test]
+fn allocations_say_which_is_oldest_and_where_it_was_made() {
+    let space = Space::new();
+    let tracker = tracker(&space);
+    let device = tracker.register_device(&DeviceInfo { chip_id: 1, ..Default::default() }).unwrap();
+    tracker.alloc(device, Alloc::new(BufferType::Dram, 5, 10)).unwrap();
+    let text = smi(&space, &["allocations"]);
+    assert!(!text.contains("CALL SITE"), "{text}");
+    let site = tracker.intern("load_weights < main").unwrap();
+    tracker.alloc(device, Alloc::new(BufferType::L1, 6, 1000).cores(64).site(site)).unwrap();
+    let ids = |sort: &str| -> Vec<Value> {
+        let listed = json(&space, &["allocations", "--sort", sort]);
+        listed["allocations"].as_array().unwrap().iter().map(|a| a["id"].clone()).collect()
+    };
+    assert_eq!((ids("age"), ids("size")), (vec![5.into(), 6.into()], vec![6.into(), 5.into()]));
+    let text = smi(&space, &["allocations"]);
+    assert!(text.contains("CALL SITE") && text.contains("load_weights < main"), "{text}");
+    let listed = json(&space, &["allocations"]);
+    let core_types: Vec<_> = [0, 1].map(|i| listed["allocations"][i]["core_type"].clone()).into();
+    assert_eq!(core_types, ["tensix".into(), Value::Null], "DRAM is in no core");
+}
+
+#[test]
+fn programs_from_before_tracking_and_copies_of_binaries_are_told() {
+    let space = Space::new();
+    let tracker = tracker(&space);
+    let device = tracker.register_device(&DeviceInfo { chip_id: 1, ..Default::default() }).unwrap();
+    let kernel = |id| Kernel::new(id, KernelType::Application, CoreType::Tensix, 1024, 64).hash(0xabc);
+    tracker.launch(device, kernel(1), ProgramBinaryStatus::NotSent).unwrap();
+    tracker.launch(device, kernel(2), ProgramBinaryStatus::Committed).unwrap();
+    let text = smi(&space, &["programs"]);
+    assert_eq!(text.matches("late: loaded before tracking began").count(), 1, "{text}");
+    assert!(text.contains("128.0 KiB of kernels loaded: 64.0 KiB unique, 64.0 KiB copies"), "{text}");
+}
+
+#[test]
 fn programs_tell_what_runs_where() {
     let space = Space::new();
     let mut host = host(&space, [1, 2]);
@@ -205,4 +317,9 @@ fn nothing_there_is_said_and_bad_usage_is_told_apart() {
     assert_eq!(code(&["snapshot", "--no-such-flag"]), Some(2));
     assert_eq!(code(&["--namespace", "a/b", "snapshot"]), Some(2));
     assert_eq!(code(&["allocations", "--device", "77"]), Some(1));
+    for command in ["snapshot", "peak"] {
+        assert!(smi(&space, &[command]).contains("no process reports allocations here"), "{command}");
+    }
+    let absent = space.command(SMI).args(["allocations", "--pid", "1"]).output().unwrap();
+    assert!(String::from_utf8_lossy(&absent.stderr).contains("no process 1 reports here"));
 }

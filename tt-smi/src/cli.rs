@@ -63,6 +63,8 @@ pub enum Command {
     /// Run the aggregator: publishes devices, peaks and history for every reader
     Aggregate(AggregateArgs),
     /// Remove what dead processes left in /dev/shm
+    ///
+    /// The table of a killed aggregator stays: the next one takes history and peaks from it.
     Clean(CleanArgs),
     /// Start a made-up workload in real processes and watch it
     Demo(DemoArgs),

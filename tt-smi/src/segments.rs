@@ -1,8 +1,11 @@
 //! Every segment of a namespace that can be opened.
 
 use std::io;
+use std::os::unix::fs::MetadataExt;
 
-use tt_shm_os::Namespace;
+use rustix::fs::{Access, access};
+use rustix::io::Errno;
+use tt_shm_os::{Namespace, parse_segment_name};
 use tt_shm_reader::{OpenError, Segment, TableSnapshot, segment_paths};
 
 use crate::directory::{Claims, Directory};
@@ -46,6 +49,14 @@ impl Segments {
         claims.finish()
     }
 
+    /// The living processes that are meant; all if none was named. Says on stderr who is not there.
+    pub fn of(&self, pids: &[u32]) -> impl Iterator<Item = &Segment> {
+        for pid in pids.iter().filter(|pid| !self.live.iter().any(|segment| segment.pid() == **pid)) {
+            eprintln!("tt-smi: no process {pid} reports here");
+        }
+        self.live.iter().filter(move |segment| pids.is_empty() || pids.contains(&segment.pid()))
+    }
+
     /// Tells on stderr what is left out, so that a list is not taken for more than it is. An error if nothing
     /// is left.
     pub fn warn(&self) -> anyhow::Result<()> {
@@ -59,4 +70,30 @@ impl Segments {
         anyhow::ensure!(!self.live.is_empty() || self.refused.is_empty(), "nothing could be read");
         Ok(())
     }
+}
+
+/// A segment of a user who lets nobody else read it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Hidden {
+    /// Its process, as the name says.
+    pub pid: Option<u32>,
+    /// Its owner.
+    pub uid: u32,
+    /// Its file name.
+    pub file: String,
+}
+
+/// The segments of a namespace that this user may not read: what their processes use is missing in every sum.
+pub fn hidden(namespace: &Namespace) -> io::Result<Vec<Hidden>> {
+    let mut hidden = Vec::new();
+    for path in segment_paths(namespace)? {
+        if access(&path, Access::READ_OK) != Err(Errno::ACCESS) {
+            continue;
+        }
+        // Gone meanwhile: it hides nothing.
+        let Ok(stat) = path.symlink_metadata() else { continue };
+        let file = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        hidden.push(Hidden { pid: parse_segment_name(&file).map(|name| name.pid), uid: stat.uid(), file });
+    }
+    Ok(hidden)
 }

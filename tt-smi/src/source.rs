@@ -8,6 +8,7 @@ use tt_shm_os::Namespace;
 use tt_shm_reader::{Table, TableSnapshot};
 
 use crate::model::Clock;
+use crate::segments::{Hidden, hidden};
 
 /// Rates are those of a second: an aggregation that is younger does not know them.
 const RATES_AFTER: Duration = Duration::from_millis(1100);
@@ -69,6 +70,8 @@ pub struct Reading {
     pub clock: Clock,
     /// Whether rates are known: who counts for less than a second does not know what happened in one.
     pub rates_known: bool,
+    /// What whoever counted could not see.
+    pub hidden: Vec<Hidden>,
 }
 
 /// Something to read from, again and again.
@@ -110,7 +113,14 @@ impl Source {
                 (aggregator.snapshot(), Origin::Embedded, since.elapsed() >= RATES_AFTER)
             }
         };
-        Ok(Reading { snapshot, origin, clock: Clock::now(), rates_known })
+        let hidden = if self.sees_all() { Vec::new() } else { hidden(&self.namespace)? };
+        Ok(Reading { snapshot, origin, clock: Clock::now(), rates_known, hidden })
+    }
+
+    /// Root's aggregator may read every segment; that of another user, or this process, only what this user may.
+    fn sees_all(&self) -> bool {
+        let root = tt_shm_os::path_of(&tt_shm_os::table_file_name(&self.namespace, 0));
+        matches!(&self.from, From::Table(table) if table.path() == root)
     }
 
     /// Keeps an embedded aggregation going, so that no ring goes round unseen.

@@ -4,7 +4,9 @@ mod common;
 
 use tt_smi::model::Model;
 use tt_smi::output::paint::Paint;
+use tt_smi::output::snapshot_json::SnapshotJson;
 use tt_smi::output::table::{self, Parts};
+use tt_smi::segments::Hidden;
 
 fn text(model: &Model, parts: Parts) -> String {
     let mut out = Vec::new();
@@ -43,4 +45,16 @@ fn no_device_is_said() {
     snapshot.devices.clear();
     snapshot.processes.clear();
     assert!(text(&common::model(snapshot), Parts::default()).contains("No device"));
+}
+
+#[test]
+fn what_this_user_may_not_read_is_said_to_be_missing() {
+    let file = "tt-shm.v1.default.99-0123456789abcdef".to_owned();
+    let hidden = Hidden { pid: Some(99), uid: 54_321, file };
+    let model = common::model_beside(common::snapshot(1), vec![hidden]);
+    let expected = "pid 99 belongs to uid 54321: what it uses is missing here; root sees all";
+    assert!(text(&model, Parts::default()).contains(expected));
+    let json = serde_json::to_value(SnapshotJson::new(&model, "default")).unwrap();
+    assert_eq!(json["aggregator"]["hidden_files"], 1);
+    assert_eq!((&json["errors"][1]["kind"], &json["errors"][1]["uid"]), (&"hidden".into(), &54_321.into()));
 }

@@ -10,6 +10,7 @@ use crate::cli::DemoArgs;
 use crate::demo::Workers;
 use crate::model::Model;
 use crate::output::table::{self, Parts};
+use crate::output::units::plural;
 use crate::screen;
 use crate::settings::Settings;
 use crate::signals::Stop;
@@ -24,7 +25,8 @@ pub(crate) fn run(args: &DemoArgs, settings: &Settings) -> anyhow::Result<()> {
     let settings = &private(settings)?;
     let namespace = &settings.namespace;
     let mut workers = Workers::start(args, namespace)?;
-    eprintln!("tt-smi: {} workers on {} devices; from another terminal:", args.workers, args.devices);
+    let (processes, devices) = (plural(args.workers.into(), "worker"), plural(args.devices.into(), "device"));
+    eprintln!("tt-smi: {processes} on {devices}; from another terminal:");
     eprintln!("    tt-smi --namespace {namespace} snapshot");
     let shown = show(args, settings, || stop.is_set() || workers.have_ended());
     let pids = workers.pids();

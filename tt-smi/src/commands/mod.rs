@@ -12,7 +12,11 @@ mod top;
 
 pub(crate) use clean::remove_dead;
 
+use anyhow::Context;
+
 use crate::cli::{Command, SnapshotArgs};
+use crate::directory::Directory;
+use crate::segments::Segments;
 use crate::settings::Settings;
 
 /// Runs a command; the live screen if there is none.
@@ -30,6 +34,15 @@ pub fn run(command: Option<Command>, settings: &Settings) -> anyhow::Result<()> 
         Some(Command::Demo(args)) => demo::run(&args, settings),
         Some(Command::DemoWorker(args)) => crate::demo::worker::run(&args, settings),
     }
+}
+
+/// The segments for a command that lists what is in them, and their devices. Says on stderr what is left out.
+fn look(settings: &Settings) -> anyhow::Result<(Segments, Directory)> {
+    let segments = Segments::open(&settings.namespace).context("cannot list the segments")?;
+    segments.warn()?;
+    let table = crate::source::table_snapshot(&settings.namespace);
+    let directory = segments.directory(table.as_ref());
+    Ok((segments, directory))
 }
 
 /// Stdout for a command's data: locked, and buffered until it is flushed.

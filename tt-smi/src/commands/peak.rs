@@ -14,6 +14,7 @@ use crate::output::columns::{Align, Columns};
 use crate::output::detail::peak_text;
 use crate::output::json::{self, Envelope, PeakJson};
 use crate::output::paint::Paint;
+use crate::output::table::{NO_DEVICE, write_problems};
 use crate::output::units::{UNKNOWN, age, bytes, percent};
 use crate::settings::Settings;
 use crate::source::Source;
@@ -82,6 +83,10 @@ fn entries(device: &Device) -> Vec<Entry<'_>> {
 }
 
 fn write(out: &mut dyn Write, model: &Model, paint: Paint) -> io::Result<()> {
+    if model.devices.is_empty() {
+        writeln!(out, "{NO_DEVICE}")?;
+        return write_problems(out, model, paint);
+    }
     let since = model.window_since.map(|since| model.clock.rfc3339(since));
     let since = since.unwrap_or_else(|| "the processes started".to_owned());
     writeln!(out, "Peaks since {since} ({})", model.origin.describe())?;
@@ -95,7 +100,7 @@ fn write(out: &mut dyn Write, model: &Model, paint: Paint) -> io::Result<()> {
             writeln!(out, "{}", paint.dim(&format!("  {name} peak: {}", describe(makeup))))?;
         }
     }
-    Ok(())
+    write_problems(out, model, paint)
 }
 
 fn write_entries(out: &mut dyn Write, entries: &[Entry<'_>], clock: Clock, paint: Paint) -> io::Result<()> {

@@ -7,6 +7,7 @@ use crate::model::Model;
 use crate::output::json;
 use crate::output::snapshot_json::SnapshotJson;
 use crate::output::table::{self, Parts};
+use crate::output::units::plural;
 use crate::settings::Settings;
 use crate::source::Source;
 
@@ -21,7 +22,11 @@ pub(crate) fn run(args: &SnapshotArgs, settings: &Settings) -> anyhow::Result<()
         table::write(&mut out, &model, parts, settings.paint)?;
     }
     out.flush()?;
-    let refused = model.refused;
-    anyhow::ensure!(refused == 0 || !model.processes.is_empty(), "nothing could be read: {refused} refused");
+    let unread = model.refused + model.hidden;
+    anyhow::ensure!(
+        unread == 0 || !model.processes.is_empty(),
+        "nothing could be read: {} left out",
+        plural(unread, "segment")
+    );
     Ok(())
 }

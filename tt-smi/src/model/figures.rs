@@ -1,6 +1,6 @@
 //! The figures that devices and processes have in common.
 
-use tt_shm_reader::{Class, monotonic_ns, realtime_ns};
+use tt_shm_reader::{Class, CoreType, monotonic_ns, realtime_ns};
 
 use super::KERNEL_CLASSES;
 
@@ -105,4 +105,12 @@ pub fn kernel_loaded(classes: &[ClassFigure; Class::COUNT]) -> (u64, u64) {
         (bytes.saturating_add(figure.bytes), count.saturating_add(figure.count))
     };
     KERNEL_CLASSES.into_iter().fold((0, 0), add)
+}
+
+/// The word for a kind of core.
+pub fn core_type_name(core_type: CoreType) -> &'static str {
+    match core_type {
+        CoreType::Tensix => "tensix",
+        CoreType::Ethernet => "ethernet",
+    }
 }

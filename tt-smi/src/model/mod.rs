@@ -6,7 +6,7 @@ mod problem;
 mod process;
 
 pub use device::{Device, Holder, KernelRing, LastFailure, Makeup};
-pub use figures::{ClassFigure, Clock, Memory, Peak, kernel_loaded, rfc3339};
+pub use figures::{ClassFigure, Clock, Memory, Peak, core_type_name, kernel_loaded, rfc3339};
 pub use problem::{Problem, Reclaimed};
 pub use process::{Process, ProcessState, Usage, ranges};
 
@@ -38,6 +38,8 @@ pub struct Model {
     pub missed: u64,
     /// Files refused at this moment.
     pub refused: u64,
+    /// Segments of other users that cannot be read.
+    pub hidden: u64,
     /// Start of the window that peaks refer to; `None` if it reaches back to the start of the processes.
     pub window_since: Option<u64>,
     /// Whether all rows are of one moment.
@@ -47,7 +49,7 @@ pub struct Model {
 impl Model {
     /// Resolves a reading.
     pub fn new(reading: &Reading) -> Model {
-        let Reading { snapshot, origin, clock, rates_known } = reading;
+        let Reading { snapshot, origin, clock, rates_known, hidden } = reading;
         let directory = directory(snapshot);
         let mut devices: Vec<Device> = snapshot
             .devices
@@ -65,17 +67,19 @@ impl Model {
             .map(|(row, stats)| Process::new(*row, stats, snapshot, &rows, *clock, *rates_known))
             .collect();
         processes.sort_by_key(|process| (process.state, process.pid));
+        let noticed = snapshot.notices.iter().filter_map(Problem::new);
         Model {
             clock: *clock,
             host: host(),
             origin: origin.clone(),
             devices,
             processes,
-            problems: snapshot.notices.iter().filter_map(|notice| Problem::new(notice, *clock)).collect(),
+            problems: noticed.chain(hidden.iter().map(Problem::from)).collect(),
             reclaimed: snapshot.notices.iter().filter_map(|notice| Reclaimed::new(notice, *clock)).collect(),
             events: snapshot.events,
             missed: snapshot.missed,
             refused: snapshot.refused,
+            hidden: hidden.len() as u64,
             window_since: Some(snapshot.window_since).filter(|_| snapshot.windows > 0),
             consistent: snapshot.consistent,
         }

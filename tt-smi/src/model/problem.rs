@@ -4,14 +4,13 @@ use tt_shm_reader::{Class, Notice, notice_kind, text};
 
 use super::Clock;
 use crate::escape::escape;
+use crate::segments::Hidden;
 
 /// Something that could not be read or believed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
-    /// `refused` or `broken`.
+    /// `refused`, `broken` or `hidden`.
     pub kind: &'static str,
-    /// How long ago it was noticed.
-    pub age_ns: u64,
     /// The process, if known.
     pub pid: Option<u64>,
     /// Owner of the file.
@@ -37,7 +36,7 @@ pub struct Reclaimed {
 
 impl Problem {
     /// Resolves a notice, if it tells of a problem.
-    pub fn new(notice: &Notice, clock: Clock) -> Option<Problem> {
+    pub fn new(notice: &Notice) -> Option<Problem> {
         let kind = match notice.kind {
             notice_kind::REFUSED => "refused",
             notice_kind::BROKEN => "broken",
@@ -45,12 +44,26 @@ impl Problem {
         };
         Some(Problem {
             kind,
-            age_ns: clock.age_ns(notice.time),
             pid: Some(notice.pid).filter(|pid| *pid != 0),
             uid: notice.uid,
             file: escape(&text::decode(&notice.file)),
             message: escape(&text::decode(&notice.text)),
         })
+    }
+}
+
+impl From<&Hidden> for Problem {
+    fn from(hidden: &Hidden) -> Problem {
+        let Hidden { pid, uid, file } = hidden;
+        let who = pid.map_or_else(|| "it".to_owned(), |pid| format!("pid {pid}"));
+        let owner = crate::users::name_of(*uid).unwrap_or_else(|| format!("uid {uid}"));
+        Problem {
+            kind: "hidden",
+            pid: pid.map(u64::from),
+            uid: u64::from(*uid),
+            file: escape(file),
+            message: format!("{who} belongs to {owner}: what it uses is missing here; root sees all"),
+        }
     }
 }
 

@@ -30,6 +30,7 @@ struct AggregatorJson {
     events: u64,
     missed_events: u64,
     refused_files: u64,
+    hidden_files: u64,
     peaks_since: Option<String>,
 }
 
@@ -130,6 +131,7 @@ impl SnapshotJson {
                 events: model.events,
                 missed_events: model.missed,
                 refused_files: model.refused,
+                hidden_files: model.hidden,
                 peaks_since: model.window_since.map(|since| model.clock.rfc3339(since)),
             },
             devices: model.devices.iter().map(|device| device_json(device, age_ms, model.clock)).collect(),

@@ -19,13 +19,16 @@ pub struct Parts {
     pub detail: bool,
 }
 
+/// What is said where there is nothing to show.
+pub(crate) const NO_DEVICE: &str = "No device: no process reports allocations here.";
+
 const BAR: usize = 6;
 
 /// Writes a model.
 pub fn write(out: &mut dyn Write, model: &Model, parts: Parts, paint: Paint) -> io::Result<()> {
     write_headline(out, model, paint)?;
     if model.devices.is_empty() {
-        writeln!(out, "No device: no process reports allocations here.")?;
+        writeln!(out, "{NO_DEVICE}")?;
     } else {
         write_devices(out, model, paint)?;
     }
@@ -48,8 +51,7 @@ fn write_headline(out: &mut dyn Write, model: &Model, paint: Paint) -> io::Resul
     // Seconds are enough for people; JSON has the rest.
     let time = time.split('.').next().unwrap_or(&time).replace('T', " ");
     let devices = plural(model.devices.len() as u64, "device");
-    let alive = model.alive() as u64;
-    let processes = if alive == 1 { "1 process".to_owned() } else { format!("{alive} processes") };
+    let processes = plural(model.alive() as u64, "process");
     let about = format!("{}  {time} UTC  {devices}, {processes}  ({})", model.host, model.origin.describe());
     writeln!(out, "{}  {}", paint.bold(&title), paint.dim(&about))
 }
@@ -181,7 +183,8 @@ fn write_usages(out: &mut dyn Write, model: &Model, paint: Paint) -> io::Result<
     columns.write(out, paint)
 }
 
-fn write_problems(out: &mut dyn Write, model: &Model, paint: Paint) -> io::Result<()> {
+/// What could not be read or believed, so that sums are not taken for more than they are.
+pub(crate) fn write_problems(out: &mut dyn Write, model: &Model, paint: Paint) -> io::Result<()> {
     if model.missed > 0 {
         let text = format!(
             "{} were missed (totals are exact; some peaks may be ranges)",

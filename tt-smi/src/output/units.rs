@@ -84,7 +84,8 @@ pub fn age(nanos: u64) -> String {
 
 /// `1 kernel`, `2 kernels`.
 pub fn plural(count: u64, noun: &str) -> String {
-    if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
+    let ending = if noun.ends_with('s') { "es" } else { "s" };
+    if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}{ending}") }
 }
 
 /// The power of 1024 that a figure is shown in.

@@ -72,13 +72,15 @@ fn title_line(state: &State, model: &Model, width: u16) -> String {
     let left =
         format!(" tt-smi {}  {}  namespace {}", env!("CARGO_PKG_VERSION"), model.host, state.namespace);
     let right = format!("{time} UTC ");
-    let gap = usize::from(width).saturating_sub(left.chars().count() + right.chars().count());
-    format!("{left}{}{right}", " ".repeat(gap))
+    match usize::from(width).checked_sub(left.chars().count() + right.chars().count()) {
+        Some(gap @ 1..) => format!("{left}{}{right}", " ".repeat(gap)),
+        // No room for both.
+        _ => left,
+    }
 }
 
 fn facts_line(state: &State, model: &Model, theme: &Theme) -> Line<'static> {
-    let alive = model.alive();
-    let processes = if alive == 1 { "1 process".to_owned() } else { format!("{alive} processes") };
+    let processes = plural(model.alive() as u64, "process");
     let rate = model.events_per_second().map_or_else(|| UNKNOWN.to_owned(), count);
     let facts = format!(
         " {}, {processes}, {rate} events/s ({})",

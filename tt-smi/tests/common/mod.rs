@@ -1,6 +1,6 @@
 //! A fixed table, and pictures of what is made of it.
 
-#![allow(dead_code)]
+#![allow(dead_code, reason = "each test binary uses a part")]
 
 use bytemuck::Zeroable;
 use tt_shm_reader::{
@@ -9,6 +9,7 @@ use tt_shm_reader::{
     text,
 };
 use tt_smi::model::{Clock, Model};
+use tt_smi::segments::Hidden;
 use tt_smi::source::{Origin, Reading};
 
 const KIB: u64 = 1 << 10;
@@ -203,11 +204,17 @@ pub(crate) fn snapshot(devices: u64) -> TableSnapshot {
 
 /// The same as a model, seen at a fixed moment on a fixed machine.
 pub(crate) fn model(snapshot: TableSnapshot) -> Model {
+    model_beside(snapshot, Vec::new())
+}
+
+/// The same for a user who may not read everything.
+pub(crate) fn model_beside(snapshot: TableSnapshot, hidden: Vec<Hidden>) -> Model {
     let reading = Reading {
         snapshot,
         origin: Origin::Table { pid: 77, age_ns: 2_000_000 },
         clock: Clock { monotonic_ns: NOW, realtime_ns: 1_790_000_000 * SECOND },
         rates_known: true,
+        hidden,
     };
     Model { host: "ttbox".to_owned(), ..Model::new(&reading) }
 }

@@ -1,10 +1,10 @@
 //! Live allocations as JSON.
 
 use serde::Serialize;
-use tt_shm_reader::{Class, CoreType};
+use tt_shm_reader::Class;
 
 use super::{Item, Listing};
-use crate::model::Clock;
+use crate::model::{Clock, core_type_name};
 use crate::output::json::Envelope;
 
 #[derive(Serialize)]
@@ -36,7 +36,9 @@ struct ItemJson<'a> {
     size_bytes: u64,
     address: Option<u64>,
     cores: Option<u32>,
-    core_type: &'static str,
+    core_type: Option<&'static str>,
+    /// A circular buffer inside an L1 buffer, without bytes of its own.
+    globally_allocated: bool,
     name: Option<&'a str>,
     site: Option<&'a str>,
     age_ms: u64,
@@ -53,7 +55,7 @@ impl<'a> ListingJson<'a> {
             };
         ListingJson {
             envelope: Envelope::new(Clock::now(), &crate::model::host(), namespace),
-            exact: listing.exact.values().all(|exact| *exact) && listing.unlisted == 0,
+            exact: listing.inexact == 0 && listing.unlisted == 0,
             unlisted: listing.unlisted,
             subtotals: listing.subtotals.iter().map(subtotal).collect(),
             allocations: listing.items[..shown].iter().map(ItemJson::new).collect(),
@@ -73,18 +75,11 @@ impl<'a> ItemJson<'a> {
             size_bytes: item.size,
             address: item.address,
             cores: item.cores,
-            core_type: core_type_name(item.core_type),
+            core_type: item.core_type.map(core_type_name),
+            globally_allocated: item.globally_allocated,
             name: item.name.as_deref(),
             site: item.site.as_deref(),
             age_ms: item.age_ns / 1_000_000,
         }
-    }
-}
-
-/// The word used in JSON.
-pub(crate) fn core_type_name(core_type: CoreType) -> &'static str {
-    match core_type {
-        CoreType::Tensix => "tensix",
-        CoreType::Ethernet => "ethernet",
     }
 }

@@ -5,8 +5,7 @@ mod json;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
-use anyhow::Context;
-use tt_shm_reader::{Allocation, Class, CoreType, RowKind, Segment, UNKNOWN as NO_ADDRESS};
+use tt_shm_reader::{Allocation, Class, CoreType, RowKind, Segment, UNKNOWN as NO_ADDRESS, flags};
 
 use crate::cli::{AllocationsArgs, SortBy};
 use crate::directory::Directory;
@@ -15,23 +14,16 @@ use crate::output::columns::{Align, Columns};
 use crate::output::json::write as write_json;
 use crate::output::paint::Paint;
 use crate::output::units::{UNKNOWN, age, bytes, plural};
-use crate::segments::Segments;
 use crate::select::select;
 use crate::settings::Settings;
 use json::ListingJson;
-pub(super) use json::core_type_name;
 
 /// Runs it.
 pub(crate) fn run(args: &AllocationsArgs, settings: &Settings) -> anyhow::Result<()> {
-    let segments = Segments::open(&settings.namespace).context("cannot list the segments")?;
-    segments.warn()?;
-    let table = crate::source::table_snapshot(&settings.namespace);
-    let directory = segments.directory(table.as_ref());
+    let (segments, directory) = super::look(settings)?;
     let devices = select(&args.device, &directory)?;
     let mut listing = Listing::default();
-    for segment in
-        segments.live.iter().filter(|segment| args.pid.is_empty() || args.pid.contains(&segment.pid()))
-    {
+    for segment in segments.of(&args.pid) {
         listing.add(segment, &directory, |item| {
             devices.contains(&item.device)
                 && (args.class.is_empty() || args.class.iter().any(|filter| filter.matches(item.class)))
@@ -61,7 +53,8 @@ struct Item {
     size: u64,
     address: Option<u64>,
     cores: Option<u32>,
-    core_type: CoreType,
+    core_type: Option<CoreType>,
+    globally_allocated: bool,
     name: Option<String>,
     site: Option<String>,
     age_ns: u64,
@@ -74,7 +67,8 @@ struct Listing {
     /// By device and class: bytes and number.
     subtotals: BTreeMap<(usize, Class), (u64, u64)>,
     doubts: Vec<String>,
-    exact: BTreeMap<u32, bool>,
+    /// Processes whose list is not that of one moment.
+    inexact: u64,
     unlisted: u64,
 }
 
@@ -84,8 +78,8 @@ impl Listing {
             segment.devices().iter().map(|entry| directory.index_of(entry.chip_id)).collect();
         let list = segment.allocations();
         let pid = segment.pid();
-        self.exact.insert(pid, list.exact);
         if !list.exact {
+            self.inexact += 1;
             self.doubts.push(format!(
                 "pid {pid}: allocates faster than its list can be read; the list is not exact ({} missed)",
                 plural(list.missed, "event")
@@ -122,36 +116,63 @@ impl Item {
     fn new(allocation: Allocation, pid: u32, indices: &[Option<usize>]) -> Option<Item> {
         let Allocation { row, name, site, age_ns } = allocation;
         let is_kernel = row.kind()? == RowKind::Kernel;
+        let class = row.class()?;
         Some(Item {
             device: *indices.get(usize::from(row.device))?.as_ref()?,
             pid,
-            class: row.class()?,
+            class,
             id: row.id,
             program: row.program(),
             size: row.size,
             // A kernel's row has the hash of its binary there.
             address: Some(row.address).filter(|address| !is_kernel && *address != NO_ADDRESS),
             cores: Some(row.cores).filter(|cores| *cores != 0),
-            core_type: row.core_type(),
+            core_type: in_cores(class).then(|| row.core_type()),
+            globally_allocated: row.flags & flags::GLOBAL != 0,
             name: name.map(|name| escape(&name)),
             site: site.map(|site| escape(&site)),
             age_ns,
         })
     }
+
+    /// Its name, and why it has no bytes if that is so.
+    fn label(&self) -> String {
+        let inside = if self.globally_allocated { " (inside an L1 buffer)" } else { "" };
+        format!("{}{inside}", fit(self.name.as_deref().unwrap_or(UNKNOWN), 40))
+    }
+}
+
+/// Whether what is in this class lies in the L1 of cores.
+fn in_cores(class: Class) -> bool {
+    !matches!(class, Class::Dram | Class::Trace | Class::SystemMemory)
 }
 
 fn write(out: &mut dyn Write, listing: &Listing, shown: usize, paint: Paint) -> io::Result<()> {
-    use Align::{Left, Right};
     if listing.items.is_empty() {
         return writeln!(out, "Nothing is live.");
     }
+    write_subtotals(out, listing, paint)?;
+    writeln!(out)?;
+    write_items(out, &listing.items[..shown], paint)?;
+    match listing.items.len() - shown {
+        0 => Ok(()),
+        more => writeln!(out, "{}", paint.dim(&format!("... and {more} more"))),
+    }
+}
+
+fn write_subtotals(out: &mut dyn Write, listing: &Listing, paint: Paint) -> io::Result<()> {
+    use Align::{Left, Right};
     let mut columns = Columns::new(&[("DEV", Right), ("CLASS", Left), ("BYTES", Right), ("COUNT", Right)]);
     for ((device, class), (total, count)) in &listing.subtotals {
         columns.push(vec![device.to_string(), class.name().to_owned(), bytes(*total), count.to_string()]);
     }
-    columns.write(out, paint)?;
-    writeln!(out)?;
-    let mut columns = Columns::new(&[
+    columns.write(out, paint)
+}
+
+/// One by one; where they were made stands in a column of its own if a process records that.
+fn write_items(out: &mut dyn Write, items: &[Item], paint: Paint) -> io::Result<()> {
+    use Align::{Left, Right};
+    let mut heads = vec![
         ("DEV", Right),
         ("PID", Right),
         ("CLASS", Left),
@@ -160,9 +181,12 @@ fn write(out: &mut dyn Write, listing: &Listing, shown: usize, paint: Paint) -> 
         ("CORES", Right),
         ("AGE", Right),
         ("NAME", Left),
-    ]);
-    for item in &listing.items[..shown] {
-        columns.push(vec![
+    ];
+    let sites = items.iter().any(|item| item.site.is_some());
+    heads.extend(sites.then_some(("CALL SITE", Left)));
+    let mut columns = Columns::new(&heads);
+    for item in items {
+        let mut cells = vec![
             item.device.to_string(),
             item.pid.to_string(),
             item.class.name().to_owned(),
@@ -170,12 +194,10 @@ fn write(out: &mut dyn Write, listing: &Listing, shown: usize, paint: Paint) -> 
             bytes(item.size),
             item.cores.map_or_else(|| UNKNOWN.to_owned(), |cores| cores.to_string()),
             age(item.age_ns),
-            fit(item.name.as_deref().unwrap_or(UNKNOWN), 40),
-        ]);
+            item.label(),
+        ];
+        cells.extend(sites.then(|| item.site.clone().unwrap_or_else(|| UNKNOWN.to_owned())));
+        columns.push(cells);
     }
-    columns.write(out, paint)?;
-    match listing.items.len() - shown {
-        0 => Ok(()),
-        more => writeln!(out, "{}", paint.dim(&format!("... and {more} more"))),
-    }
+    columns.write(out, paint)
 }

@@ -1,18 +1,13 @@
-//! One event, as a line of text or of JSON.
-
-use std::fmt;
+//! One event with its numbers resolved: what a line of JSON has.
 
 use serde::Serialize;
-use tt_shm_reader::{
-    Class, Event, EventKind, KernelType, MarkerPhase, NO_DEVICE, UNKNOWN as NO_VALUE, flags,
-};
+use tt_shm_reader::{Class, Event, EventKind, MarkerPhase, NO_DEVICE, UNKNOWN as NO_VALUE, flags};
 
 use crate::escape::escape;
-use crate::model::rfc3339;
-use crate::output::units::{UNKNOWN, mib, plural};
+use crate::model::{core_type_name, rfc3339};
 
 /// An event with its numbers resolved. Fields that its kind does not have are `None`.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub(crate) struct Happened {
     /// RFC 3339, UTC.
     pub time: String,
@@ -24,28 +19,34 @@ pub(crate) struct Happened {
     pub device: Option<usize>,
     pub class: Option<&'static str>,
     pub id: u64,
+    /// Of an allocation or a kernel; asked for, if it failed; of a dispatch, the kernels it makes resident; of a
+    /// gauge, all that there is.
     pub size_bytes: Option<u64>,
     /// Live bytes of its class after it (of all kernels for a kernel), of this process on this device.
     pub total_bytes: Option<u64>,
     pub cores: Option<u32>,
+    pub core_type: Option<&'static str>,
     pub binary_bytes: Option<u64>,
     pub program: Option<u64>,
     pub address: Option<u64>,
     pub name: Option<String>,
+    /// A kernel that was loaded before tracking began.
+    pub late: Option<bool>,
+    /// A circular buffer inside an L1 buffer, without bytes of its own.
+    pub globally_allocated: Option<bool>,
     pub cached: Option<bool>,
     pub cb_resident_bytes: Option<u64>,
     /// Of a failed allocation.
     pub free_bytes: Option<u64>,
+    pub largest_free_bytes: Option<u64>,
     /// Of a gauge.
     pub used_bytes: Option<u64>,
-    pub largest_free_bytes: Option<u64>,
+    pub programs: Option<u64>,
     pub phase: Option<&'static str>,
     #[serde(skip)]
-    kind: Option<EventKind>,
+    pub(super) kind: Option<EventKind>,
     #[serde(skip)]
-    class_code: Option<Class>,
-    #[serde(skip)]
-    aux: u64,
+    pub(super) class_code: Option<Class>,
 }
 
 impl Happened {
@@ -58,149 +59,74 @@ impl Happened {
         name: Option<String>,
         event: &Event,
     ) -> Happened {
-        use EventKind::*;
         let kind = event.kind();
-        let is = |kinds: &[EventKind]| kind.is_some_and(|kind| kinds.contains(&kind));
-        let changes = is(&[Alloc, Free, CbAlloc, CbFree, KernelLoad, KernelUnload]);
-        let class = event.class().filter(|_| changes || is(&[AllocFailed]));
-        let (dispatch, failed, kernel) = (is(&[KernelDispatch]), is(&[AllocFailed]), is(&[KernelLoad]));
-        let cores = Some(event.cores).filter(|cores| *cores != 0 && is(&[Alloc, CbAlloc, KernelLoad]));
-        let phase = MarkerPhase::from_code(event.class).filter(|_| is(&[Marker]));
-        Happened {
+        let happened = Happened {
             time: rfc3339(realtime_ns),
             realtime_ns,
             pid,
             event: kind.map_or("UNKNOWN", EventKind::label),
             device: device.filter(|_| event.device != NO_DEVICE),
-            class: class.map(Class::name),
             id: event.id,
-            size_bytes: Some(event.size).filter(|_| changes || failed || dispatch || is(&[Gauge])),
-            total_bytes: total.filter(|_| changes),
-            cores,
-            binary_bytes: cores.filter(|_| kernel).map(|cores| event.size / u64::from(cores)),
-            program: match kind {
-                Some(CbAlloc | CbFree | KernelLoad | KernelUnload) => Some(event.aux),
-                Some(KernelDispatch | ProgramEnd) => Some(event.id),
-                _ => None,
-            },
-            address: Some(event.address).filter(|address| is(&[Alloc, CbAlloc]) && *address != NO_VALUE),
             name: name.map(|name| escape(&name)),
-            cached: dispatch.then_some(event.has(flags::CACHED)),
-            cb_resident_bytes: dispatch.then_some(event.address),
-            free_bytes: failed.then_some(event.address),
-            used_bytes: is(&[Gauge]).then_some(event.address),
-            largest_free_bytes: failed.then_some(event.aux),
-            phase: phase.map(phase_name),
             kind,
-            class_code: class,
-            aux: event.aux,
-        }
-    }
-
-    fn total(&self) -> String {
-        self.total_bytes.map_or_else(|| UNKNOWN.to_owned(), |total| format!("{} MiB", mib(total)))
-    }
-
-    fn device(&self) -> String {
-        self.device.map_or_else(|| UNKNOWN.to_owned(), |device| device.to_string())
-    }
-
-    /// `DRAM`, `L1_SMALL`.
-    fn memory(&self) -> String {
-        self.class_code.map_or_else(|| UNKNOWN.to_owned(), |class| class.name().to_ascii_uppercase())
-    }
-
-    fn kernel(&self) -> &'static str {
-        let kernel = self.class_code.and_then(Class::kernel_type);
-        kernel.map_or(UNKNOWN, KernelType::label)
-    }
-
-    /// ` "name"`, or nothing.
-    fn quoted(&self) -> String {
-        self.name.as_ref().map_or_else(String::new, |name| format!(" \"{name}\""))
-    }
-
-    fn write_kernel(&self, f: &mut fmt::Formatter<'_>, sign: char) -> fmt::Result {
-        let (size, total) = (mib(self.size_bytes.unwrap_or(0)), self.total());
-        let binary = match (self.binary_bytes, self.cores) {
-            (Some(binary), Some(cores)) => format!("{binary} B x {}, ", plural(u64::from(cores), "core")),
-            _ => String::new(),
+            ..Happened::default()
         };
-        let (event, kernel, device) = (self.event, self.kernel(), self.device());
-        write!(
-            f,
-            "[{event}] {kernel} kernel on Device {device}: {sign}{size} MiB ({binary}id {:#x})",
-            self.id
-        )?;
-        write!(f, " (Total: {total}){}", self.quoted())
-    }
-
-    fn write_cb(&self, f: &mut fmt::Formatter<'_>, sign: char) -> fmt::Result {
-        let (size, total) = (mib(self.size_bytes.unwrap_or(0)), self.total());
-        write!(f, "[{}] Device {}: {sign}{size} MiB (Total: {total})", self.event, self.device())?;
-        write!(f, " (cb {:#x}, program {:#x})", self.id, self.aux)
-    }
-
-    fn write_buffer(&self, f: &mut fmt::Formatter<'_>, verb: &str) -> fmt::Result {
-        let size = self.size_bytes.unwrap_or(0);
-        let (memory, device) = (self.memory(), self.device());
-        write!(
-            f,
-            "{verb} {size} bytes of {memory} on device {device} (buffer_id={:#x}){}",
-            self.id,
-            self.quoted()
-        )
-    }
-
-    fn write_dispatch(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let how = if self.cached == Some(true) { "cached" } else { "sent" };
-        let (kernels, cbs) = (mib(self.size_bytes.unwrap_or(0)), mib(self.cb_resident_bytes.unwrap_or(0)));
-        write!(f, "[{}] Program {:#x}{} on Device {}", self.event, self.id, self.quoted(), self.device())?;
-        write!(f, " ({how}): {kernels} MiB of kernels and {cbs} MiB of CBs resident")
-    }
-
-    fn write_failed(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let bytes = |bytes: Option<u64>| bytes.unwrap_or(0);
-        write!(f, "[{}] {} on Device {}: ", self.event, self.memory(), self.device())?;
-        let (asked, free, largest) = (self.size_bytes, self.free_bytes, self.largest_free_bytes);
-        write!(f, "asked {} bytes, {} free, largest block {}", bytes(asked), bytes(free), bytes(largest))
-    }
-}
-
-impl fmt::Display for Happened {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // The time of day; JSON has the date.
-        let time = self.time.split('T').nth(1).unwrap_or(&self.time).trim_end_matches('Z');
-        write!(f, "{time} [PID {}] ", self.pid)?;
-        let event = self.event;
-        match self.kind {
-            Some(EventKind::Alloc) => self.write_buffer(f, "Allocated"),
-            Some(EventKind::Free) => self.write_buffer(f, "Freed"),
-            Some(EventKind::CbAlloc) => self.write_cb(f, '+'),
-            Some(EventKind::CbFree) => self.write_cb(f, '-'),
-            Some(EventKind::KernelLoad) => self.write_kernel(f, '+'),
-            Some(EventKind::KernelUnload) => self.write_kernel(f, '-'),
-            Some(EventKind::KernelDispatch) => self.write_dispatch(f),
-            Some(EventKind::AllocFailed) => self.write_failed(f),
-            Some(EventKind::Marker) => {
-                write!(f, "[{event}] {} step {}{}", self.phase.unwrap_or(UNKNOWN), self.id, self.quoted())
-            }
-            Some(EventKind::Gauge) => {
-                let (used, total) = (self.used_bytes.unwrap_or(0), self.size_bytes.unwrap_or(0));
-                let (device, programs) = (self.device(), plural(self.aux, "program"));
-                write!(
-                    f,
-                    "[{event}] Kernel ring buffer on Device {device}: {used} of {total} bytes, {programs}"
-                )
-            }
-            Some(EventKind::ProgramEnd) => {
-                write!(f, "[{event}] Program {:#x} on Device {}", self.id, self.device())
-            }
-            Some(EventKind::PeakReset | EventKind::DeviceOpen | EventKind::DeviceClose) => {
-                write!(f, "[{event}] Device {}", self.device())
-            }
-            None => write!(f, "[{event}]"),
+        match kind {
+            Some(kind) => happened.with_figures(kind, event, total),
+            None => happened,
         }
+    }
+
+    /// What this kind of event tells beside the rest.
+    fn with_figures(self, kind: EventKind, event: &Event, total: Option<u64>) -> Happened {
+        use EventKind::*;
+        let size_bytes = Some(event.size);
+        match kind {
+            Alloc | Free | CbAlloc | CbFree | KernelLoad | KernelUnload => {
+                Happened { size_bytes, total_bytes: total, ..self.with_place(kind, event) }
+            }
+            KernelDispatch => Happened {
+                size_bytes,
+                program: Some(event.id),
+                cached: Some(event.has(flags::CACHED)),
+                cb_resident_bytes: Some(event.address),
+                ..self
+            },
+            AllocFailed => Happened {
+                size_bytes,
+                free_bytes: Some(event.address),
+                largest_free_bytes: Some(event.aux),
+                ..self.with_class(event)
+            },
+            Gauge => {
+                Happened { size_bytes, used_bytes: Some(event.address), programs: Some(event.aux), ..self }
+            }
+            Marker => Happened { phase: MarkerPhase::from_code(event.class).map(phase_name), ..self },
+            ProgramEnd => Happened { program: Some(event.id), ..self },
+            PeakReset | DeviceOpen | DeviceClose => self,
+        }
+    }
+
+    /// Where something was allocated or freed. What a free does not repeat is `None`.
+    fn with_place(self, kind: EventKind, event: &Event) -> Happened {
+        use EventKind::*;
+        let is = |kinds: &[EventKind]| kinds.contains(&kind);
+        let cores = Some(event.cores).filter(|cores| *cores != 0 && is(&[Alloc, CbAlloc, KernelLoad]));
+        let is_load = kind == KernelLoad;
+        Happened {
+            cores,
+            core_type: is_load.then(|| core_type_name(event.core_type())),
+            binary_bytes: cores.filter(|_| is_load).map(|cores| event.size / u64::from(cores)),
+            program: (!is(&[Alloc, Free])).then_some(event.aux),
+            address: Some(event.address).filter(|address| is(&[Alloc, CbAlloc]) && *address != NO_VALUE),
+            late: is_load.then(|| event.has(flags::LATE)),
+            globally_allocated: (kind == CbAlloc).then(|| event.has(flags::GLOBAL)),
+            ..self.with_class(event)
+        }
+    }
+
+    fn with_class(self, event: &Event) -> Happened {
+        Happened { class: event.class().map(Class::name), class_code: event.class(), ..self }
     }
 }
 
@@ -209,47 +135,5 @@ fn phase_name(phase: MarkerPhase) -> &'static str {
         MarkerPhase::Begin => "begin",
         MarkerPhase::End => "end",
         MarkerPhase::Instant => "instant",
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn line(event: Event, total: u64, name: Option<&str>) -> String {
-        let line = Happened::new(42, Some(0), 0, Some(total), name.map(str::to_owned), &event).to_string();
-        line.strip_prefix("00:00:00.000000 [PID 42] ").unwrap().to_owned()
-    }
-
-    #[test]
-    fn kernels_are_logged_as_before() {
-        let load = Event {
-            class: Class::KernelFabric as u8,
-            size: 917_504,
-            cores: 16,
-            id: 0x10,
-            ..Event::new(EventKind::KernelLoad, 0)
-        };
-        assert_eq!(
-            line(load, 917_504, None),
-            "[KERNEL_LOAD] Fabric kernel on Device 0: +0.875 MiB (57344 B x 16 cores, id 0x10) (Total: 0.875 MiB)"
-        );
-    }
-
-    #[test]
-    fn buffers_and_circular_buffers_are_logged_as_before() {
-        let alloc = Event { size: 4096, id: 0xab, ..Event::new(EventKind::Alloc, 0) };
-        assert_eq!(line(alloc, 0, None), "Allocated 4096 bytes of DRAM on device 0 (buffer_id=0xab)");
-        let cb = Event { class: Class::Cb as u8, size: 1 << 20, aux: 3, ..Event::new(EventKind::CbAlloc, 0) };
-        let text = line(cb, 3 << 20, None);
-        assert!(text.starts_with("[CB_ALLOC] Device 0: +1 MiB (Total: 3 MiB)"), "{text}");
-    }
-
-    #[test]
-    fn names_are_escaped_and_unknown_totals_are_a_dash() {
-        let event = Event { size: 1, ..Event::new(EventKind::CbFree, 0) };
-        let happened = Happened::new(1, None, 0, None, Some("\u{1b}[2J".into()), &event);
-        assert!(happened.to_string().contains("Device -: -0.000001 MiB (Total: -)"), "{happened}");
-        assert!(!serde_json::to_string(&happened).unwrap().contains("\\u001b"));
     }
 }

@@ -2,6 +2,7 @@
 
 mod line;
 mod tail;
+mod text;
 mod totals;
 
 use std::io::Write;
@@ -13,7 +14,6 @@ use tt_shm_reader::{Segment, segment_paths};
 use crate::cli::EventsArgs;
 use crate::directory::Directory;
 use crate::output::units::plural;
-use crate::segments::Segments;
 use crate::settings::Settings;
 use crate::signals::Stop;
 use line::Happened;
@@ -28,10 +28,8 @@ const RESCAN: Duration = Duration::from_millis(50);
 /// Runs it.
 pub(crate) fn run(args: &EventsArgs, settings: &Settings) -> anyhow::Result<()> {
     let stop = args.follow.then(Stop::on_signals).transpose().context("cannot catch signals")?;
-    let segments = Segments::open(&settings.namespace).context("cannot list the segments")?;
-    segments.warn()?;
-    let mut watch = Watch { args, settings, directory: Directory::default(), tails: Vec::new() };
-    watch.directory = segments.directory(crate::source::table_snapshot(&settings.namespace).as_ref());
+    let (segments, directory) = super::look(settings)?;
+    let mut watch = Watch { args, settings, directory, tails: Vec::new() };
     let wanted = segments.live.into_iter().filter(|segment| watch.wants(segment));
     let begin = if args.follow { Tail::from_now } else { Tail::from_start };
     watch.tails = wanted.map(begin).collect();
@@ -126,8 +124,15 @@ impl Watch<'_> {
 }
 
 fn report_missed(tail: &Tail) {
+    let pid = tail.segment.pid();
+    if tail.older > 0 {
+        let older = plural(tail.older, "older event");
+        eprintln!(
+            "tt-smi: pid {pid}: its ring no longer holds {older} (TT_SHM_RING_SLOTS sets how many it keeps)"
+        );
+    }
     if tail.missed > 0 {
-        let (pid, missed) = (tail.segment.pid(), plural(tail.missed, "event"));
+        let missed = plural(tail.missed, "event");
         eprintln!("tt-smi: pid {pid}: {missed} overwritten before they could be read");
     }
 }

@@ -11,7 +11,9 @@ use crate::directory::Directory;
 pub(crate) struct Tail {
     /// The segment.
     pub segment: Segment,
-    /// Events that were overwritten before they were read.
+    /// Events that the ring no longer held when it was looked at first.
+    pub older: u64,
+    /// Events that were overwritten while the ring was followed.
     pub missed: u64,
     cursor: Cursor,
     /// `None` until they are known, and again after events were missed.
@@ -25,13 +27,13 @@ impl Tail {
         let (head, slots) = (words.head(), words.ring.len() as u64);
         // The oldest are about to be overwritten; better to begin behind them than to lose the thread.
         let start = if head > slots { head - slots + slots / 16 } else { 0 };
-        Tail { missed: start, cursor: Cursor::after(start), totals: None, segment }
+        Tail { older: start, missed: 0, cursor: Cursor::after(start), totals: None, segment }
     }
 
     /// From now on.
     pub(crate) fn from_now(segment: Segment) -> Tail {
         let cursor = Cursor::after(segment.words().head());
-        Tail { missed: 0, cursor, totals: None, segment }
+        Tail { older: 0, missed: 0, cursor, totals: None, segment }
     }
 
     /// Whether the process may have more to tell.

@@ -3,10 +3,9 @@
 use serde::Serialize;
 use tt_shm_reader::{Kernel, KernelType};
 
-use super::super::allocations::core_type_name;
 use super::{Entry, Listing, Sharing};
 use crate::escape::escape;
-use crate::model::Clock;
+use crate::model::{Clock, core_type_name};
 use crate::output::json::Envelope;
 
 #[derive(Serialize)]

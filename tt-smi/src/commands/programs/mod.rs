@@ -5,7 +5,6 @@ mod json;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
-use anyhow::Context;
 use serde::Serialize;
 use tt_shm_reader::{Kernel, Program, Row, RowKind, Segment, kernel_sharing};
 
@@ -17,22 +16,16 @@ use crate::output::columns::{Align, Columns};
 use crate::output::json::write as write_json;
 use crate::output::paint::Paint;
 use crate::output::units::{UNKNOWN, age, bytes};
-use crate::segments::Segments;
 use crate::select::select;
 use crate::settings::Settings;
 use json::ListingJson;
 
 /// Runs it.
 pub(crate) fn run(args: &ProgramsArgs, settings: &Settings) -> anyhow::Result<()> {
-    let segments = Segments::open(&settings.namespace).context("cannot list the segments")?;
-    segments.warn()?;
-    let table = crate::source::table_snapshot(&settings.namespace);
-    let directory = segments.directory(table.as_ref());
+    let (segments, directory) = super::look(settings)?;
     let devices = select(&args.device, &directory)?;
     let mut listing = Listing::default();
-    for segment in
-        segments.live.iter().filter(|segment| args.pid.is_empty() || args.pid.contains(&segment.pid()))
-    {
+    for segment in segments.of(&args.pid) {
         listing.add(segment, &directory, &devices);
     }
     listing.finish();
@@ -53,6 +46,26 @@ struct Entry {
     program: Program,
     devices: Vec<usize>,
     last_dispatch_ns: Option<u64>,
+}
+
+impl Entry {
+    fn cells(&self) -> Vec<String> {
+        let Entry { pid, program, devices, last_dispatch_ns } = self;
+        vec![
+            pid.to_string(),
+            format!("{:#x}", program.id),
+            fit(&program.name.as_deref().map_or_else(|| UNKNOWN.to_owned(), escape), 28),
+            types(program),
+            ranges(devices.iter().copied()),
+            binaries(program),
+            bytes(program.devices.first().map_or(0, |device| device.cb_bytes)),
+            program.dispatches.to_string(),
+            program.cache_hits.to_string(),
+            program.cache_misses.to_string(),
+            last_dispatch_ns.map_or_else(|| UNKNOWN.to_owned(), age),
+            (if program.late { "late: loaded before tracking began" } else { "" }).to_owned(),
+        ]
+    }
 }
 
 /// Kernel bytes of a device, told apart by the hash of the binary.
@@ -136,22 +149,9 @@ fn write(out: &mut dyn Write, listing: &Listing, paint: Paint) -> io::Result<()>
         ("HITS", Right),
         ("MISSES", Right),
         ("LAST", Right),
+        ("REMARKS", Left),
     ]);
-    for Entry { pid, program, devices, last_dispatch_ns } in &listing.entries {
-        columns.push(vec![
-            pid.to_string(),
-            format!("{:#x}", program.id),
-            fit(&program.name.as_deref().map_or_else(|| UNKNOWN.to_owned(), escape), 28),
-            types(program),
-            ranges(devices.iter().copied()),
-            binaries(program),
-            bytes(program.devices.first().map_or(0, |device| device.cb_bytes)),
-            program.dispatches.to_string(),
-            program.cache_hits.to_string(),
-            program.cache_misses.to_string(),
-            last_dispatch_ns.map_or_else(|| UNKNOWN.to_owned(), age),
-        ]);
-    }
+    listing.entries.iter().for_each(|entry| columns.push(entry.cells()));
     columns.write(out, paint)?;
     writeln!(
         out,
