@@ -3,7 +3,7 @@
 //! Events carry raw ticks: converting, or a call into the vDSO, would cost more than the rest of
 //! an emit. What a tick means is settled by the observer; see [`Calibration`](crate::Calibration).
 
-use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use rustix::time::{ClockId, Timespec, clock_gettime};
 
@@ -46,8 +46,14 @@ impl ClockKind {
     /// kernel has chosen for itself. Decided once: CPUID traps to the hypervisor in a guest.
     #[must_use]
     pub fn best() -> Self {
-        static BEST: OnceLock<ClockKind> = OnceLock::new();
-        *BEST.get_or_init(arch::best)
+        // Not a OnceLock: a child forked while another thread was in it would wait for that thread for
+        // ever. Threads that come at the same time all find out, and all find the same.
+        static BEST: AtomicU32 = AtomicU32::new(0);
+        Self::from_code(BEST.load(Ordering::Relaxed)).unwrap_or_else(|| {
+            let best = arch::best();
+            BEST.store(best.code(), Ordering::Relaxed);
+            best
+        })
     }
 
     /// Reads the clock.

@@ -92,13 +92,14 @@ fn forking_while_another_thread_reports_hangs_nobody_and_loses_nothing() {
 #[test]
 fn forking_while_another_thread_makes_names_known_hangs_nobody() {
     let space = Space::new();
-    let output = space.command(FORKER).args(["intern", "300"]).output().unwrap();
+    let output = space.command(FORKER).args(["intern", "60"]).output().unwrap();
     let errors = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(String::from_utf8_lossy(&output.stdout), "interned 300\n", "{errors}");
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "interned 60\n", "{errors}");
 }
 
 /// A child that was forked while a tracker was being opened must not hold its lock: the parent's death
-/// would go unnoticed. Some microseconds in which it may be are left; it was a millisecond.
+/// would go unnoticed. Some microseconds in which it may be are left, which is 3 of 100 here; while the
+/// whole segment was filled in between, it was 95.
 #[test]
 fn forking_while_another_thread_opens_a_tracker_keeps_few_locks() {
     use std::os::unix::process::CommandExt;
@@ -108,5 +109,14 @@ fn forking_while_another_thread_opens_a_tracker_keeps_few_locks() {
     let text = String::from_utf8_lossy(&output.stdout);
     let kept = text.strip_prefix("kept ").and_then(|rest| rest.split_once(' ')).map(|(kept, _)| kept);
     let kept: u64 = kept.and_then(|kept| kept.parse().ok()).unwrap_or_else(|| panic!("{text:?}"));
-    assert!(kept <= 10, "{text}");
+    assert!(kept <= 40, "{text}");
+}
+
+#[test]
+fn a_child_that_uses_no_tracker_touches_nothing_of_its_parent() {
+    let space = Space::new();
+    let output = space.command(FORKER).arg("unused").output().unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "untouched false\n", "{errors}");
+    assert!(space.segments().is_empty(), "both are removed at the end");
 }

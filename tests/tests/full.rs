@@ -94,7 +94,8 @@ fn a_child_without_room_for_its_devices_mistakes_none_for_another() {
     let forker = env!("CARGO_BIN_EXE_forker");
     let Some(mut command) = shell(&space, "16m", &format!("{forker} cramped")) else { return };
     let output = command.stderr(Stdio::piped()).output().unwrap();
-    let text = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+    let text =
+        String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{text}");
     assert!(text.contains("ForkedWithoutSegment"), "{text}");
 }

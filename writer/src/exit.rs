@@ -2,16 +2,18 @@
 //!
 //! Without locks: `exit` may be called in a forked child while a thread of the parent was anywhere.
 
-use std::sync::Once;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// Identities of open segments; 0 is a free place. Should there be more, their files stay until the
 /// next tracker of this user finds them.
 static OPEN: [AtomicU64; 64] = [const { AtomicU64::new(0) }; 64];
 
 pub(crate) fn remember(identity: u64) {
-    static REGISTER: Once = Once::new();
-    REGISTER.call_once(|| tt_shm_os::at_exit(remove_all));
+    // Not a Once: a child forked while another thread was in it would wait for that thread for ever.
+    static REGISTERED: AtomicBool = AtomicBool::new(false);
+    if !REGISTERED.swap(true, Ordering::Relaxed) {
+        tt_shm_os::at_exit(remove_all);
+    }
     let free = |place: &&AtomicU64| {
         place.compare_exchange(0, identity, Ordering::Relaxed, Ordering::Relaxed).is_ok()
     };

@@ -320,6 +320,32 @@ mod tests {
         assert!(index.overflow.is_empty());
     }
 
+    /// Ids are counters, addresses, pointers or pairs of numbers: none of them makes pages that splitting
+    /// hardly parts, which would make the directory large.
+    #[test]
+    fn usual_ids_spread_evenly() {
+        let patterns: [fn(u64) -> u64; 8] = [
+            |i| i,
+            |i| i << 6,
+            |i| i << 12,
+            |i| i << 21,
+            |i| i << 32,
+            |i| i << 47,
+            |i| ((i % 128) << 56) | (i / 128),
+            |i| u64::MAX - (i << 5),
+        ];
+        for (number, pattern) in patterns.into_iter().enumerate() {
+            for device in [0, 1, 127] {
+                let mut index = Index::new();
+                for i in 0..50_000 {
+                    let key = Key { device, kind: RowKind::Buffer, id: pattern(i), program: 0 };
+                    index.insert(entry(&key, i));
+                }
+                assert!(index.depth <= 14, "pattern {number}, device {device}: depth {}", index.depth);
+            }
+        }
+    }
+
     #[test]
     fn a_circular_buffer_is_another_one_in_another_program() {
         let mut index = Index::new();

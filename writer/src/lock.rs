@@ -61,15 +61,18 @@ impl<T> ForkMutex<T> {
         // Acquire: pairs with the release in Unlock::drop().
         let free = word.compare_exchange(FREE, HELD, Ordering::Acquire, Ordering::Relaxed).is_ok();
         let wiped = !free && self.lock_slowly();
-        let _unlock = Unlock { word, sleepers: self.sleepers() };
+        let mut unlock = Unlock { word, sleepers: self.sleepers(), to: FREE };
         let value = self.value.get();
         if wiped {
+            // Should `remake` panic, the value is still the parent's.
+            unlock.to = WIPED;
             let new = ManuallyDrop::new(Box::new(remake()));
             // SAFETY: we hold the lock, so nobody else uses the cell; the old box is overwritten, not
             // dropped, because its contents are the parent's.
             unsafe { value.write(new) };
+            unlock.to = FREE;
         }
-        // SAFETY: we hold the lock until `_unlock` is dropped.
+        // SAFETY: we hold the lock until `unlock` is dropped.
         let value = unsafe { &mut *value };
         work(value)
     }
@@ -134,13 +137,15 @@ impl<T> Drop for ForkMutex<T> {
 struct Unlock<'a> {
     word: &'a AtomicU32,
     sleepers: &'a AtomicU32,
+    /// What the word becomes.
+    to: u32,
 }
 
 impl Drop for Unlock<'_> {
     #[inline]
     fn drop(&mut self) {
         // Release: pairs with the acquire of the next holder.
-        self.word.store(FREE, Ordering::Release);
+        self.word.store(self.to, Ordering::Release);
         if self.sleepers.load(Ordering::Relaxed) != 0 {
             // Nobody asleep is no error.
             let _ = futex::wake(self.word, futex::Flags::PRIVATE, 1);
@@ -182,5 +187,16 @@ mod tests {
         let work = || lock.with(|| unreachable!(), |_| panic!("on purpose"));
         assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(work)).is_err());
         assert_eq!(lock.with(|| unreachable!(), |value| *value), 1);
+    }
+
+    /// Else the next call would use what belongs to the parent.
+    #[test]
+    fn a_value_that_could_not_be_remade_is_tried_again() {
+        let lock = ForkMutex::new(1).unwrap();
+        lock.word().store(WIPED, Ordering::Relaxed);
+        let work = || lock.with(|| panic!("on purpose"), |_| ());
+        assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(work)).is_err());
+        assert!(lock.is_wiped());
+        assert_eq!(lock.with(|| 2, |value| *value), 2);
     }
 }

@@ -18,8 +18,8 @@ pub(crate) struct Program {
     kernel_bytes: u64,
     kernel_eth_bytes: u64,
     cb_bytes: u64,
-    /// Whether it has anything that a dispatch makes resident.
-    application: bool,
+    /// Circular buffers and application kernels: what a dispatch makes resident.
+    applications: usize,
     /// What was added since the last dispatch, and so is not resident even if the program is.
     pending: Vec<(RowKind, u64)>,
     /// The pair of rows that count the dispatches, once there was one.
@@ -86,7 +86,7 @@ impl State {
         self.insert(RowKind::Cb, cb.program, vacancy, event);
         let program = self.program_or_new(device, cb.program);
         program.cb_bytes += bytes;
-        program.application = true;
+        program.applications += 1;
         program.circular_buffers.push(cb.id);
         program.pending.push((RowKind::Cb, cb.id));
         Ok(())
@@ -107,8 +107,8 @@ impl State {
         let vacancy = match self.index.search(&key) {
             Err(vacancy) => vacancy,
             Ok(loaded) => {
-                let program = loaded.program;
-                self.dispatch(device, program, true)?;
+                let owner = loaded.program;
+                self.dispatch(device, self.cached_program(device, kernel.program, owner), true)?;
                 return Ok(Loaded::Cached);
             }
         };
@@ -133,10 +133,17 @@ impl State {
         program.name = kernel.name.0;
         if kernel.kernel_type == KernelType::Application {
             *program.bytes_on(ethernet) += bytes;
-            program.application = true;
+            program.applications += 1;
             program.pending.push((RowKind::Kernel, kernel.id));
         }
         Ok(Loaded::New)
+    }
+
+    /// Which program runs a kernel that was loaded by `owner`: the one that the caller names, if anything
+    /// of it is here. It is the one whose circular buffers occupy L1 now.
+    fn cached_program(&self, device: u8, named: u64, owner: u64) -> u64 {
+        let other = named != owner && self.program_number(device, named).is_some();
+        if other { named } else { owner }
     }
 
     pub(crate) fn kernel_unload(&mut self, device: u8, id: u64, given: Option<u64>) -> Recorded {
@@ -166,6 +173,7 @@ impl State {
         } else {
             return 0;
         }
+        program.applications -= 1;
         if let Some(place) = program.pending.iter().position(|added| *added == (kind, entry.id)) {
             program.pending.swap_remove(place);
             return 0;
@@ -248,7 +256,8 @@ impl State {
         event.name = program.name;
         (event.row, event.cores) = (row, partner);
         (event.size, event.address, event.aux) = (0, 0, 0);
-        if program.application {
+        let application = program.applications > 0;
+        if application {
             event.flags |= flags::RESIDENT;
             event.size = program.kernel_bytes;
             event.address = program.cb_bytes;
@@ -260,7 +269,7 @@ impl State {
         // The next dispatch writes the other row of the pair.
         program.rows = Some([partner, row]);
         let device = &mut self.devices[usize::from(device)];
-        if program.application {
+        if application {
             device.resident = Some(number);
         }
         self.segment.words().commit(&event, Some(&newest), &mut device.counters);

@@ -57,7 +57,8 @@ pub trait Record: Access + Sized {
     #[inline]
     fn alloc(&self, target: impl Target, mut alloc: Alloc) -> Recorded {
         if self.wants_backtrace() && alloc.site == NameId::NONE {
-            alloc.site = self.intern(&crate::site::capture())?;
+            // No room for the name is counted, and no reason not to report the buffer.
+            alloc.site = self.intern(&crate::site::capture()).unwrap_or(NameId::NONE);
         }
         each(self, target, |state, device| state.alloc(device, &alloc))
     }
@@ -190,9 +191,11 @@ fn each(
     target: impl Target,
     mut work: impl FnMut(&mut State, u8) -> Recorded,
 ) -> Recorded {
+    // Asked before the lock is taken: a host's own Target may report something itself.
+    let devices = target.devices();
     let all = handle.access(|state, _| {
         let mut result = Ok(());
-        for device in target.devices() {
+        for device in devices {
             result = result.and(work(state, device.0));
         }
         result

@@ -3,16 +3,19 @@
 //! Kept apart from the state behind the lock, and only ever added to, so that a forked child can read
 //! it even if another thread of the parent was in the middle of a change. The child's own segment then
 //! gives the same numbers to the same things, and handles made before the fork stay valid.
+//!
+//! Each thing is set by one store of a pointer. A `OnceLock` would be "being set" for ever in a child that
+//! was forked meanwhile, and the child would hang when it sets that number itself.
 
+use once_cell::race::OnceBox;
 use shm_layout::{DeviceEntry, MAX_DEVICES, MAX_NAMES};
-use std::sync::OnceLock;
 
 const CHUNK: usize = 256;
-type Chunk = Box<[OnceLock<Box<str>>]>;
+type Chunk = Box<[OnceBox<Box<str>>]>;
 
 pub struct Registry {
-    devices: Box<[OnceLock<DeviceEntry>]>,
-    names: Box<[OnceLock<Chunk>]>,
+    devices: Box<[OnceBox<DeviceEntry>]>,
+    names: Box<[OnceBox<Chunk>]>,
 }
 
 impl Registry {
@@ -21,7 +24,7 @@ impl Registry {
     }
 
     pub(crate) fn devices(&self) -> impl Iterator<Item = &DeviceEntry> {
-        self.devices.iter().map_while(OnceLock::get)
+        self.devices.iter().map_while(OnceBox::get)
     }
 
     pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
@@ -32,17 +35,17 @@ impl Registry {
 
     /// Remembers a device. Called under the lock, so a number is set once.
     pub(crate) fn set_device(&self, number: usize, entry: DeviceEntry) {
-        let _ = self.devices[number].set(entry);
+        let _ = self.devices[number].set(Box::new(entry));
     }
 
     /// Remembers a name. Called under the lock; a name that is known already changes nothing.
     pub(crate) fn set_name(&self, number: u16, name: &str) {
         let number = usize::from(number);
-        let chunk = self.names[number / CHUNK].get_or_init(|| empty(CHUNK));
-        let _ = chunk[number % CHUNK].set(name.into());
+        let chunk = self.names[number / CHUNK].get_or_init(|| Box::new(empty(CHUNK)));
+        let _ = chunk[number % CHUNK].set(Box::new(name.into()));
     }
 }
 
-fn empty<T>(len: usize) -> Box<[OnceLock<T>]> {
-    (0..len).map(|_| OnceLock::new()).collect()
+fn empty<T>(len: usize) -> Box<[OnceBox<T>]> {
+    (0..len).map(|_| OnceBox::new()).collect()
 }

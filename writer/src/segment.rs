@@ -7,7 +7,7 @@ use shm_layout::control::{self, Anomaly, state};
 use shm_layout::{SegmentHeader, SegmentWords, Word, store_pod, text};
 use std::fs::File;
 use std::io;
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsFd, AsRawFd};
 use std::path::PathBuf;
 use std::sync::atomic::AtomicU64;
 use tt_shm_os::{Anchor, ClockKind, SHM_DIR, WriteMap};
@@ -24,6 +24,8 @@ pub(crate) struct Segment {
     header: SegmentHeader,
     path: PathBuf,
     clock: ClockKind,
+    /// Whether it has its name; until then some of its pages may be missing.
+    published: bool,
     map: WriteMap,
 }
 
@@ -33,13 +35,7 @@ impl Segment {
         let len = header.total_len as usize;
         tt_shm_os::check_file_size_limit(header.total_len)?;
         let file = unnamed_file(header.total_len)?;
-        // The lock is taken on the description that the mapping will keep: it tells everybody that
-        // this process lives, until the mapping goes with the process.
-        tt_shm_os::lock_exclusive(rustix::fd::AsFd::as_fd(&file))
-            .map_err(|cause| OpenError::Create { step: "lock", cause })?;
-        let map = WriteMap::new(&file, len)?;
-        map.dont_fork()
-            .map_err(|cause| OpenError::Create { step: "keep the mapping from children", cause })?;
+        let map = locked_map(&file, len)?;
         // SAFETY: the slice lives in the returned Segment beside the map it belongs to, and leaves it
         // only with the lifetime of `&self`.
         let words = SegmentWords::carve(unsafe { map.words_unbound() }, &header);
@@ -49,9 +45,10 @@ impl Segment {
             std::process::id(),
             header.identity,
         ));
-        let segment = Segment { words, header, path, clock, map };
+        let mut segment = Segment { words, header, path, clock, published: false, map };
         segment.initialise()?;
         publish(&file, &segment.path)?;
+        segment.published = true;
         Ok(segment)
     }
 
@@ -117,6 +114,11 @@ impl Segment {
 
 impl Drop for Segment {
     fn drop(&mut self) {
+        // One that could not be completed: a store might touch a page that there was no room for, and
+        // SIGBUS would kill the host.
+        if !self.published {
+            return;
+        }
         self.set_state(state::CLOSED);
         // Gone already (systemd's RemoveIPC, somebody's cleaning): then there is nothing to do.
         let _ = rustix::fs::unlink(&self.path);
@@ -154,11 +156,31 @@ fn unnamed_file(len: u64) -> Result<File, OpenError> {
     Ok(file.into())
 }
 
+/// Locks the file and maps it. The lock belongs to the description that the mapping keeps: it tells
+/// everybody that this process lives, until the mapping goes with the process.
+///
+/// That description is not the file's own, and is closed at once: a process forked by another thread
+/// meanwhile inherits both, and would keep the lock beyond our end. Filling the segment takes a
+/// millisecond, this some microseconds.
+fn locked_map(file: &File, len: usize) -> Result<WriteMap, OpenError> {
+    let failed = |step| move |cause| OpenError::Create { step, cause };
+    let own = rustix::fs::open(by_proc(file), OFlags::RDWR | OFlags::CLOEXEC, Mode::empty()).map(File::from);
+    // Without /proc there is no other description to be had.
+    let own = own.or_else(|_| file.try_clone()).map_err(failed("open it again"))?;
+    tt_shm_os::lock_exclusive(own.as_fd()).map_err(failed("lock"))?;
+    let map = WriteMap::new(&own, len)?;
+    map.dont_fork().map_err(failed("keep the mapping from children"))?;
+    Ok(map)
+}
+
+fn by_proc(file: &File) -> String {
+    format!("/proc/self/fd/{}", file.as_raw_fd())
+}
+
 /// Gives the file its name, at once and for everybody.
 fn publish(file: &File, path: &PathBuf) -> Result<(), OpenError> {
     // Without /proc the descriptor itself can be linked, if the kernel lets us.
-    let by_proc = format!("/proc/self/fd/{}", file.as_raw_fd());
-    rustix::fs::linkat(CWD, by_proc, CWD, path, AtFlags::SYMLINK_FOLLOW)
+    rustix::fs::linkat(CWD, by_proc(file), CWD, path, AtFlags::SYMLINK_FOLLOW)
         .or_else(|_| rustix::fs::linkat(file, "", CWD, path, AtFlags::EMPTY_PATH))
         .map_err(|errno| OpenError::Publish { path: path.clone(), cause: errno.into() })
 }

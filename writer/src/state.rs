@@ -15,6 +15,7 @@ use shm_layout::{
     Class, Counters, DeviceEntry, Event, EventKind, MAX_BYTES, MAX_DEVICES, MarkerPhase, NO_DEVICE, NO_ROW,
     RowKind, Word, store_pod,
 };
+use std::io;
 
 type Recorded<T = ()> = Result<T, RecordError>;
 
@@ -56,14 +57,24 @@ impl State {
             names: Names::new(),
             unlisted: 0,
         };
+        state.inherit(registry).map_err(|error| OpenError::Create {
+            step: "list the devices and names of the parent",
+            cause: io::Error::other(error),
+        })?;
+        Ok(state)
+    }
+
+    /// Gives devices and names the numbers that handles made before a fork have. All of them or none:
+    /// the number of one that found no room would go to the next that does, and reports on the one would
+    /// be counted on the other.
+    fn inherit(&mut self, registry: &Registry) -> Recorded {
         for entry in registry.devices() {
-            // A device that fits the parent's list fits the child's.
-            let _ = state.add_device(entry);
+            self.add_device(entry)?;
         }
         for name in registry.names() {
-            let _ = state.names.intern(&state.segment, name);
+            self.names.intern(&self.segment, name).ok_or(RecordError::NamesFull)?;
         }
-        Ok(state)
+        Ok(())
     }
 
     /// Counts a misuse and passes its error on.

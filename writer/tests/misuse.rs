@@ -6,7 +6,8 @@ use common::{counters, device, info, observe, open, open_with};
 use shm_layout::control::Anomaly;
 use shm_layout::{MAX_BYTES, MAX_DEVICES};
 use tt_shm_writer::{
-    Alloc, BufferType, CircularBuffer, CoreType, Kernel, KernelType, Record, RecordError, Tracker,
+    Alloc, BufferType, CircularBuffer, CoreType, Device, Kernel, KernelType, Record, RecordError, Target,
+    Tracker,
 };
 
 fn anomalies(tracker: &impl Record, anomaly: Anomaly) -> u64 {
@@ -103,6 +104,18 @@ fn no_room_for_names() {
 }
 
 #[test]
+fn no_room_for_call_sites_loses_no_allocation() {
+    let tracker = open_with(|builder| builder.name_bytes(8).backtrace(true));
+    let device = device(&tracker);
+    assert_eq!(tracker.alloc(device, Alloc::new(BufferType::Dram, 1, 100)), Ok(()));
+    assert_eq!(anomalies(&tracker, Anomaly::NamesFull), 1);
+    assert!(observe(&tracker).is_degraded());
+    assert_eq!(counters(&tracker, device).dram_used(), 100);
+    tracker.free(device, 1).unwrap();
+    assert_eq!(counters(&tracker, device).dram_used(), 0);
+}
+
+#[test]
 fn beyond_the_live_capacity_totals_stay_exact() {
     let tracker = open_with(|builder| builder.live_capacity(8));
     let device = device(&tracker);
@@ -139,4 +152,22 @@ fn a_disabled_tracker_does_nothing_and_fails_nothing() {
     tracker.free(device, 1).unwrap();
     tracker.free(device, 1).unwrap();
     assert!(!tracker.is_enabled() && tracker.segment_path().is_none() && tracker.counters(device).is_none());
+}
+
+/// A host's own kind of target, which reports something while it is asked for its devices.
+struct Curious<'a, R>(&'a R, [Device; 1]);
+
+impl<R: Record> Target for Curious<'_, R> {
+    fn devices(&self) -> &[Device] {
+        let _ = self.0.alloc(self.1[0], Alloc::new(BufferType::Dram, 77, 7));
+        &self.1
+    }
+}
+
+#[test]
+fn a_target_may_report_while_it_is_asked() {
+    let tracker = open().into_exclusive().unwrap();
+    let device = device(&tracker);
+    tracker.alloc(Curious(&tracker, [device]), Alloc::new(BufferType::Dram, 1, 100)).unwrap();
+    assert_eq!(counters(&tracker, device).dram_used(), 107);
 }

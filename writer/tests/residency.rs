@@ -4,7 +4,9 @@
 mod common;
 
 use common::{counters, device, open};
-use tt_shm_writer::{Alloc, BufferType, CircularBuffer, Class, CoreType, Kernel, KernelType, Record};
+use tt_shm_writer::{
+    Alloc, BufferType, CircularBuffer, Class, CoreType, Kernel, KernelType, ProgramBinaryStatus, Record,
+};
 
 fn application(id: u64, bytes: u64) -> Kernel {
     Kernel::new(id, KernelType::Application, CoreType::Tensix, bytes, 1)
@@ -76,6 +78,23 @@ fn system_kernels_do_not_displace_the_application() {
 }
 
 #[test]
+fn a_program_whose_application_kernels_are_gone_displaces_nothing() {
+    let tracker = open();
+    let device = device(&tracker);
+    let fabric = Kernel::new(20, KernelType::Fabric, CoreType::Tensix, 7, 1).program(2);
+    tracker.kernel_load(device, fabric).unwrap();
+    tracker.kernel_load(device, application(21, 50).program(2)).unwrap();
+    tracker.cb_alloc(device, CircularBuffer::new(2, 1, 5, 1)).unwrap();
+    tracker.kernel_unload(device, 21, None).unwrap();
+    tracker.cb_free(device, 2, 1, None).unwrap();
+    tracker.kernel_load(device, application(1, 100)).unwrap();
+    tracker.dispatch(device, 1).unwrap();
+    tracker.dispatch(device, 2).unwrap();
+    let counters = counters(&tracker, device);
+    assert_eq!((counters.l1_used(), counters.resident_program), (107, 1));
+}
+
+#[test]
 fn ethernet_kernels_of_a_program_count_as_ethernet_l1() {
     let tracker = open();
     let device = device(&tracker);
@@ -111,4 +130,22 @@ fn one_circular_buffer_id_in_two_programs_is_two_buffers() {
     assert_eq!(counters(&tracker, device).class(Class::Cb).live_bytes, 30);
     tracker.cb_free(device, 1, 0x1000, None).unwrap();
     assert_eq!(counters(&tracker, device).class(Class::Cb).live_bytes, 20);
+}
+
+#[test]
+fn a_launch_makes_the_program_resident_that_it_names() {
+    let tracker = open();
+    let device = device(&tracker);
+    tracker.cb_alloc(device, CircularBuffer::new(1, 7, 10, 1)).unwrap();
+    tracker.cb_alloc(device, CircularBuffer::new(2, 7, 2000, 1)).unwrap();
+    tracker.launch(device, application(5, 100).program(1), ProgramBinaryStatus::NotSent).unwrap();
+    assert_eq!(counters(&tracker, device).l1_used(), 110);
+    // The same kernel, found loaded, as part of another program.
+    tracker.launch(device, application(5, 100).program(2), ProgramBinaryStatus::Committed).unwrap();
+    let second = counters(&tracker, device);
+    assert_eq!((second.resident_program, second.cb_resident_bytes), (2, 2000));
+    tracker.program_end(device, 1).unwrap();
+    assert_eq!(counters(&tracker, device).l1_used(), 2000);
+    tracker.program_end(device, 2).unwrap();
+    assert_eq!(counters(&tracker, device).l1_used(), 0);
 }

@@ -3,7 +3,8 @@
 //! `forker once`: forks a child that reports something of its own; both tell their pid and wait for the
 //! end of standard input. `forker busy N`: forks N children while another thread reports, and checks that
 //! each child's own counters are exact. `forker intern N`: the same while another thread makes names known,
-//! and each child makes one known too. `forker opening N`: opens N trackers while another thread forks, and
+//! and each child makes one known too. `forker unused`: the child drops its trackers without
+//! using them. `forker opening N`: opens N trackers while another thread forks, and
 //! counts the locks that outlive their tracker. `forker cramped`: forks a child that finds too little room
 //! in /dev/shm for all of its devices.
 
@@ -22,10 +23,11 @@ fn main() -> Result<()> {
     match std::env::args().nth(1).as_deref() {
         Some("once") => once(&tracker, device, name),
         Some("busy") => busy(&tracker, device, count()?),
-        Some("intern") => intern(&tracker, count()?),
+        Some("intern") => intern(count()?),
+        Some("unused") => unused(tracker),
         Some("opening") => opening(count()?),
         Some("cramped") => cramped(&tracker),
-        _ => bail!("usage: forker once | busy N | intern N | opening N | cramped"),
+        _ => bail!("usage: forker once | busy N | intern N | unused | opening N | cramped"),
     }
 }
 
@@ -61,19 +63,44 @@ fn busy(tracker: &Tracker, device: Device, children: u64) -> Result<()> {
     Ok(())
 }
 
-/// Some children come into being while the other thread is in the middle of remembering a name.
-fn intern(tracker: &Tracker, children: u64) -> Result<()> {
-    let other = tracker.clone();
-    std::thread::spawn(move || (0..).try_for_each(|number: u64| other.intern(&number.to_string()).map(drop)));
-    for _ in 0..children {
-        if fork()? == 0 {
-            // SAFETY: only sets a timer, whose signal ends this child if it hangs.
-            unsafe { libc::alarm(10) };
-            leave(tracker.intern("the child's own").is_ok());
+/// Some children come into being while the other thread is in the middle of remembering a name. Few names
+/// and many rounds: a child makes all names known again before its own.
+fn intern(rounds: u64) -> Result<()> {
+    const CHILDREN: u64 = 5;
+    for _ in 0..rounds {
+        let tracker = Tracker::from_env()?;
+        let other = tracker.clone();
+        let names = move || (0..5000).try_for_each(|name: u64| other.intern(&name.to_string()).map(drop));
+        let thread = std::thread::spawn(names);
+        for _ in 0..CHILDREN {
+            if fork()? == 0 {
+                // SAFETY: only sets a timer, whose signal ends this child if it hangs.
+                unsafe { libc::alarm(20) };
+                leave(tracker.intern("the child's own").is_ok());
+            }
         }
-        wait_for(1)?;
+        wait_for(CHILDREN)?;
+        ensure!(thread.join().is_ok_and(|interned| interned.is_ok()), "the parent's names found no room");
     }
-    println!("interned {children}");
+    println!("interned {rounds}");
+    Ok(())
+}
+
+/// A child that drops the tracker, or leaves by `exit`, without having used it.
+fn unused(tracker: Tracker) -> Result<()> {
+    let path = tracker.segment_path().context("tracking is enabled")?;
+    let exclusive = Tracker::from_env()?.into_exclusive().ok().context("there are no clones")?;
+    if fork()? == 0 {
+        drop(tracker);
+        drop(exclusive);
+        std::process::exit(0);
+    }
+    wait_for(1)?;
+    let file = std::fs::File::open(&path).context("the child removed its parent's segment")?;
+    ensure!(tt_shm_os::is_write_locked(file.as_fd())?, "the child ended its parent's lock");
+    let device = exclusive.register_device(&DeviceInfo { chip_id: 2, ..Default::default() })?;
+    exclusive.alloc(device, Alloc::new(BufferType::Dram, 1, 1))?;
+    println!("untouched {}", tt_shm_reader::Segment::open(&path)?.is_closed());
     Ok(())
 }
 
@@ -121,10 +148,14 @@ fn cramped(tracker: &Tracker) -> Result<()> {
             let segments = tt_shm_reader::segment_paths(&tt_shm_os::Namespace::from_env()?)?;
             let own = segments.into_iter().find(|segment| *segment != path);
             let own = own.map(|path| tt_shm_reader::Segment::open(&path)).transpose()?;
-            anyhow::Ok(own.map_or(Vec::new(), |own| own.devices().iter().map(|entry| entry.chip_id).collect()))
+            anyhow::Ok(
+                own.map_or(Vec::new(), |own| own.devices().iter().map(|entry| entry.chip_id).collect()),
+            )
         };
-        let same = devices.iter().rev().all(|device| tracker.device_open(*device).is_err() || {
-            chips().is_ok_and(|chips| chips.len() == devices.len())
+        let same = devices.iter().rev().all(|device| {
+            tracker.device_open(*device).is_err() || {
+                chips().is_ok_and(|chips| chips.len() == devices.len())
+            }
         });
         let late = register(9999).ok().filter(|late| devices.contains(late));
         println!("{full:?} {same} {late:?}");
