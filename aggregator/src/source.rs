@@ -98,6 +98,15 @@ impl Source {
         if self.broken {
             return Drained::All;
         }
+        let drained = self.drain_ring(clock, now);
+        // Asked afterwards: what was read meanwhile may be zeros that the guard put there.
+        if self.segment.is_lost() {
+            return Drained::Broken("its file was cut short while it was mapped".into());
+        }
+        drained
+    }
+
+    fn drain_ring(&mut self, clock: &Clock, now: u64) -> Drained {
         if let Some(known) = self.detached {
             return self.attach(known);
         }

@@ -86,6 +86,12 @@ impl Segment {
         SegmentWords::carve(self.map.words(), &self.header)
     }
 
+    /// Whether its file was cut short under the mapping. Everything reads as zero then; what was read
+    /// before stands. Only a program that called [`tt_shm_os::guard_truncation`] lives to ask.
+    pub fn is_lost(&self) -> bool {
+        self.map.is_lost()
+    }
+
     /// Whether the process lives, running or stopped: it holds a lock that only its end releases.
     pub fn is_alive(&self) -> io::Result<bool> {
         is_write_locked(self.fd.as_fd())

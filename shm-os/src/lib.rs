@@ -60,6 +60,7 @@ compile_error!("tt-shm-os needs Linux: OFD locks, MADV_WIPEONFORK and MADV_POPUL
 
 mod calibration;
 mod clock;
+mod guard;
 mod limits;
 mod lock;
 mod map;
@@ -74,6 +75,7 @@ mod scratch;
 
 pub use calibration::{Anchor, Calibration};
 pub use clock::{ClockKind, monotonic_ns, realtime_ns};
+pub use guard::guard_truncation;
 pub use limits::{LimitError, check_file_size_limit};
 pub use lock::{is_write_locked, lock_exclusive, try_lock_exclusive};
 pub use map::{MapError, ReadMap, WriteMap};

@@ -9,6 +9,8 @@ use memmap2::{MmapOptions, MmapRaw};
 use rustix::mm::Advice;
 use thiserror::Error;
 
+use crate::guard::Guarded;
+
 /// Why a file could not be mapped.
 #[derive(Debug, Error)]
 pub enum MapError {
@@ -54,20 +56,32 @@ impl From<MapError> for io::Error {
 /// read-only mapping, allocates a page of /dev/shm. An observer that walked a whole segment would
 /// make its owner pay for the maximal size.
 ///
-/// **Truncation.** If the file is cut short later, touching the lost part raises SIGBUS.
+/// **Truncation.** If the file is cut short later, touching the lost part raises SIGBUS. A program that
+/// called [`guard_truncation`](crate::guard_truncation) reads zeros instead, and [`is_lost`](Self::is_lost)
+/// tells.
 #[derive(Debug)]
-pub struct ReadMap(MmapRaw);
+pub struct ReadMap {
+    /// Before `map`: the place in the list goes before the mapping does.
+    guarded: Guarded,
+    map: MmapRaw,
+}
 
 impl ReadMap {
     /// Maps the first `len` bytes of `fd`, which may be closed afterwards.
     pub fn open(fd: impl AsFd, len: usize) -> Result<Self, MapError> {
         let fd = fd.as_fd();
         check_length(fd, len)?;
-        MmapOptions::new()
+        let map = MmapOptions::new()
             .len(len)
             .map_raw_read_only(fd.as_raw_fd())
-            .map(Self)
-            .map_err(|cause| MapError::System { wanted: len, cause })
+            .map_err(|cause| MapError::System { wanted: len, cause })?;
+        Ok(Self { guarded: Guarded::new(map.as_ptr(), map.len()), map })
+    }
+
+    /// Whether the file was cut short and the mapping replaced by zeros.
+    #[must_use]
+    pub fn is_lost(&self) -> bool {
+        self.guarded.is_lost()
     }
 
     /// The mapping as whole words (a trailing part of a word is left out).
@@ -75,13 +89,13 @@ impl ReadMap {
     /// Make only relaxed loads, and only of published ranges: see [`ReadMap`].
     #[must_use]
     pub fn words(&self) -> &[AtomicU64] {
-        words_of(&self.0)
+        words_of(&self.map)
     }
 
     /// Length in bytes.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.0.len()
+        self.map.len()
     }
 
     /// Whether nothing is mapped.

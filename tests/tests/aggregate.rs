@@ -172,6 +172,34 @@ fn peaks_over_processes_are_exact_and_say_who_held_what() {
     assert_eq!((holders[1].pid, holders[1].bytes), (u64::from(b.pid()), 32_000));
 }
 
+/// Any user can cut his own file short; a monitor that maps it must not die of it.
+#[test]
+fn a_segment_cut_short_breaks_only_itself() {
+    let space = Space::new();
+    let _monitor = Monitor::start(SMI, &space);
+    let (mut cut, mut whole) = (host(&space, [1, 2]), host(&space, [1, 2]));
+    cut.tell(work(12, 5000));
+    whole.tell(work(13, 5000));
+    await_exact(&space, &[(cut.pid(), cut.truth()), (whole.pid(), whole.truth())]);
+    cut.signal(Signal::STOP);
+    let file = std::fs::File::options().write(true).open(common::segment_of(&space, cut.pid())).unwrap();
+    file.set_len(4096).unwrap();
+    let broken = |table: &tt_shm_reader::TableSnapshot| {
+        table.notices.iter().any(|n| n.kind == notice_kind::BROKEN && n.pid == u64::from(cut.pid()))
+    };
+    let table = until("the loss to be noticed", || snapshot(&space).filter(|table| broken(table)));
+    let dram: u64 = table.devices.iter().map(|(_, device)| device.dram_used_bytes).sum();
+    assert_eq!(dram, whole.truth().devices.iter().map(|device| device.dram_used).sum::<u64>());
+    whole.tell(Command::Grow { count: 10 });
+    let l1: u64 = whole.truth().devices.iter().map(|device| device.bytes[Class::L1 as usize]).sum();
+    until("the other process to be followed on", || {
+        let devices = snapshot(&space)?.devices;
+        let said: u64 = devices.iter().map(|(_, device)| device.classes[Class::L1 as usize].live_bytes).sum();
+        (said == l1).then_some(())
+    });
+    cut.kill();
+}
+
 #[test]
 fn only_one_aggregator_runs() {
     let space = Space::new();

@@ -29,6 +29,10 @@ use clap::{CommandFactory, Parser};
 
 /// Runs the program with the arguments of this process.
 pub fn run() -> ExitCode {
+    // Anybody whose files are mapped could end this process by cutting one short.
+    if let Err(error) = tt_shm_os::guard_truncation() {
+        eprintln!("tt-smi: cannot guard against files that are cut short: {error}");
+    }
     let cli = cli::Cli::parse();
     let settings = match settings::Settings::resolve(&cli) {
         Ok(settings) => settings,

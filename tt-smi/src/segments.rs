@@ -72,6 +72,14 @@ impl Segments {
     }
 }
 
+/// What to say of a segment whose file was cut short while it was read.
+pub fn lost(segment: &Segment) -> Option<String> {
+    let pid = segment.pid();
+    segment
+        .is_lost()
+        .then(|| format!("pid {pid}: its file was cut short while it was read; what it holds is unknown"))
+}
+
 /// A segment of a user who lets nobody else read it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hidden {

@@ -14,6 +14,9 @@ pub use view::draw;
 
 use std::time::{Duration, Instant};
 
+use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::io::Errno;
+
 use crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 
 use crate::model::Model;
@@ -36,10 +39,14 @@ pub fn run(source: &mut Source, settings: &Settings, mut stop: impl FnMut() -> b
         while Instant::now() < next && !state.quit && !stop() {
             source.poll();
             let left = next.saturating_duration_since(Instant::now());
-            if event::poll(left.min(source.poll_interval()))? {
-                let Some(message) = message(&event::read()?) else { continue };
-                state.update(message);
-                break;
+            match wait_for_input(left.min(source.poll_interval()))? {
+                Input::None => {}
+                Input::Gone => return Ok(()),
+                Input::Some => {
+                    let Some(message) = message(&event::read()?) else { continue };
+                    state.update(message);
+                    break;
+                }
             }
         }
         if Instant::now() >= next {
@@ -48,6 +55,31 @@ pub fn run(source: &mut Source, settings: &Settings, mut stop: impl FnMut() -> b
         }
     }
     Ok(())
+}
+
+/// What became of waiting for the user.
+enum Input {
+    None,
+    Some,
+    /// The terminal is gone: nobody looks, and nobody will.
+    Gone,
+}
+
+/// Waits for a key or a new size. The waiting is done here and not by crossterm, which would read a terminal
+/// that hung up over and over and never return.
+fn wait_for_input(limit: Duration) -> std::io::Result<Input> {
+    let stdin = std::io::stdin();
+    let mut terminal = [PollFd::new(&stdin, PollFlags::IN)];
+    let limit = Timespec { tv_sec: limit.as_secs() as i64, tv_nsec: i64::from(limit.subsec_nanos()) };
+    match rustix::event::poll(&mut terminal, Some(&limit)) {
+        // A new size comes as a signal.
+        Ok(_) | Err(Errno::INTR) => {}
+        Err(errno) => return Err(errno.into()),
+    }
+    if terminal[0].revents().intersects(PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL) {
+        return Ok(Input::Gone);
+    }
+    Ok(if event::poll(Duration::ZERO)? { Input::Some } else { Input::None })
 }
 
 /// What a key means. Esc goes back where there is something to go back from; it never quits.

@@ -14,6 +14,7 @@ use crate::output::columns::{Align, Columns};
 use crate::output::json::write as write_json;
 use crate::output::paint::Paint;
 use crate::output::units::{UNKNOWN, age, bytes, plural};
+use crate::segments::lost;
 use crate::select::select;
 use crate::settings::Settings;
 use json::ListingJson;
@@ -78,6 +79,7 @@ impl Listing {
             segment.devices().iter().map(|entry| directory.index_of(entry.chip_id)).collect();
         let list = segment.allocations();
         let pid = segment.pid();
+        self.doubts.extend(lost(segment));
         if !list.exact {
             self.inexact += 1;
             self.doubts.push(format!(

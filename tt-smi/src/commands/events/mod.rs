@@ -14,6 +14,7 @@ use tt_shm_reader::{Segment, segment_paths};
 use crate::cli::EventsArgs;
 use crate::directory::Directory;
 use crate::output::units::plural;
+use crate::segments::lost;
 use crate::settings::Settings;
 use crate::signals::Stop;
 use line::Happened;
@@ -134,5 +135,8 @@ fn report_missed(tail: &Tail) {
     if tail.missed > 0 {
         let missed = plural(tail.missed, "event");
         eprintln!("tt-smi: pid {pid}: {missed} overwritten before they could be read");
+    }
+    if let Some(lost) = lost(&tail.segment) {
+        eprintln!("tt-smi: {lost}");
     }
 }

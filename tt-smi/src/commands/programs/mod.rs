@@ -16,6 +16,7 @@ use crate::output::columns::{Align, Columns};
 use crate::output::json::write as write_json;
 use crate::output::paint::Paint;
 use crate::output::units::{UNKNOWN, age, bytes};
+use crate::segments::lost;
 use crate::select::select;
 use crate::settings::Settings;
 use json::ListingJson;
@@ -93,6 +94,7 @@ impl Listing {
             segment.devices().iter().map(|entry| directory.index_of(entry.chip_id)).collect();
         let index = |device: u8| index.get(usize::from(device)).copied().flatten();
         let list = segment.live_list();
+        self.errors.extend(lost(segment));
         if !list.exact {
             self.errors.push(format!(
                 "pid {}: too busy to be read exactly; its list may lack programs",

@@ -1,0 +1,29 @@
+//! A file cut short under its mapping. In a binary of its own: the handler is the whole process's.
+
+use std::sync::atomic::Ordering::Relaxed;
+use tt_shm_os::{ReadMap, guard_truncation};
+
+#[test]
+fn a_lost_file_reads_as_zeros_and_others_are_untouched() {
+    guard_truncation().unwrap();
+    let path =
+        |name: &str| std::env::temp_dir().join(format!("tt-shm-truncation-{name}-{}", std::process::id()));
+    let (lost, kept) = (path("lost"), path("kept"));
+    for path in [&lost, &kept] {
+        std::fs::write(path, [7; 16384]).unwrap();
+    }
+    let open = |path| ReadMap::open(std::fs::File::open(path).unwrap(), 16384).unwrap();
+    let (lost_map, kept_map) = (open(&lost), open(&kept));
+    std::fs::File::options().write(true).open(&lost).unwrap().set_len(4096).unwrap();
+    assert!(!lost_map.is_lost());
+    assert_eq!(lost_map.words()[2047].load(Relaxed), 0);
+    assert!(lost_map.is_lost() && !kept_map.is_lost());
+    assert_eq!(lost_map.words()[0].load(Relaxed), 0, "all of it is gone, not a part");
+    assert_eq!(kept_map.words()[2047].load(Relaxed), u64::from_ne_bytes([7; 8]));
+    drop(lost_map);
+    let again = open(&kept);
+    assert!(!again.is_lost(), "a place in the list is as new");
+    for path in [lost, kept] {
+        std::fs::remove_file(path).unwrap();
+    }
+}
