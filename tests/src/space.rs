@@ -33,6 +33,7 @@ impl Space {
         let mut command = Command::new(program);
         command.env("TT_SHM_NAMESPACE", self.namespace.as_str()).env("TT_ALLOC_TRACKING_ENABLED", "1");
         command.env_remove("TT_SHM_RING_SLOTS").env_remove("TT_SHM_LIVE_CAPACITY").env("NO_COLOR", "1");
+        command.env_remove("TT_ALLOC_TRACKING_BACKTRACE");
         command.stdin(Stdio::null());
         command
     }
