@@ -1,6 +1,7 @@
 //! The event: 64 bytes, complete in itself, so that a consumer only adds and subtracts.
 
 use crate::class::{Class, CoreType};
+use crate::segment::SLOT_WORDS;
 use crate::words::shared_struct;
 
 /// `row` of an event whose allocation has no row in the live list.
@@ -190,6 +191,18 @@ impl Event {
             row: NO_ROW,
             cores: 0,
         }
+    }
+
+    /// The event as it lies in memory, put together in registers: writing the fields and reading them back
+    /// as words would wait for each of the small stores.
+    #[inline(always)]
+    pub fn to_words(&self) -> [u64; SLOT_WORDS] {
+        let Event { stamp, time, kind, class, flags, device, name, site, id, size, address, aux, row, cores } =
+            *self;
+        let codes = u32::from_le_bytes([kind, class, flags, device]);
+        let names = u32::from(name) | u32::from(site) << 16;
+        let meta = u64::from(codes) | u64::from(names) << 32;
+        [stamp, time, meta, id, size, address, aux, u64::from(row) | u64::from(cores) << 32]
     }
 
     /// The kind, unless the code is foreign to this version.

@@ -30,9 +30,8 @@ pub(crate) struct Entry {
     row: [u8; 3],
     /// Place in a page where the search for it begins, so that moving it needs no hash.
     home: u8,
-    pub(crate) device: u8,
-    /// [`RowKind`] code, 0 for an empty place.
-    pub(crate) kind: u8,
+    /// [`RowKind`] code and device, 0 for an empty place.
+    scope: u16,
     pub(crate) class: u8,
     pub(crate) flags: u8,
 }
@@ -48,7 +47,7 @@ impl Entry {
     pub(crate) fn new(kind: RowKind, program: u64, event: &Event) -> Entry {
         let Event { id, size, row, device, class, flags, .. } = *event;
         let [a, b, c, _] = row.to_le_bytes();
-        Entry { id, program, size, row: [a, b, c], home: 0, device, kind: kind as u8, class, flags }
+        Entry { id, program, size, row: [a, b, c], home: 0, scope: scope(kind, device), class, flags }
     }
 
     /// Its row in the live list, or [`NO_ROW`].
@@ -61,30 +60,41 @@ impl Entry {
         }
     }
 
+    /// The device it is on.
+    #[inline]
+    pub(crate) fn device(&self) -> u8 {
+        (self.scope >> 8) as u8
+    }
+
     #[inline]
     fn is_empty(&self) -> bool {
-        self.kind == 0
+        self.scope == 0
     }
 
     #[inline]
     fn is(&self, key: &Key) -> bool {
         self.id == key.id
-            && self.kind == key.kind as u8
-            && self.device == key.device
+            && self.scope == scope(key.kind, key.device)
             && (key.kind != RowKind::Cb || self.program == key.program)
     }
 
     #[inline]
     fn hash(&self) -> u64 {
-        let program = if self.kind == RowKind::Cb as u8 { self.program } else { 0 };
-        hash(self.device, self.kind, self.id, program)
+        let is_cb = self.scope as u8 == RowKind::Cb as u8;
+        hash(self.scope, self.id, if is_cb { self.program } else { 0 })
     }
+}
+
+/// Kind and device in one number, which is not 0.
+#[inline]
+fn scope(kind: RowKind, device: u8) -> u16 {
+    u16::from(device) << 8 | kind as u16
 }
 
 /// One widening multiplication: ids are counters or addresses, which differ in few bits.
 #[inline]
-fn hash(device: u8, kind: u8, id: u64, program: u64) -> u64 {
-    let scope = program.rotate_left(16) ^ (u64::from(device) << 8) ^ u64::from(kind);
+fn hash(scope: u16, id: u64, program: u64) -> u64 {
+    let scope = program.rotate_left(16) ^ u64::from(scope);
     let product = u128::from(id ^ 0x9e37_79b9_7f4a_7c15) * u128::from(scope ^ 0xd1b5_4a32_d192_ed03);
     (product as u64) ^ (product >> 64) as u64
 }
@@ -195,7 +205,7 @@ impl Index {
     #[inline]
     fn hash(key: &Key) -> u64 {
         let program = if key.kind == RowKind::Cb { key.program } else { 0 };
-        hash(key.device, key.kind as u8, key.id, program)
+        hash(scope(key.kind, key.device), key.id, program)
     }
 
     /// The entry of a key.

@@ -157,7 +157,7 @@ impl State {
 
     /// Takes a kernel or circular buffer out of its program; the flag says whether it was resident.
     fn leave_program(&mut self, entry: &Entry, kind: RowKind) -> u8 {
-        let Some(number) = self.program_number(entry.device, entry.program) else { return 0 };
+        let Some(number) = self.program_number(entry.device(), entry.program) else { return 0 };
         let program = &mut self.programs.list[number as usize];
         let ids = match kind {
             RowKind::Cb => &mut program.circular_buffers,
@@ -178,7 +178,7 @@ impl State {
             program.pending.swap_remove(place);
             return 0;
         }
-        let resident = self.devices[usize::from(entry.device)].resident == Some(number);
+        let resident = self.devices[usize::from(entry.device())].resident == Some(number);
         if resident { flags::RESIDENT } else { 0 }
     }
 

@@ -203,7 +203,8 @@ impl State {
 
     #[cold]
     pub(crate) fn double_alloc<T>(&self, live: &Entry, what: &'static str) -> Recorded<T> {
-        let Entry { device, id, size: live_bytes, .. } = *live;
+        let Entry { id, size: live_bytes, .. } = *live;
+        let device = live.device();
         let error = RecordError::DoubleAlloc { what, device, id, live_bytes };
         self.misuse(Anomaly::DoubleAlloc, error)
     }
@@ -231,8 +232,8 @@ impl State {
         given: Option<u64>,
         what: &'static str,
     ) -> Recorded {
-        let Entry { id, program, size, device, class, .. } = *entry;
-        let row = entry.row();
+        let Entry { id, program, size, class, .. } = *entry;
+        let (device, row) = (entry.device(), entry.row());
         self.emit(Event {
             class,
             id,

@@ -28,21 +28,23 @@ pub struct DeviceCounters {
     checkpoint: LatchWriter,
     /// Parts that the other copy of the current latch lacks.
     stale: Parts,
-    events: u64,
+    /// Events until the next checkpoint; counted down, since a remainder would cost more than the event.
+    to_checkpoint: u64,
     checkpoint_every: u64,
 }
 
 impl DeviceCounters {
     /// Counters of a device on which nothing happened, in a segment whose ring has that many slots.
     pub fn new(ring_slots: usize) -> DeviceCounters {
+        // A checkpoint is of use only while the events after it are in the ring.
+        let checkpoint_every = CHECKPOINT_EVERY.min(ring_slots as u64 / 4).max(1);
         DeviceCounters {
             counters: Counters::ZERO,
             current: LatchWriter::default(),
             checkpoint: LatchWriter::default(),
             stale: Parts::default(),
-            events: 0,
-            // A checkpoint is of use only while the events after it are in the ring.
-            checkpoint_every: CHECKPOINT_EVERY.min(ring_slots as u64 / 4).max(1),
+            to_checkpoint: checkpoint_every,
+            checkpoint_every,
         }
     }
 
@@ -65,8 +67,9 @@ impl DeviceCounters {
         let parts = changed | self.stale;
         self.current.turn(current, |copy| store_parts(copy, counters, parts));
         self.stale = changed;
-        self.events += 1;
-        if self.events.is_multiple_of(self.checkpoint_every) {
+        self.to_checkpoint -= 1;
+        if self.to_checkpoint == 0 {
+            self.to_checkpoint = self.checkpoint_every;
             let counters = &self.counters;
             self.checkpoint.turn(checkpoint, |copy| store_pod(copy, counters));
         }
@@ -119,7 +122,7 @@ impl<W: Word> SegmentWords<'_, W> {
     #[inline(always)]
     pub fn write_slot(&self, event: &Event) {
         if let Some(slot) = self.slot(event.stamp) {
-            stamped::write(slot, event);
+            stamped::write_words(slot, event.to_words());
         }
     }
 
@@ -130,7 +133,7 @@ impl<W: Word> SegmentWords<'_, W> {
         match (RowEffect::of(event), row(event.row)) {
             (RowEffect::Set(_), Some(cell)) => match program_row {
                 Some(program) => stamped::write(cell, program),
-                None => stamped::write(cell, event),
+                None => stamped::write_words(cell, event.to_words()),
             },
             (RowEffect::Clear, Some(cell)) => stamped::clear(cell),
             (RowEffect::ClearPair, Some(cell)) => {

@@ -15,6 +15,8 @@ use std::collections::HashMap;
 
 /// Rows read between two looks at the ring.
 const CHUNK: usize = 512;
+/// Events kept during one walk, 64 MiB: a hostile process that keeps pace must not fill the reader's memory.
+const MAX_EVENTS: usize = 1 << 20;
 /// Times that the walk starts over before it returns a list that is not exact.
 const RESTARTS: usize = 4;
 
@@ -105,6 +107,10 @@ impl Walk {
         // Bounded: a writer at full speed must not keep its observer here.
         for _ in 0..=segment.ring.len() {
             match self.cursor.next(segment) {
+                Step::Event(_) if self.events.len() == MAX_EVENTS => {
+                    self.missed += 1;
+                    return;
+                }
                 Step::Event(event) => self.events.push(event),
                 Step::Idle => return,
                 Step::Lapped { missed } => {

@@ -10,20 +10,34 @@ use bytemuck::Pod;
 #[inline]
 pub fn write<T: Pod, W: Word>(cell: &[W], value: &T) {
     const { words_of::<T>() };
-    let Some((stamp, _)) = cell.split_first() else { return };
+    let (bytes, _) = bytemuck::bytes_of(value).as_chunks();
+    if let Some((stamp, payload)) = bytes.split_first() {
+        let payload = payload.iter().map(|bytes| u64::from_le_bytes(*bytes));
+        write_with(cell, u64::from_le_bytes(*stamp), payload);
+    }
+}
+
+/// Writes a cell from words that are at hand as such. The first is the stamp, which is not 0.
+#[inline(always)]
+pub fn write_words<const N: usize, W: Word>(cell: &[W; N], words: [u64; N]) {
+    if let Some((stamp, payload)) = words.split_first() {
+        write_with(cell, *stamp, payload.iter().copied());
+    }
+}
+
+#[inline(always)]
+fn write_with<W: Word>(cell: &[W], stamp: u64, payload: impl Iterator<Item = u64>) {
+    let Some((stamp_word, payload_words)) = cell.split_first() else { return };
     // Release: as in clear().
-    stamp.store_release(0);
+    stamp_word.store_release(0);
     // Release: pairs with the second acquire fence in read(). Who sees a word of the new payload sees
     // the 0, or a later stamp, when it looks at the stamp again.
     W::fence_release();
-    let (bytes, _) = bytemuck::bytes_of(value).as_chunks();
-    if let Some((first, rest)) = bytes.split_first() {
-        for (word, bytes) in cell[1..].iter().zip(rest) {
-            word.store(u64::from_le_bytes(*bytes));
-        }
-        // Release: pairs with the first acquire fence in read(). Who sees the stamp sees the payload.
-        stamp.store_release(u64::from_le_bytes(*first));
+    for (word, value) in payload_words.iter().zip(payload) {
+        word.store(value);
     }
+    // Release: pairs with the first acquire fence in read(). Who sees the stamp sees the payload.
+    stamp_word.store_release(stamp);
 }
 
 /// Empties a cell.
