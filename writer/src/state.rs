@@ -13,7 +13,7 @@ use shm_layout::control::{self, Anomaly};
 use shm_layout::protocol::commit::DeviceCounters;
 use shm_layout::{
     Class, Counters, DeviceEntry, Event, EventKind, MAX_BYTES, MAX_DEVICES, MarkerPhase, NO_DEVICE, NO_ROW,
-    RowKind, Word, store_pod,
+    RowKind, UNKNOWN, Word, store_pod,
 };
 use std::io;
 
@@ -238,7 +238,8 @@ impl State {
             class,
             id,
             size,
-            aux: program,
+            // What lies in banks was said when it was allocated.
+            aux: if kind == EventKind::Free { UNKNOWN } else { program },
             row,
             flags: entry.flags | flags,
             ..Event::new(kind, device)
