@@ -1,126 +1,196 @@
-//! What the aggregator costs at rest, and how long an event takes to reach the table.
-//!
-//! The aggregator runs as it does in the daemon, in a thread of its own; the writers are this process's
-//! trackers, each with a segment of its own.
+//! What the aggregator takes: to fold events, to be up to date, to rest, and as there is more of everything.
 
-use rustix::time::{ClockId, clock_gettime};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use serde_json::{Value, json};
 use std::time::{Duration, Instant};
-use tt_shm_aggregator::{DaemonConfig, Log, run_daemon};
-use tt_shm_os::Namespace;
+use tt_shm_aggregator::{Aggregator, Config};
+use tt_shm_benches::child::{Player, play_part_if_asked};
+use tt_shm_benches::clock::Stopwatch;
+use tt_shm_benches::crowd::{Crowd, Size};
+use tt_shm_benches::measure::{Measured, Timed, best_mean};
+use tt_shm_benches::options::{Effort, Options};
+use tt_shm_benches::report::{Base, Report};
+use tt_shm_benches::scene::Scene;
+use tt_shm_benches::workload::{SIZE, Single};
 use tt_shm_reader::Table;
-use tt_shm_writer::{Alloc, BufferType, Device, DeviceInfo, Record, Tracker};
 
-const PROCESSES: u64 = 16;
-const DEVICES: u64 = 8;
-const REST: Duration = Duration::from_secs(5);
-const EVENTS: usize = 2000;
+const SMALL: Size = Size { processes: 1, devices: 1, live: 1000 };
+/// Events that a process emits before another one does: typical, and the worst for merging by time.
+const TURNS: [u64; 2] = [64, 2];
 
 fn main() {
-    let namespace = Namespace::new(&format!("bench-agg-{}", std::process::id())).expect("a valid name");
-    let trackers: Vec<_> = (0..PROCESSES).map(|_| tracker(&namespace)).collect();
-    let daemon = Daemon::start(&namespace);
-    let table = wait_for_table(&namespace);
-    at_rest(&daemon);
-    to_table(&trackers[0], &table);
-    drop(daemon);
-    let lock =
-        tt_shm_os::path_of(&tt_shm_os::table_lock_file_name(&namespace, rustix::process::geteuid().as_raw()));
-    std::fs::remove_file(lock).expect("the daemon left its lock file");
-}
-
-fn tracker(namespace: &Namespace) -> (Tracker, Device) {
-    let tracker = Tracker::builder().enabled(true).namespace(namespace.as_str()).open().expect("a segment");
-    let devices: Vec<_> = (0..DEVICES)
-        .map(|chip_id| {
-            tracker.register_device(&DeviceInfo { chip_id, ..Default::default() }).expect("a device")
-        })
-        .collect();
-    for (id, device) in devices.iter().enumerate() {
-        tracker.alloc(*device, Alloc::new(BufferType::Dram, id as u64, 4096)).expect("an allocation");
-    }
-    (tracker, devices[0])
-}
-
-/// The daemon's loop in a thread that tells how much CPU it has used.
-struct Daemon {
-    stop: Arc<AtomicBool>,
-    cpu_clock: Arc<AtomicU64>,
-    thread: Option<std::thread::JoinHandle<()>>,
-}
-
-impl Daemon {
-    fn start(namespace: &Namespace) -> Daemon {
-        let (stop, cpu_clock) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
-        let config = DaemonConfig { namespace: namespace.clone(), stats_interval: None, log: Log::silent() };
-        let (stopped, clock) = (stop.clone(), cpu_clock.clone());
-        let thread = std::thread::spawn(move || {
-            clock.store(rustix::thread::gettid().as_raw_nonzero().get() as u64, Ordering::Release);
-            run_daemon(config, &stopped).expect("nobody else aggregates here");
-        });
-        Daemon { stop, cpu_clock, thread: Some(thread) }
-    }
-
-    /// CPU time of the daemon's thread so far.
-    fn cpu(&self) -> Duration {
-        let thread = self.cpu_clock.load(Ordering::Acquire);
-        let stat = std::fs::read_to_string(format!("/proc/self/task/{thread}/schedstat")).expect("schedstat");
-        let ns = stat.split(' ').next().and_then(|ns| ns.parse().ok()).expect("nanoseconds on the CPU");
-        Duration::from_nanos(ns)
-    }
-}
-
-impl Drop for Daemon {
-    fn drop(&mut self) {
-        self.stop.store(true, Ordering::Relaxed);
-        let ended = self.thread.take().map(std::thread::JoinHandle::join);
-        assert!(ended.is_some_and(|result| result.is_ok()), "the daemon panicked");
-    }
-}
-
-fn wait_for_table(namespace: &Namespace) -> Table {
-    loop {
-        match Table::open(namespace) {
-            Ok(table) if table.snapshot().processes.len() == PROCESSES as usize => return table,
-            _ => std::thread::sleep(Duration::from_millis(10)),
+    play_part_if_asked();
+    let options = Options::from_env();
+    let mut bench = Aggregate { report: Report::new("aggregate", &options), base: None, options };
+    bench.base();
+    let groups: [(&str, Group); 4] = [
+        ("fold", Aggregate::fold),
+        ("delay", Aggregate::delay),
+        ("rest", Aggregate::rest),
+        ("series", Aggregate::series),
+    ];
+    for (name, group) in groups {
+        if bench.options.wants(name) {
+            group(&mut bench);
         }
     }
+    bench.report.finish();
 }
 
-fn at_rest(daemon: &Daemon) {
-    std::thread::sleep(Duration::from_millis(500));
-    let (before, start) = (daemon.cpu(), Instant::now());
-    std::thread::sleep(REST);
-    let share = (daemon.cpu() - before).as_secs_f64() / start.elapsed().as_secs_f64();
-    println!("at rest, {PROCESSES} processes x {DEVICES} devices: {:.2} % of a core", share * 100.0);
+type Group = fn(&mut Aggregate);
+
+struct Aggregate {
+    options: Options,
+    report: Report,
+    base: Option<Base>,
 }
 
-/// From the return of alloc() to the moment when the table has it, while events keep coming.
-fn to_table((tracker, device): &(Tracker, Device), table: &Table) {
-    let before = dram(table);
-    let mut delays: Vec<Duration> = (0..EVENTS as u64)
-        .map(|event| {
-            tracker.alloc(*device, Alloc::new(BufferType::Dram, 1000 + event, 1)).expect("an allocation");
-            let start = monotonic();
-            while dram(table) < before + event + 1 {
+impl Aggregate {
+    fn add(&mut self, name: &str, parameters: &[(&str, Value)], measured: Measured) {
+        let base = self.base.as_ref().expect("measured first");
+        self.report.add_to(base, name, parameters, measured);
+    }
+
+    /// A poll that finds nothing in an empty namespace.
+    fn base(&mut self) {
+        let scene = Scene::new();
+        let ns = idle_poll(&mut aggregator(&scene), &self.options);
+        self.base = Some(self.report.add("empty poll", &[], Measured::mean(ns)));
+    }
+
+    fn fold(&mut self) {
+        for rings in [1, 8, 64] {
+            for turn in TURNS {
+                let size = Size { processes: rings, ..SMALL };
+                let ns = fold_ns(size, turn, self.options.pick(10, 2));
+                let parameters = [("rings", json!(rings)), ("turn", json!(turn))];
+                self.add("fold, per event", &parameters, Measured::mean(ns));
+            }
+        }
+    }
+
+    /// From the return of alloc() to the moment when the table has it.
+    fn delay(&mut self) {
+        let busy = self.options.pick(2000, 200);
+        self.delay_of("delay, events in a row", busy, Duration::ZERO);
+        // Longer than the aggregator needs to fall asleep for its longest time.
+        let rare = self.options.pick(40, 5);
+        self.delay_of("delay, after a pause", rare, Duration::from_millis(150));
+    }
+
+    fn delay_of(&mut self, name: &str, events: usize, pause: Duration) {
+        let (scene, size) = (Scene::new(), Size { processes: 8, devices: 4, live: 1000 });
+        let crowd = Crowd::new(&scene, size);
+        let _aggregator = Player::aggregator(&scene);
+        let expected = crowd.first_device_bytes();
+        let table = scene.wait_for_table("all segments", |table| {
+            table.devices.first().is_some_and(|(_, device)| device.dram_used_bytes == expected)
+        });
+        let (clock, mut timed) = (Stopwatch::get(), Timed::default());
+        for event in 0..events {
+            std::thread::sleep(pause);
+            crowd.alloc(event);
+            let start = clock.ticks();
+            while first_device(&table) < expected + (event as u64 + 1) * SIZE {
                 std::hint::spin_loop();
             }
-            monotonic() - start
-        })
-        .collect();
-    delays.sort_unstable();
-    let at = |share: f64| delays[((EVENTS - 1) as f64 * share) as usize];
-    println!("event to table: p50 {:?}, p90 {:?}, p99 {:?}, max {:?}", at(0.5), at(0.9), at(0.99), at(1.0));
+            timed.record(clock.since(start));
+        }
+        self.report.add(name, &[("processes", json!(8))], timed.median());
+    }
+
+    /// CPU time per second while nothing happens.
+    fn rest(&mut self) {
+        for (processes, devices) in [(1, 1), (16, 8), (64, 32)] {
+            let (scene, size) = (Scene::new(), Size { processes, devices, live: 100 });
+            let _crowd = Crowd::new(&scene, size);
+            let player = Player::aggregator(&scene);
+            scene.wait_for_table("all segments", |table| table.processes.len() == processes);
+            std::thread::sleep(Duration::from_millis(500));
+            let (before, start) = (player.cpu(), Instant::now());
+            std::thread::sleep(self.options.pick(Duration::from_secs(5), Duration::from_millis(500)));
+            let share = (player.cpu() - before).as_secs_f64() / start.elapsed().as_secs_f64();
+            let parameters = [("processes", json!(processes)), ("devices", json!(devices))];
+            self.report.add("CPU per second at rest", &parameters, Measured::mean(share * 1e9));
+        }
+    }
+
+    fn series(&mut self) {
+        for processes in [1, 4, 16, 64, 256] {
+            self.point("processes", processes, Size { processes, ..SMALL });
+        }
+        for devices in [1, 8, 32, 128] {
+            self.point("devices", devices, Size { devices, ..SMALL });
+        }
+        for live in [1_000, 10_000, 100_000, 1_000_000] {
+            self.point("live", live, Size { live, ..SMALL });
+        }
+    }
+
+    fn point(&mut self, grows: &str, number: usize, size: Size) {
+        let parameters = [("grows", json!(grows)), ("to", json!(number))];
+        let fold = fold_ns(size, TURNS[0], self.options.pick(5, 1));
+        self.add("series: fold, per event", &parameters, Measured::mean(fold));
+        let scene = Scene::new();
+        let _crowd = Crowd::new(&scene, size);
+        let starts = (0..self.options.pick(10, 2)).map(|_| start_ns(&scene, size));
+        let start = starts.fold(f64::INFINITY, f64::min);
+        self.add("series: start", &parameters, Measured::mean(start));
+        let idle = idle_poll(&mut aggregator(&scene), &self.options);
+        self.add("series: idle poll", &parameters, Measured::mean(idle));
+    }
 }
 
-fn dram(table: &Table) -> u64 {
-    let devices = (0..DEVICES as usize)
-        .filter_map(|row| table.device(row).read(|row| (row.entry().chip_id, row.dram_used_bytes())));
-    devices.filter(|(chip, _)| *chip == 0).map(|(_, used)| used).next().unwrap_or(0)
+fn aggregator(scene: &Scene) -> Aggregator {
+    // The trackers are this process's: files of the dead, if there are any, are somebody else's affair.
+    Aggregator::new(Config { reap: false, ..Config::new(scene.namespace.clone()) }).expect("/dev/shm")
 }
 
-fn monotonic() -> Duration {
-    let now = clock_gettime(ClockId::Monotonic);
-    Duration::new(now.tv_sec as u64, now.tv_nsec as u32)
+/// From nothing to exact figures of every segment that is there.
+fn start_ns(scene: &Scene, size: Size) -> f64 {
+    let clock = Stopwatch::get();
+    // Without the wait for late events, which is a constant.
+    let config = Config { merge_window: Duration::ZERO, reap: false, ..Config::new(scene.namespace.clone()) };
+    let start = clock.ticks();
+    let aggregator = Aggregator::new(config).expect("/dev/shm");
+    let ticks = clock.since(start);
+    assert_eq!(aggregator.segments(), size.processes);
+    clock.ns(ticks)
+}
+
+fn idle_poll(aggregator: &mut Aggregator, options: &Options) -> f64 {
+    let effort = Effort { events: 20, ..options.effort() };
+    best_mean(&mut Single(|| _ = aggregator.poll()), effort)
+}
+
+/// Nanoseconds per event to fold rings that are full, all events being old enough: the best of some rounds.
+fn fold_ns(size: Size, turn: u64, rounds: usize) -> f64 {
+    let scene = Scene::new();
+    let mut crowd = Crowd::new(&scene, size);
+    let mut aggregator = aggregator(&scene);
+    let mut best = f64::INFINITY;
+    for _ in 0..rounds {
+        let events = crowd.fill(turn);
+        std::thread::sleep(Duration::from_millis(3));
+        best = best.min(fold_all(&mut aggregator, events));
+        let table = aggregator.snapshot();
+        assert_eq!((table.missed, table.late), (0, 0), "every event is folded, in its turn");
+        let used = table.devices.first().map(|(_, device)| device.dram_used_bytes);
+        assert_eq!(used, Some(crowd.first_device_bytes()));
+    }
+    best
+}
+
+fn fold_all(aggregator: &mut Aggregator, events: u64) -> f64 {
+    let clock = Stopwatch::get();
+    let (start, mut folded) = (clock.ticks(), 0);
+    while folded < events {
+        folded += aggregator.poll().events;
+    }
+    let ns = clock.ns(clock.since(start));
+    assert_eq!(folded, events);
+    ns / events as f64
+}
+
+fn first_device(table: &Table) -> u64 {
+    table.device(0).read(|row| row.dram_used_bytes()).unwrap_or(0)
 }

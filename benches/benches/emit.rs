@@ -1,88 +1,205 @@
 //! Cost of one event, as a multiple of the least that any event ring with timestamps can cost.
 
-use shm_layout::{Event, EventKind};
+use serde_json::{Value, json};
 use std::hint::black_box;
-use std::sync::atomic::{AtomicU64, Ordering};
-use tt_shm_benches::{best_ns, report};
-use tt_shm_os::ClockKind;
-use tt_shm_writer::{
-    Alloc, BufferType, CoreType, Device, DeviceInfo, Kernel, KernelType, ProgramBinaryStatus, Record, Tracker,
-};
+use tt_shm_benches::child::{Player, play_part_if_asked};
+use tt_shm_benches::limit::LimitRing;
+use tt_shm_benches::measure::{Measured, Timed, best_mean, measure};
+use tt_shm_benches::options::Options;
+use tt_shm_benches::report::{Base, Report};
+use tt_shm_benches::scene::Scene;
+use tt_shm_benches::sink::{Nothing, Sink, Tracked};
+use tt_shm_benches::threads::{Team, measure_together};
+use tt_shm_benches::workload::{Order, Pairs, Probe, SIZE, Single, Untimed, Workload};
+use tt_shm_writer::{CoreType, Kernel, KernelType, ProgramBinaryStatus, Record, Tracker};
 
-const ROUNDS: u32 = 20;
-const REPETITIONS: u32 = 200_000;
-const SLOTS: usize = 1 << 14;
+const LIVE: [usize; 4] = [1_000, 10_000, 100_000, 1_000_000];
+const ORDERS: [Order; 3] = [Order::Random, Order::RandomSameId, Order::Lifo];
 
 fn main() {
-    let limit = limit_ns();
-    report("harness alone", best_ns(ROUNDS, REPETITIONS, |i| _ = black_box(i)), limit);
-    report("limit: timestamp, 64-byte store, release head", limit, limit);
-    disabled(limit);
-    for live in [1_000, 10_000, 100_000, 1_000_000] {
-        let (tracker, device) = tracker_with(live);
-        pairs(&format!("shared, {live} live, random"), &tracker, device, live, limit);
-        let exclusive = tracker.into_exclusive().expect("the only tracker");
-        pairs(&format!("exclusive, {live} live, random"), &exclusive, device, live, limit);
-    }
-    dispatch(limit);
-}
-
-/// A timestamp, one slot and the head: no index, no counters, no rows.
-fn limit_ns() -> f64 {
-    let slots: Vec<[AtomicU64; 8]> = (0..SLOTS).map(|_| Default::default()).collect();
-    let head = AtomicU64::new(0);
-    let clock = ClockKind::best();
-    best_ns(ROUNDS, REPETITIONS, |i| {
-        let event = Event { time: clock.ticks(), id: u64::from(i), ..Event::new(EventKind::Alloc, 0) };
-        let words: [u64; 8] = bytemuck::must_cast(event);
-        for (slot, word) in slots[i as usize % SLOTS].iter().zip(words) {
-            slot.store(word, Ordering::Relaxed);
+    play_part_if_asked();
+    let options = Options::from_env();
+    let mut emit = Emit { report: Report::new("emit", &options), limit: None, options };
+    emit.bases();
+    let groups: [(&str, Group); 6] = [
+        ("disabled", Emit::disabled),
+        ("pairs", Emit::pairs),
+        ("dispatch", Emit::dispatch),
+        ("threads", Emit::threads),
+        ("observers", Emit::observers),
+        ("growth", Emit::growth),
+    ];
+    for (name, group) in groups {
+        if emit.options.wants(name) {
+            group(&mut emit);
         }
-        head.store(u64::from(i), Ordering::Release);
-    })
-}
-
-fn tracker_with(live: u64) -> (Tracker, Device) {
-    let namespace = format!("bench-emit-{}", std::process::id());
-    let tracker = Tracker::builder().enabled(true).namespace(namespace).open().expect("a segment");
-    let device = tracker.register_device(&DeviceInfo { chip_id: 1, ..Default::default() }).expect("a device");
-    for id in 0..live {
-        tracker.alloc(device, Alloc::new(BufferType::Dram, id, 4096)).expect("an allocation");
     }
-    (tracker, device)
+    emit.report.finish();
 }
 
-/// Frees a random allocation and makes it again: two events.
-fn pairs(what: &str, tracker: &impl Record, device: Device, live: u64, limit: f64) {
-    let mut random = 0x2545_f491_4f6c_dd1d_u64;
-    let pair = best_ns(ROUNDS, REPETITIONS, |_| {
-        random ^= random << 13;
-        random ^= random >> 7;
-        random ^= random << 17;
-        let id = random % live;
-        tracker.free(device, id).expect("live");
-        tracker.alloc(device, Alloc::new(BufferType::Dram, id, 4096)).expect("free");
-    });
-    let counters = tracker.counters(device).expect("enabled");
-    assert_eq!(counters.dram_used(), live * 4096);
-    report(what, pair / 2.0, limit);
+type Group = fn(&mut Emit);
+
+struct Emit {
+    options: Options,
+    report: Report,
+    limit: Option<Base>,
 }
 
-fn dispatch(limit: f64) {
-    let (tracker, device) = tracker_with(0);
+impl Emit {
+    fn add(&mut self, name: &str, parameters: &[(&str, Value)], measured: Measured) {
+        let limit = self.limit.as_ref().expect("measured first");
+        self.report.add_to(limit, name, parameters, measured);
+    }
+
+    /// The harness alone, whose percentiles are the cost of timing, and the limit.
+    fn bases(&mut self) {
+        let effort = self.options.effort();
+        let harness = measure(&mut Pairs::new(Nothing, 1000, Order::Random, 0), effort);
+        let ring = LimitRing::new().expect("shared memory");
+        let limit = measure(&mut Pairs::new(ring, 1000, Order::Random, 0), effort);
+        self.limit = Some(self.report.add("limit", &[], limit));
+        self.add("harness alone", &[("live", json!(1000))], harness);
+        let large = measure(&mut Pairs::new(Nothing, 1_000_000, Order::Random, 0), effort);
+        self.add("harness alone", &[("live", json!(1_000_000))], large);
+    }
+
+    fn disabled(&mut self) {
+        let effort = self.options.effort();
+        let tracker = Tracker::disabled();
+        let device = tracker.register_device(&Default::default()).expect("nothing happens");
+        // The same arguments, each kept from being known in advance, and no call.
+        let nothing = || {
+            black_box((black_box(&tracker), black_box(device), black_box(1_u64)));
+            black_box(true);
+        };
+        let base = best_mean(&mut Single(nothing), effort);
+        self.add("loop alone", &[], Measured::mean(base));
+        assert!(tracker.free(device, 1).is_ok() && !tracker.is_enabled());
+        let call = || _ = black_box(black_box(&tracker).free(black_box(device), black_box(1)).is_ok());
+        let ns = best_mean(&mut Single(call), effort);
+        self.add("tracking disabled", &[], Measured::mean(ns));
+    }
+
+    fn pairs(&mut self) {
+        for live in LIVE {
+            let scene = Scene::new();
+            let shared = self.orders("shared", live, scene.tracked());
+            self.orders("exclusive", live, shared.into_exclusive());
+        }
+    }
+
+    fn orders<R: Record>(&mut self, handle: &str, live: usize, sink: Tracked<R>) -> Tracked<R> {
+        let mut pairs = Pairs::new(sink, live, Order::Random, 0);
+        for order in ORDERS {
+            pairs.set_order(order);
+            check(&mut pairs);
+            let measured = measure(&mut pairs, self.options.effort());
+            let parameters = [("live", json!(live)), ("order", json!(order.name()))];
+            self.add(handle, &parameters, measured);
+        }
+        pairs.finish()
+    }
+
+    fn dispatch(&mut self) {
+        let scene = Scene::new();
+        let shared = scene.tracked();
+        launch(&shared);
+        let measured = self.dispatched(&shared);
+        self.add("cached dispatch", &[("handle", json!("shared"))], measured);
+        let exclusive = shared.into_exclusive();
+        let measured = self.dispatched(&exclusive);
+        self.add("cached dispatch", &[("handle", json!("exclusive"))], measured);
+    }
+
+    fn dispatched<R: Record>(&self, sink: &Tracked<R>) -> Measured {
+        let cached = || sink.tracker.counters(sink.device).expect("enabled").cached_dispatches;
+        let before = cached();
+        sink.tracker.dispatch(sink.device, 1).expect("loaded");
+        assert_eq!(cached(), before + 1);
+        let call = || sink.tracker.dispatch(sink.device, 1).expect("loaded");
+        measure(&mut Single(call), self.options.effort())
+    }
+
+    /// Two threads at one lock, and beside it two that have nothing to do with each other.
+    fn threads(&mut self) {
+        for live in [1_000, 10_000] {
+            let scene = Scene::new();
+            let sink = scene.tracked();
+            let team = Team::new(
+                [0, 1].map(|thread| Pairs::new(sink.share(), live / 2, Order::Random, thread << 40)),
+            );
+            let measured = measure_together(team, self.options.effort());
+            self.add("shared", &[("live", json!(live)), ("threads", json!(2))], measured);
+            let scene = Scene::new();
+            let team = Team::new([0, 1].map(|thread| {
+                Pairs::new(scene.tracked().into_exclusive(), live / 2, Order::Random, thread << 40)
+            }));
+            let measured = measure_together(team, self.options.effort());
+            self.add("exclusive, one each", &[("live", json!(live)), ("threads", json!(2))], measured);
+        }
+    }
+
+    fn observers(&mut self) {
+        for live in [1_000, 10_000] {
+            let scene = Scene::new();
+            let mut pairs = Pairs::new(scene.tracked(), live, Order::Random, 0);
+            self.observed(&mut pairs, "shared", live, "none");
+            let aggregator = Player::aggregator(&scene);
+            self.observed(&mut pairs, "shared", live, "following");
+            // It has followed: its table has what we have.
+            let bytes = pairs.live_bytes();
+            scene.wait_for_table("the same sum", |table| {
+                table.devices.iter().any(|(_, device)| device.dram_used_bytes == bytes) && table.events > 0
+            });
+            aggregator.stop();
+            self.observed(&mut pairs, "shared", live, "stopped");
+            drop(aggregator);
+            let exclusive = pairs.finish().into_exclusive();
+            let mut pairs = Pairs::new(exclusive, live, Order::Random, 1 << 40);
+            self.observed(&mut pairs, "exclusive", live, "none");
+            let aggregator = Player::aggregator(&scene);
+            self.observed(&mut pairs, "exclusive", live, "following");
+            aggregator.stop();
+            self.observed(&mut pairs, "exclusive", live, "stopped");
+        }
+    }
+
+    fn observed<R: Record>(
+        &mut self,
+        pairs: &mut Pairs<Tracked<R>>,
+        handle: &str,
+        live: usize,
+        observer: &str,
+    ) {
+        check(pairs);
+        let measured = measure(pairs, self.options.effort());
+        self.add(handle, &[("live", json!(live)), ("observer", json!(observer))], measured);
+    }
+
+    /// From nothing to a million: no single call may pause for long.
+    fn growth(&mut self) {
+        let count = self.options.pick(1_000_000_u64, 100_000);
+        let scene = Scene::new();
+        let mut sink = scene.tracked();
+        let mut timed = Timed::default();
+        for id in 0..count {
+            timed.event(|| sink.alloc(id, SIZE));
+        }
+        assert_eq!(sink.dram_bytes(), count * SIZE);
+        let measured = Measured { ns: timed.mean_ns(), percentiles: Some(timed.percentiles()) };
+        self.add("growth", &[("from", json!(0)), ("to", json!(count))], measured);
+    }
+}
+
+/// Some pairs, and the tracker still counts what is live.
+fn check<R: Record>(pairs: &mut Pairs<Tracked<R>>) {
+    for _ in 0..100 {
+        pairs.step(&mut Untimed);
+    }
+    assert_eq!(pairs.sink.dram_bytes(), pairs.live_bytes());
+}
+
+fn launch<R: Record>(sink: &Tracked<R>) {
     let kernel = Kernel::new(1, KernelType::Application, CoreType::Tensix, 100 << 10, 64);
-    tracker.launch(device, kernel, ProgramBinaryStatus::NotSent).expect("launched");
-    let shared = best_ns(ROUNDS, REPETITIONS, |_| tracker.dispatch(device, 1).expect("loaded"));
-    report("shared, cached dispatch", shared, limit);
-    let counters = tracker.counters(device).expect("enabled");
-    assert_eq!(counters.cached_dispatches, u64::from(ROUNDS * REPETITIONS));
-}
-
-fn disabled(limit: f64) {
-    let tracker = Tracker::disabled();
-    let device = tracker.register_device(&DeviceInfo::default()).expect("nothing happens");
-    let ns = best_ns(ROUNDS, REPETITIONS, |i| {
-        _ = black_box(tracker.free(black_box(device), u64::from(i)));
-    });
-    report("tracking disabled", ns, limit);
+    sink.tracker.launch(sink.device, kernel, ProgramBinaryStatus::NotSent).expect("launched");
 }

@@ -1,24 +1,35 @@
-//! What the benchmarks share: timing of a repeated piece of work, and how it is printed.
+//! What the benchmarks share: timing, other processes, the peers that are built from facts, results.
 //!
-//! Machines are noisy, so a figure is the best of several rounds, and what counts is the ratio to the
-//! base cases of the same run.
+//! Machines are noisy, so a mean is that of the best of several rounds, and what counts is its ratio to
+//! another case of the same run. Each benchmark prints its base case, the harness alone, and asserts that
+//! what it is about to measure does what it should.
+//!
+//! | module | what |
+//! |---|---|
+//! | [`clock`], [`measure`], [`workload`], [`threads`] | ticks, means and distributions, and what is repeated |
+//! | [`host`], [`limit`], [`message`], [`socket`], [`region`] | a host, the least that can be, and what there was before |
+//! | [`sink`] | one face for all of them, so that each is given the same work |
+//! | [`scene`], [`crowd`], [`child`] | names, segments and processes that are gone at the end, also after a panic |
+//! | [`options`], [`outcome`], [`report`] | arguments, the results' schema, how they are shown and kept |
+//! | [`markdown`], [`goals`], [`svg`], [`figures`] | tables and plots from kept results |
 
-use std::time::Instant;
-
-/// Best time per repetition in nanoseconds, over several rounds of `repetitions`.
-pub fn best_ns(rounds: u32, repetitions: u32, mut work: impl FnMut(u32)) -> f64 {
-    let mut best = f64::INFINITY;
-    for _ in 0..rounds {
-        let start = Instant::now();
-        for repetition in 0..repetitions {
-            work(repetition);
-        }
-        best = best.min(start.elapsed().as_nanos() as f64 / f64::from(repetitions));
-    }
-    best
-}
-
-/// Prints one line: what, how long, and how many times the base it is.
-pub fn report(what: &str, ns: f64, base_ns: f64) {
-    println!("{what:<44} {ns:>9.1} ns  {:>6.2} x", ns / base_ns);
-}
+pub mod child;
+pub mod clock;
+pub mod crowd;
+pub mod figures;
+pub mod goals;
+pub mod host;
+pub mod limit;
+pub mod markdown;
+pub mod measure;
+pub mod message;
+pub mod options;
+pub mod outcome;
+pub mod region;
+pub mod report;
+pub mod scene;
+pub mod sink;
+pub mod socket;
+pub mod svg;
+pub mod threads;
+pub mod workload;

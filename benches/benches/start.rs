@@ -1,0 +1,89 @@
+//! How long `tt-smi snapshot --json` takes from start to end, with an aggregator running and without.
+
+use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use tt_shm_benches::child::{Player, play_part_if_asked};
+use tt_shm_benches::clock::Stopwatch;
+use tt_shm_benches::measure::{Measured, Timed};
+use tt_shm_benches::options::Options;
+use tt_shm_benches::report::Report;
+use tt_shm_benches::scene::Scene;
+use tt_shm_benches::sink::Sink;
+use tt_shm_benches::workload::Probe;
+use tt_shm_os::NAMESPACE_ENV;
+
+/// The program to measure; else the one beside this benchmark, built if need be.
+const PROGRAM_ENV: &str = "TT_SMI";
+const PROGRAM: &str = "tt-smi";
+
+fn main() {
+    play_part_if_asked();
+    let options = Options::from_env();
+    let mut report = Report::new("start", &options);
+    let Some(program) = find() else {
+        return report.skip("tt-smi snapshot --json", "no tt-smi found, set TT_SMI to its path");
+    };
+    let runs = options.pick(30, 5);
+    let base = time(runs, || Command::new("/bin/true"));
+    let base = report.add("harness alone: /bin/true", &[], base);
+    let scene = Scene::new();
+    let mut sink = scene.tracked();
+    sink.alloc(1, 4096);
+    let snapshot = || {
+        let mut command = Command::new(&program);
+        command.args(["snapshot", "--json"]).env(NAMESPACE_ENV, scene.namespace.as_str());
+        command
+    };
+    check(snapshot());
+    let name = "tt-smi snapshot --json";
+    report.add_to(&base, name, &[("aggregator", json!("none"))], time(runs, snapshot));
+    let _aggregator = Player::aggregator(&scene);
+    scene.wait_for_table("the allocation", |table| {
+        table.devices.iter().any(|(_, device)| device.dram_used_bytes == 4096)
+    });
+    check(snapshot());
+    report.add_to(&base, name, &[("aggregator", json!("running"))], time(runs, snapshot));
+    report.finish();
+}
+
+fn find() -> Option<PathBuf> {
+    if let Some(path) = std::env::var_os(PROGRAM_ENV) {
+        return Some(path.into());
+    }
+    // This is <target>/release/deps/start-<hash>.
+    let here = std::env::current_exe().ok()?;
+    let beside = here.parent()?.parent()?.join(PROGRAM);
+    build();
+    beside.exists().then_some(beside)
+}
+
+/// `cargo bench` builds only this package.
+fn build() {
+    let Some(cargo) = std::env::var_os("CARGO") else { return };
+    let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("../Cargo.toml");
+    // If it fails, there may be one that was built before.
+    let _ = Command::new(cargo)
+        .args(["build", "--quiet", "--release", "-p", PROGRAM, "--manifest-path"])
+        .arg(manifest)
+        .status();
+}
+
+/// It succeeds, and says what is used.
+fn check(mut command: Command) {
+    let output = command.output().expect("tt-smi runs");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let value: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert_eq!(value["devices"][0]["dram_used_bytes"], json!(4096), "{value}");
+}
+
+fn time(runs: usize, command: impl Fn() -> Command) -> Measured {
+    // Calibrated before the first run.
+    Stopwatch::get();
+    let mut timed = Timed::default();
+    for _ in 0..runs {
+        let status = timed.event(|| command().stdout(Stdio::null()).status());
+        assert!(status.is_ok_and(|status| status.success()));
+    }
+    timed.median()
+}

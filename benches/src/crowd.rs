@@ -1,0 +1,100 @@
+//! Many processes with many devices: trackers of this process, each with a segment of its own.
+
+use crate::scene::Scene;
+use crate::sink::chip;
+use crate::workload::{Random, SIZE};
+use tt_shm_writer::{Alloc, BufferType, Device, ExclusiveTracker, Record};
+
+/// Slots of each ring: the default.
+pub const RING: u64 = 1 << 14;
+
+/// How large a crowd is.
+#[derive(Clone, Copy, Debug)]
+pub struct Size {
+    /// Segments.
+    pub processes: usize,
+    /// Devices that each process uses.
+    pub devices: usize,
+    /// Live allocations of each process, on its devices in turn.
+    pub live: usize,
+}
+
+/// One that is as good as a process.
+#[derive(Debug)]
+struct Member {
+    tracker: ExclusiveTracker,
+    devices: Vec<Device>,
+    live: usize,
+    random: Random,
+}
+
+impl Member {
+    fn new(scene: &Scene, size: Size) -> Member {
+        let tracker = scene.builder().ring_slots(RING).open().expect("a segment");
+        let Ok(tracker) = tracker.into_exclusive() else { panic!("the only handle") };
+        let register = |id| tracker.register_device(&chip(id)).expect("a device");
+        let devices: Vec<Device> = (0..size.devices as u64).map(register).collect();
+        let member = Member { tracker, devices, live: size.live, random: Random::new(1) };
+        for id in 0..size.live {
+            member.alloc(id);
+        }
+        member
+    }
+
+    fn alloc(&self, id: usize) {
+        let device = self.devices[id % self.devices.len()];
+        self.tracker.alloc(device, Alloc::new(BufferType::Dram, id as u64, SIZE)).expect("not live");
+    }
+
+    fn free(&self, id: usize) {
+        let device = self.devices[id % self.devices.len()];
+        self.tracker.free(device, id as u64).expect("live");
+    }
+
+    fn pair(&mut self) {
+        let id = self.random.below(self.live);
+        self.free(id);
+        self.alloc(id);
+    }
+}
+
+/// All of them.
+#[derive(Debug)]
+pub struct Crowd {
+    members: Vec<Member>,
+    size: Size,
+}
+
+impl Crowd {
+    /// Opens all segments.
+    pub fn new(scene: &Scene, size: Size) -> Crowd {
+        let members = (0..size.processes).map(|_| Member::new(scene, size)).collect();
+        Crowd { members, size }
+    }
+
+    /// Fills every ring with new events, members taking turns after so many, and says how many in all.
+    pub fn fill(&mut self, turn: u64) -> u64 {
+        // Not to the last slot: a reader may not be lapped.
+        let each = (RING - 64) / turn * turn;
+        for _ in 0..each / turn {
+            for member in &mut self.members {
+                for _ in 0..turn / 2 {
+                    member.pair();
+                }
+            }
+        }
+        each * self.members.len() as u64
+    }
+
+    /// One more allocation of the first member on its first device.
+    pub fn alloc(&self, number: usize) {
+        // A multiple of the number of devices, and not in use.
+        self.members[0].alloc((self.size.live + 1 + number) * self.size.devices);
+    }
+
+    /// Bytes that are live on the first device.
+    pub fn first_device_bytes(&self) -> u64 {
+        let each = self.size.live.div_ceil(self.size.devices);
+        (each * self.size.processes) as u64 * SIZE
+    }
+}

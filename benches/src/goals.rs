@@ -1,0 +1,110 @@
+//! The goals, each looked up in the results.
+
+use crate::outcome::{Case, Outcome};
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// One goal and what was found.
+#[derive(Clone, Debug)]
+pub struct Goal {
+    /// What is to be.
+    pub text: &'static str,
+    /// What is, if it was measured.
+    pub found: Option<f64>,
+    /// Where it ends.
+    pub bound: f64,
+    /// Whether less is better.
+    pub at_most: bool,
+    /// Of both numbers.
+    pub unit: &'static str,
+}
+
+impl Goal {
+    /// Whether it is reached; nothing is known of what was not measured.
+    pub fn reached(&self) -> Option<bool> {
+        self.found.map(|found| if self.at_most { found <= self.bound } else { found >= self.bound })
+    }
+}
+
+/// All benchmarks' results by name.
+struct All(BTreeMap<String, Outcome>);
+
+impl All {
+    fn find(&self, bench: &str, name: &str, parameters: &[(&str, &str)]) -> Option<&Case> {
+        self.0.get(bench)?.find(name, parameters)
+    }
+
+    fn emit(&self, handle: &str, live: &str) -> Option<&Case> {
+        self.find("emit", handle, &[("live", live), ("order", "random")])
+    }
+
+    fn peer(&self, name: &str) -> Option<f64> {
+        self.find("peers", name, &[])?.ratio
+    }
+
+    /// How many times slower the socket is at a percentile.
+    fn socket(&self, at: impl Fn(&Case) -> Option<f64>) -> Option<f64> {
+        let ours = self.find("peers", "shared", &[])?;
+        Some(at(self.find("peers", "socket send", &[])?)? / at(ours)?)
+    }
+
+    fn dispatch_percent(&self, devices: &str) -> Option<f64> {
+        let fixed = [("devices", devices), ("work us", "5"), ("tracking", "on")];
+        Some(self.find("dispatch", "cached dispatch: added", &fixed)?.ratio? * 100.0)
+    }
+
+    fn slowest_p99_9(&self) -> Option<f64> {
+        let live = ["1000", "10000", "100000"];
+        let cases = live.iter().flat_map(|live| [self.emit("shared", live), self.emit("exclusive", live)]);
+        cases.map(|case| Some(case?.percentiles?.p99_9)).try_fold(0.0, |most, p| Some(f64::max(most, p?)))
+    }
+
+    fn disabled_ns(&self) -> Option<f64> {
+        let ns = |name| Some(self.find("emit", name, &[])?.ns);
+        Some((ns("tracking disabled")? - ns("loop alone")?).max(0.0))
+    }
+
+    fn slowest_start_ms(&self) -> Option<f64> {
+        let ms = |aggregator| {
+            Some(self.find("start", "tt-smi snapshot --json", &[("aggregator", aggregator)])?.ns / 1e6)
+        };
+        Some(f64::max(ms("none")?, ms("running")?))
+    }
+
+    fn folds_per_us(&self) -> Option<f64> {
+        let fixed = [("rings", "8"), ("turn", "64")];
+        Some(1e3 / self.find("aggregate", "fold, per event", &fixed)?.ns)
+    }
+}
+
+/// The goals as far as there are results for them in a folder.
+pub fn goals(results: &Path) -> Vec<Goal> {
+    let benches = ["emit", "peers", "dispatch", "read", "aggregate", "start"];
+    let read = |bench: &str| Some((bench.to_owned(), Outcome::read(results, bench).ok()?));
+    let all = All(benches.into_iter().filter_map(read).collect());
+    let ratio = |handle, live| all.emit(handle, live).and_then(|case| case.ratio);
+    let most = |text, found, bound, unit| Goal { text, found, bound, at_most: true, unit };
+    let least = |text, found, bound, unit| Goal { text, found, bound, at_most: false, unit };
+    vec![
+        most("exclusive, 1 000 live, multiple of the limit", ratio("exclusive", "1000"), 2.0, "x"),
+        most("shared, 1 000 live, multiple of the limit", ratio("shared", "1000"), 3.0, "x"),
+        most("shared, 10 000 live, random", ratio("shared", "10000"), 4.0, "x"),
+        most("shared, 100 000 live, random (stretch: 6)", ratio("shared", "100000"), 8.0, "x"),
+        most("p99.9 up to 100 000 live, both handles", all.slowest_p99_9(), 1000.0, "ns"),
+        most("tracking disabled, beyond the loop alone", all.disabled_ns(), 1.0, "ns"),
+        least("socket send, p50, multiple of ours", all.socket(|c| Some(c.percentiles?.p50)), 10.0, "x"),
+        least("socket send, p99.9, multiple of ours", all.socket(|c| Some(c.percentiles?.p99_9)), 100.0, "x"),
+        least("socket QUERY, multiple of one row read", query_ratio(&all), 1000.0, "x"),
+        least("tt-metal's region, multiple of ours", all.peer("tt-metal region"), 1.0, "x"),
+        least("LTTng-UST, multiple of ours", all.peer("LTTng-UST tracepoint"), 1.0, "x"),
+        most("ours, multiple of rtrb + timestamp", all.peer("rtrb + timestamp").map(f64::recip), 3.0, "x"),
+        most("added to a dispatch of 5 us, 4 devices", all.dispatch_percent("4"), 4.0, "%"),
+        most("added to a dispatch of 5 us, 1 device", all.dispatch_percent("1"), 1.5, "%"),
+        most("`tt-smi snapshot --json`", all.slowest_start_ms(), 15.0, "ms"),
+        least("folded from 8 rings by one core", all.folds_per_us(), 20.0, "M events/s"),
+    ]
+}
+
+fn query_ratio(all: &All) -> Option<f64> {
+    all.find("read", "socket QUERY, one device", &[])?.ratio
+}

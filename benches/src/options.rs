@@ -1,0 +1,131 @@
+//! Arguments and environment, the same for all benchmarks.
+
+use std::path::PathBuf;
+
+/// Set to `1` for a run of a few seconds.
+pub const QUICK_ENV: &str = "BENCH_QUICK";
+/// A folder that results are written to, one file per benchmark.
+pub const JSON_ENV: &str = "BENCH_JSON";
+
+/// What the user asked for.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// A few seconds instead of a careful run.
+    pub quick: bool,
+    /// Where to write results.
+    pub json: Option<PathBuf>,
+    /// Only groups of cases whose name contains one of these.
+    pub filters: Vec<String>,
+}
+
+impl Options {
+    /// From the arguments and the environment. Arguments of cargo's own harness are tolerated. Without
+    /// `--bench`, which `cargo bench` passes and `cargo test` does not, the run is quick.
+    pub fn from_env() -> Options {
+        let mut options = Options::parse(std::env::args().skip(1));
+        options.quick |= std::env::var_os(QUICK_ENV).is_some_and(|value| value == "1");
+        options.json = options.json.or_else(|| std::env::var_os(JSON_ENV).map(PathBuf::from));
+        options
+    }
+
+    fn parse(arguments: impl Iterator<Item = String>) -> Options {
+        let mut options = Options { quick: true, ..Options::default() };
+        let mut asked_quick = false;
+        for argument in arguments {
+            match argument.as_str() {
+                "--bench" => options.quick = false,
+                "--quick" => asked_quick = true,
+                "--json" => options.json = Some(results_folder()),
+                other => match other.strip_prefix("--json=") {
+                    Some(folder) => options.json = Some(PathBuf::from(folder)),
+                    // Some option of cargo's harness, such as --nocapture.
+                    None if other.starts_with('-') => {}
+                    None => options.filters.push(other.to_owned()),
+                },
+            }
+        }
+        options.quick |= asked_quick;
+        options
+    }
+
+    /// Whether a group of cases is wanted.
+    pub fn wants(&self, group: &str) -> bool {
+        self.filters.is_empty() || self.filters.iter().any(|filter| group.contains(filter.as_str()))
+    }
+
+    /// How much is done for a case that takes tens of nanoseconds per event.
+    pub fn effort(&self) -> Effort {
+        if self.quick {
+            Effort { rounds: 20, events: 5_000, samples: 50_000 }
+        } else {
+            Effort { rounds: 300, events: 10_000, samples: 1_000_000 }
+        }
+    }
+
+    /// One of two numbers: for a careful run, or for a quick one.
+    pub fn pick<T>(&self, careful: T, quick: T) -> T {
+        if self.quick { quick } else { careful }
+    }
+}
+
+/// Rounds of a mean, events in each, and events timed one by one.
+#[derive(Clone, Copy, Debug)]
+pub struct Effort {
+    /// The best of so many.
+    pub rounds: u64,
+    /// Events in a round. Less than a millisecond in most cases: longer than that, on a machine that
+    /// others use too, no round runs without an interruption.
+    pub events: u64,
+    /// Events in a distribution.
+    pub samples: u64,
+}
+
+impl Effort {
+    /// For a case that takes so many times longer per event.
+    pub fn over(self, times: u64) -> Effort {
+        let least = |number: u64| (number / times).max(20);
+        // Rounds get shorter first; what is slow by itself needs fewer of them.
+        let rounds = if times > 100 { self.rounds.min(20) } else { self.rounds };
+        Effort { rounds, events: least(self.events), samples: least(self.samples) }
+    }
+}
+
+/// Where results are kept that the documentation is made from.
+pub fn results_folder() -> PathBuf {
+    documentation_folder().join("performance").join("results")
+}
+
+/// The repository's `docs`.
+pub fn documentation_folder() -> PathBuf {
+    PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../docs"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(arguments: &[&str]) -> Options {
+        Options::parse(arguments.iter().map(|argument| (*argument).to_owned()))
+    }
+
+    #[test]
+    fn cargos_arguments_are_tolerated() {
+        let options = parsed(&["--bench", "--nocapture", "shared"]);
+        assert!(!options.quick);
+        assert_eq!(options.filters, ["shared"]);
+        assert!(options.wants("shared, 1000 live") && !options.wants("exclusive"));
+    }
+
+    #[test]
+    fn a_test_run_is_quick_and_so_is_one_that_asks() {
+        assert!(parsed(&[]).quick);
+        assert!(parsed(&["--quick", "--bench"]).quick);
+    }
+
+    #[test]
+    fn results_go_where_they_are_wanted() {
+        assert_eq!(parsed(&["--json=/tmp/x"]).json, Some(PathBuf::from("/tmp/x")));
+        assert_eq!(parsed(&["--json"]).json, Some(results_folder()));
+        assert_eq!(parsed(&[]).json, None);
+    }
+}

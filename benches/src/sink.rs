@@ -1,0 +1,82 @@
+//! One face for everything that can be told of allocations, so that all get the same work.
+
+use std::hint::black_box;
+use tt_shm_writer::{Alloc, BufferType, CoreMemory, Device, DeviceInfo, ExclusiveTracker, Record, Tracker};
+
+/// Is told of allocations and frees. Nothing may be lost: a failed call panics.
+pub trait Sink {
+    /// A buffer was allocated.
+    fn alloc(&mut self, id: u64, size: u64);
+
+    /// A buffer was freed. Hosts know its size; some sinks need it.
+    fn free(&mut self, id: u64, size: u64);
+}
+
+/// Does nothing with what it is told: the harness alone.
+#[derive(Clone, Copy, Debug)]
+pub struct Nothing;
+
+impl Sink for Nothing {
+    #[inline(always)]
+    fn alloc(&mut self, id: u64, size: u64) {
+        black_box((id, size));
+    }
+
+    #[inline(always)]
+    fn free(&mut self, id: u64, size: u64) {
+        black_box((id, size));
+    }
+}
+
+/// A tracker of either kind with one device.
+#[derive(Debug)]
+pub struct Tracked<R> {
+    /// The handle.
+    pub tracker: R,
+    /// The device that everything happens on.
+    pub device: Device,
+}
+
+impl<R: Record> Sink for Tracked<R> {
+    #[inline(always)]
+    fn alloc(&mut self, id: u64, size: u64) {
+        self.tracker.alloc(self.device, Alloc::new(BufferType::Dram, id, size)).expect("not live yet");
+    }
+
+    #[inline(always)]
+    fn free(&mut self, id: u64, _: u64) {
+        self.tracker.free(self.device, id).expect("live");
+    }
+}
+
+impl<R: Record> Tracked<R> {
+    /// Bytes of DRAM that the tracker counts.
+    pub fn dram_bytes(&self) -> u64 {
+        self.tracker.counters(self.device).expect("enabled").dram_used()
+    }
+}
+
+impl Tracked<Tracker> {
+    /// A handle for one more thread.
+    pub fn share(&self) -> Tracked<Tracker> {
+        Tracked { tracker: self.tracker.clone(), device: self.device }
+    }
+
+    /// Without its lock. There must be no other handle.
+    pub fn into_exclusive(self) -> Tracked<ExclusiveTracker> {
+        let Ok(tracker) = self.tracker.into_exclusive() else { panic!("another handle is in use") };
+        Tracked { tracker, device: self.device }
+    }
+}
+
+/// What a Wormhole chip says of itself.
+pub fn chip(chip_id: u64) -> DeviceInfo {
+    DeviceInfo {
+        chip_id,
+        logical_id: Some(chip_id as u32),
+        dram_bytes: Some(12 << 30),
+        dram_channels: Some(6),
+        l1: Some(CoreMemory { cores: 64, bytes_per_core: 1464 << 10 }),
+        ..Default::default()
+    }
+}

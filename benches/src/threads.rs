@@ -1,0 +1,87 @@
+//! Several threads that do the same at the same time.
+
+use crate::clock::Stopwatch;
+use crate::measure::{Measured, Timed, round};
+use crate::options::Effort;
+use crate::workload::Workload;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// A workload for each thread.
+#[derive(Debug)]
+pub struct Team<W>(Vec<W>);
+
+impl<W> Team<W> {
+    /// No more than there are cores, or the scheduler is measured.
+    pub fn new(members: impl Into<Vec<W>>) -> Team<W> {
+        Team(members.into())
+    }
+}
+
+/// Nanoseconds per event that each thread sees while all run. A round lasts from the first start to the
+/// last end: threads that do not run at the same time make it longer, and do not seem to be undisturbed.
+pub fn measure_together<W: Workload + Send>(team: Team<W>, effort: Effort) -> Measured {
+    let gate = Gate { members: team.0.len(), arrived: AtomicUsize::new(0) };
+    let effort = Effort { rounds: effort.rounds / 5, events: effort.events * 5, ..effort };
+    let results: Vec<(Vec<Span>, Timed)> = std::thread::scope(|scope| {
+        let start = |workload| scope.spawn(|| member(workload, &gate, effort));
+        let threads: Vec<_> = team.0.into_iter().map(start).collect();
+        threads.into_iter().map(|thread| thread.join().expect("no thread panics")).collect()
+    });
+    let length = |round: usize| {
+        let start = results.iter().map(|(spans, _)| spans[round].start).min();
+        let end = results.iter().map(|(spans, _)| spans[round].end).max();
+        Some(end?.saturating_sub(start?))
+    };
+    let best = (0..effort.rounds as usize).filter_map(length).min().unwrap_or(0);
+    let mut all = Timed::default();
+    for (_, timed) in &results {
+        all.merge(timed);
+    }
+    let ns = Stopwatch::get().ns(best) / effort.events as f64;
+    Measured { ns, percentiles: Some(all.percentiles()) }
+}
+
+/// Lets all start at the same moment, each running already: being woken takes as long as a round.
+struct Gate {
+    members: usize,
+    arrived: AtomicUsize,
+}
+
+impl Gate {
+    fn pass(&self, number: usize) {
+        self.arrived.fetch_add(1, Ordering::Relaxed);
+        let mut looks = 0_u32;
+        while self.arrived.load(Ordering::Relaxed) < (number + 1) * self.members {
+            looks += 1;
+            // The other one may be waiting for this core.
+            if looks.is_multiple_of(1000) {
+                std::thread::yield_now();
+            }
+            std::hint::spin_loop();
+        }
+    }
+}
+
+/// A round of one thread, in ticks, which are common to all cores.
+#[derive(Clone, Copy, Debug)]
+struct Span {
+    start: u64,
+    end: u64,
+}
+
+fn member<W: Workload>(mut workload: W, gate: &Gate, effort: Effort) -> (Vec<Span>, Timed) {
+    let clock = Stopwatch::get();
+    let mut spans = Vec::new();
+    for number in 0..effort.rounds as usize {
+        gate.pass(number);
+        let start = clock.ticks();
+        round(&mut workload, effort);
+        spans.push(Span { start, end: clock.ticks() });
+    }
+    let mut timed = Timed::default();
+    gate.pass(effort.rounds as usize);
+    for _ in 0..effort.samples / workload.events() {
+        workload.step(&mut timed);
+    }
+    (spans, timed)
+}

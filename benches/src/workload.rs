@@ -1,0 +1,174 @@
+//! What is repeated: pairs of allocation and free on anything that can be told of them.
+
+use crate::sink::Sink;
+
+/// Surrounds each event of a workload, to time it or not.
+pub trait Probe {
+    /// Runs one event.
+    fn event<R>(&mut self, work: impl FnOnce() -> R) -> R;
+}
+
+/// Times nothing: what is left is the workload itself.
+#[derive(Clone, Copy, Debug)]
+pub struct Untimed;
+
+impl Probe for Untimed {
+    #[inline(always)]
+    fn event<R>(&mut self, work: impl FnOnce() -> R) -> R {
+        work()
+    }
+}
+
+/// A piece of work to be repeated.
+pub trait Workload {
+    /// Events per step.
+    fn events(&self) -> u64;
+
+    /// One repetition.
+    fn step<P: Probe>(&mut self, probe: &mut P);
+}
+
+/// One call, one event.
+#[derive(Clone, Copy, Debug)]
+pub struct Single<F>(pub F);
+
+impl<F: FnMut()> Workload for Single<F> {
+    fn events(&self) -> u64 {
+        1
+    }
+
+    #[inline(always)]
+    fn step<P: Probe>(&mut self, probe: &mut P) {
+        probe.event(&mut self.0);
+    }
+}
+
+/// Which allocation is freed next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Order {
+    /// Any of them; the next allocation has an id that was never used, as tt-metal's buffers have.
+    Random,
+    /// Any of them; the next allocation has the same id. What was just looked up is found in cache.
+    RandomSameId,
+    /// The youngest: a burst of allocations, freed in reverse order.
+    Lifo,
+}
+
+impl Order {
+    /// As it is called in results.
+    pub fn name(self) -> &'static str {
+        match self {
+            Order::Random => "random",
+            Order::RandomSameId => "random, same id",
+            Order::Lifo => "lifo",
+        }
+    }
+}
+
+/// Allocations of a burst.
+const BURST: usize = 32;
+/// Bytes of each allocation.
+pub const SIZE: u64 = 4096;
+
+/// Pairs of free and allocation, with a constant number live.
+#[derive(Debug)]
+pub struct Pairs<S> {
+    /// Who is told.
+    pub sink: S,
+    live: Vec<u64>,
+    next: u64,
+    order: Order,
+    random: Random,
+}
+
+impl<S: Sink> Pairs<S> {
+    /// Allocates `live` buffers. Ids begin at `first`: threads that share a sink must differ.
+    pub fn new(mut sink: S, live: usize, order: Order, first: u64) -> Pairs<S> {
+        let ids: Vec<u64> = (first..first + live as u64).collect();
+        for id in &ids {
+            sink.alloc(*id, SIZE);
+        }
+        Pairs { sink, live: ids, next: first + live as u64, order, random: Random::new(first) }
+    }
+
+    /// Frees everything, so that the sink can be used again.
+    pub fn finish(mut self) -> S {
+        for id in &self.live {
+            self.sink.free(*id, SIZE);
+        }
+        self.sink
+    }
+
+    /// Bytes that are live between two steps.
+    pub fn live_bytes(&self) -> u64 {
+        self.live.len() as u64 * SIZE
+    }
+
+    /// Changes the order.
+    pub fn set_order(&mut self, order: Order) {
+        self.order = order;
+    }
+
+    #[inline(always)]
+    fn pair<P: Probe>(&mut self, probe: &mut P) {
+        let slot = self.random.below(self.live.len());
+        let old = self.live[slot];
+        let new = if self.order == Order::Random { self.fresh() } else { old };
+        self.live[slot] = new;
+        probe.event(|| self.sink.free(old, SIZE));
+        probe.event(|| self.sink.alloc(new, SIZE));
+    }
+
+    #[inline(always)]
+    fn burst<P: Probe>(&mut self, probe: &mut P) {
+        let first = self.next;
+        self.next += BURST as u64;
+        for id in first..self.next {
+            probe.event(|| self.sink.alloc(id, SIZE));
+        }
+        for id in (first..self.next).rev() {
+            probe.event(|| self.sink.free(id, SIZE));
+        }
+    }
+
+    #[inline(always)]
+    fn fresh(&mut self) -> u64 {
+        self.next += 1;
+        self.next - 1
+    }
+}
+
+impl<S: Sink> Workload for Pairs<S> {
+    fn events(&self) -> u64 {
+        if self.order == Order::Lifo { 2 * BURST as u64 } else { 2 }
+    }
+
+    #[inline(always)]
+    fn step<P: Probe>(&mut self, probe: &mut P) {
+        match self.order {
+            Order::Lifo => self.burst(probe),
+            Order::Random | Order::RandomSameId => self.pair(probe),
+        }
+    }
+}
+
+/// Numbers that look random, the same in each run (xorshift).
+#[derive(Clone, Debug)]
+pub struct Random(u64);
+
+impl Random {
+    /// Any seed will do.
+    pub fn new(seed: u64) -> Random {
+        Random(0x2545_f491_4f6c_dd1d ^ seed.rotate_left(32))
+    }
+
+    /// A number below `end`.
+    #[inline(always)]
+    pub fn below(&mut self, end: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        // The high part of the product: no division.
+        ((u128::from(self.0) * end as u128) >> 64) as usize
+    }
+}
