@@ -22,7 +22,7 @@ use crate::source::{Drained, Item, Source};
 /// Sleeps while something happens, and at most.
 const SHORT_SLEEP: Duration = Duration::from_millis(1);
 /// See [`SHORT_SLEEP`].
-pub(crate) const LONG_SLEEP: Duration = Duration::from_millis(20);
+pub(crate) const LONG_SLEEP: Duration = Duration::from_millis(50);
 /// How long after the last event sleeps stay short.
 const BUSY_NS: u64 = 50_000_000;
 /// How long a poll goes on looking at rings that have more. A process that fills its ring faster than it is

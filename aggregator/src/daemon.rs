@@ -23,7 +23,7 @@ pub struct DaemonConfig {
     pub log: Log,
 }
 
-/// Publishes the table of a namespace until `stop` is set, which it notices within 20 ms. Signals are the
+/// Publishes the table of a namespace until `stop` is set, which it notices within 50 ms. Signals are the
 /// program's business.
 ///
 /// At the end the table is removed. The lock file stays (see [`Claim`]); a program that has the namespace for
