@@ -52,26 +52,25 @@ impl Block {
 
 /// Lays blocks one behind the other.
 #[derive(Clone, Copy, Debug)]
-pub struct Planner {
+pub(crate) struct Planner {
     next: u64,
 }
 
 impl Planner {
     /// Starts behind the first `reserved` bytes.
-    pub const fn after(reserved: u64) -> Planner {
+    pub(crate) const fn after(reserved: u64) -> Planner {
         Planner { next: reserved.next_multiple_of(ALIGN) }
     }
 
     /// Places the next block.
-    pub const fn place(&mut self, capacity: u64, entry_bytes: u64) -> Block {
+    pub(crate) const fn place(&mut self, capacity: u64, entry_bytes: u64) -> Block {
         let block = Block { offset: self.next, capacity };
         self.next = block.end(entry_bytes).next_multiple_of(ALIGN);
         block
     }
 
     /// Bytes planned so far.
-    #[expect(clippy::len_without_is_empty, reason = "a plan is never empty")]
-    pub const fn len(&self) -> u64 {
+    pub(crate) const fn len(&self) -> u64 {
         self.next
     }
 }

@@ -63,7 +63,7 @@ pub mod table;
 pub mod text;
 mod words;
 
-pub use block::{ALIGN, Block, Planner};
+pub use block::{ALIGN, Block};
 pub use class::{Class, CoreType, KernelType};
 pub use counters::{COUNTER_PARTS, ClassCounters, Counters, Implausible, MAX_BYTES, PART_WORDS, Parts};
 pub use device::{Arch, DEVICE_WORDS, DeviceEntry, MAX_DEVICES, known};

@@ -111,11 +111,10 @@ fn python_program(cmdline: &[u8]) -> Option<String> {
 ///
 /// A forked child inherits the registration: the callback has to check whose process it is in.
 pub fn at_exit(callback: extern "C" fn()) {
+    // It fails only without memory for the registration. Nothing is lost then but the removal of a file at
+    // exit, which the next tracker or the aggregator makes up for.
     // SAFETY: atexit only stores the pointer of a function that lives as long as its code is loaded.
-    let failed = unsafe { libc::atexit(callback) } != 0;
-    // Out of memory for the registration: nothing is lost but the removal of a file at exit, which the
-    // next tracker or the aggregator makes up for.
-    let _ = failed;
+    let _ = unsafe { libc::atexit(callback) };
 }
 
 #[cfg(test)]
