@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use shm_layout::protocol::observe::{Attached, Cursor, Step};
+use shm_layout::protocol::observe::{Attached, CatchUpError, Cursor, Step};
 use shm_layout::{Counters, DeviceEntry, Event, MAX_DEVICES, NO_DEVICE, load_pod};
 use tt_shm_os::{ClockKind, monotonic_ns};
 use tt_shm_reader::Segment;
@@ -14,9 +14,6 @@ use crate::fold::Known;
 const MAX_QUEUED: usize = 4096;
 /// An event from further in the future than this has a wrong clock, and counts as happening now.
 const MAX_AHEAD_NS: u64 = 50_000_000;
-
-/// Events read behind the head of a dead process's ring.
-const MAX_LAST_STEPS: usize = 256;
 
 /// What waits for its turn in the merge.
 #[derive(Debug)]
@@ -132,14 +129,13 @@ impl Source {
 
     fn attach(&mut self, known: Known) -> Drained {
         self.detached = Some(known);
-        let Ok(attached) = Attached::new(&self.segment.words()) else {
+        let state = match now_of(&self.segment) {
+            Ok(state) => state,
             // The process was faster; the next poll tries again.
-            return Drained::All;
+            Err(Unread::Busy) => return Drained::All,
+            Err(Unread::Broken(why)) => return Drained::Broken(why),
         };
-        let Attached { devices, cursor } = attached;
-        if let Some(device) = devices.iter().position(|(counters, _)| !counters.is_plausible()) {
-            return Drained::Broken(format!("impossible counters on device {device}"));
-        }
+        let Attached { devices, cursor } = state;
         let missed = match known {
             Known::Again => cursor.position().saturating_sub(self.position),
             Known::First | Known::Followed => 0,
@@ -217,21 +213,37 @@ fn not_ahead(time: u64, now: u64) -> u64 {
     if time > now.saturating_add(MAX_AHEAD_NS) { now } else { time }
 }
 
-/// The counters that a dead process left. `None` if they cannot be true.
-///
-/// Nobody writes there any more, so the head is complete and at most the event behind it is not; the few
-/// steps more bound what a file that only looks dead can cost.
-pub(crate) fn last_counters(segment: &Segment) -> Option<Vec<Counters>> {
+/// Why the counters of a segment could not be read.
+enum Unread {
+    Busy,
+    Broken(String),
+}
+
+/// The counters as they are now. A checkpoint alone is of some time ago, and what the process held then
+/// may never have been held together with what others hold now.
+fn now_of(segment: &Segment) -> Result<Attached, Unread> {
     let words = segment.words();
-    let mut attached = Attached::new(&words).ok()?;
-    if !attached.devices.iter().all(|(counters, _)| counters.is_plausible()) {
-        return None;
+    let mut attached = Attached::new(&words).map_err(|_| Unread::Busy)?;
+    // Before anything is added to them: sums of plausible counters do not overflow.
+    check(&attached)?;
+    match attached.catch_up(&words) {
+        Ok(()) => {}
+        Err(CatchUpError::Lapped { .. }) => return Err(Unread::Busy),
+        Err(CatchUpError::Implausible(why)) => return Err(Unread::Broken(why.to_string())),
     }
-    for _ in 0..MAX_LAST_STEPS {
-        let Step::Event(event) = attached.cursor.next(&words) else { break };
-        if event.device != NO_DEVICE && attached.is_news(&event) {
-            attached.devices.get_mut(usize::from(event.device))?.0.apply(&event).ok()?;
-        }
+    check(&attached)?;
+    Ok(attached)
+}
+
+fn check(attached: &Attached) -> Result<(), Unread> {
+    match attached.devices.iter().position(|(counters, _)| !counters.is_plausible()) {
+        None => Ok(()),
+        Some(device) => Err(Unread::Broken(format!("impossible counters on device {device}"))),
     }
+}
+
+/// The counters that a dead process left. `None` if they cannot be true.
+pub(crate) fn last_counters(segment: &Segment) -> Option<Vec<Counters>> {
+    let attached = now_of(segment).ok()?;
     Some(attached.devices.iter().map(|(counters, _)| *counters).collect())
 }

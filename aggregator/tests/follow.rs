@@ -253,7 +253,8 @@ fn an_event_of_an_unlisted_device_breaks_the_segment() {
     process.register(chip(1));
     let mut aggregator = scene.aggregator();
     let words = process.words();
-    words.write_slot(&shm_layout::Event { stamp: 1, ..buffer(EventKind::Alloc, 77, Class::Dram, 1) });
+    let event = shm_layout::Event { stamp: 1, ..buffer(EventKind::Alloc, 77, Class::Dram, 1) };
+    words.write_slot(event.to_words());
     let snapshot = settled(&mut aggregator);
     assert_eq!(snapshot.processes[0].1.flags, process_flags::BROKEN);
 }
@@ -353,7 +354,7 @@ fn an_event_that_was_committed_but_not_completed_counts() {
     // As a process that is stopped or killed right behind the commit point.
     let next = buffer(EventKind::Alloc, index, Class::Dram, 7);
     let time = process.clock.ticks();
-    process.words().write_slot(&shm_layout::Event { stamp: 2, time, ..next });
+    process.words().write_slot(shm_layout::Event { stamp: 2, time, ..next }.to_words());
     assert_eq!(device(&settled(&mut aggregator), 1).dram_used_bytes, 12);
     drop(process);
     while aggregator.segments() > 0 {

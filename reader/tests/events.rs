@@ -37,7 +37,7 @@ fn an_event_of_a_writer_stopped_before_its_head_is_seen() {
     let segment = writer.open();
     let mut follow = segment.follow();
     let event = writer.stamp(tt_shm_reader::Event::new(EventKind::Marker, tt_shm_reader::NO_DEVICE));
-    writer.words().write_slot(&event);
+    writer.words().write_slot(event.to_words());
     assert_eq!(follow.next(), Some(event));
     assert_eq!(segment.follow().next(), Some(event), "not complete yet, so it is new");
 }

@@ -53,8 +53,8 @@ fn an_age_counts_from_the_allocation() {
     let hour = 3_600_000_000_000;
     let mut event = writer.stamp(Event { class: 0, row: 1, ..Event::new(EventKind::Alloc, 0) });
     event.time = writer.header.anchor_ticks.saturating_sub(hour);
-    writer.words().write_slot(&event);
-    writer.words().change_row(&event, None);
+    writer.words().write_slot(event.to_words());
+    writer.words().change_row(&event, event.to_words());
     writer.words().publish_head(event.stamp);
     let age = writer.open().allocations().list[0].age_ns;
     let expected = writer.header.anchor_ticks - event.time;
@@ -150,7 +150,7 @@ fn hostile_program_rows_do_not_overflow() {
     event.size = u64::MAX;
     for id in 1..4 {
         let event = writer.stamp(Event { id, row: id as u32, ..event });
-        writer.words().change_row(&event, None);
+        writer.words().change_row(&event, event.to_words());
         writer.words().publish_head(event.stamp);
     }
     let dispatches =

@@ -73,7 +73,7 @@ fn an_event_whose_writer_was_stopped_behind_the_commit_point_counts() {
     writer.alloc(0, Class::L1, 1, 64);
     let event = Event { class: Class::L1 as u8, size: 36, row: 2, ..Event::new(EventKind::Alloc, 0) };
     let event = writer.stamp(event);
-    writer.words().write_slot(&event);
+    writer.words().write_slot(event.to_words());
     let snapshot = segment.counters().unwrap();
     assert_eq!((snapshot.position, snapshot.counters[0].l1_used()), (2, 100));
     assert_eq!(segment.allocations().list.len(), 2);
@@ -105,7 +105,7 @@ fn impossible_counters_are_refused_before_they_are_added_to() {
     // One more than that: it overflows if it is counted.
     let event = Event { address: 0, aux: 0, ..Event::new(EventKind::KernelDispatch, 0) };
     let event = writer.stamp(event);
-    writer.words().write_slot(&event);
+    writer.words().write_slot(event.to_words());
     assert!(matches!(segment.counters(), Err(ReadError::ImplausibleCounters { device: 0, .. })));
 }
 
@@ -115,7 +115,7 @@ fn impossible_events_are_refused() {
     let segment = writer.open();
     let free = Event { class: Class::Dram as u8, size: 1, ..Event::new(EventKind::Free, 0) };
     let free = writer.stamp(free);
-    writer.words().write_slot(&free);
+    writer.words().write_slot(free.to_words());
     assert!(
         matches!(segment.counters(), Err(ReadError::ImplausibleEvent { cause, .. }) if cause.position == 1)
     );

@@ -12,7 +12,7 @@
 
 use crate::class::Class;
 use crate::event::{Event, EventKind, flags};
-use crate::words::{viewed_struct, words_of};
+use crate::words::viewed_struct;
 
 /// More bytes than any one allocation or class of a device can hold. A claim above it is refused, so
 /// that sums over thousands of processes cannot overflow.
@@ -20,11 +20,6 @@ pub const MAX_BYTES: u64 = 1 << 50;
 
 /// More events of one kind than a process can emit in its life.
 const MAX_COUNT: u64 = 1 << 60;
-
-/// Words in a part of [`Counters`], the unit in which they are written: half a cache line.
-pub const PART_WORDS: usize = 4;
-/// Parts in [`Counters`].
-pub const COUNTER_PARTS: usize = words_of::<Counters>() / PART_WORDS;
 
 viewed_struct! {
     /// One class on one device. What was freed is the difference of allocated and live.
@@ -112,43 +107,6 @@ viewed_struct! {
     }
 }
 
-/// The parts of [`Counters`] that an event changed, a bit for each [`PART_WORDS`] words. Fields that change
-/// together lie in one part, so that an event writes few words.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub struct Parts(pub u32);
-
-impl Parts {
-    /// Position, time, dispatches: changed by every event.
-    const POSITION: Parts = Parts(1 << 0);
-    const RESIDENT: Parts = Parts(1 << 1);
-    const DRAM_PEAK: Parts = Parts(1 << 2);
-    const L1_PEAK: Parts = Parts(1 << 3);
-    const SYSTEM: Parts = Parts(1 << 4);
-    const NOTES: Parts = Parts(1 << 5);
-    const RING: Parts = Parts(1 << 6);
-    const NONE: Parts = Parts(0);
-    /// Every part.
-    pub const ALL: Parts = Parts((1 << COUNTER_PARTS) - 1);
-
-    #[inline]
-    fn live(class: Class) -> Parts {
-        Parts(1 << (8 + 2 * class as u32))
-    }
-
-    #[inline]
-    fn peak(class: Class) -> Parts {
-        Parts(1 << (9 + 2 * class as u32))
-    }
-}
-
-impl core::ops::BitOr for Parts {
-    type Output = Parts;
-    #[inline]
-    fn bitor(self, other: Parts) -> Parts {
-        Parts(self.0 | other.0)
-    }
-}
-
 /// An event that cannot follow the state it was applied to: more freed than was live, or sizes beyond
 /// [`MAX_BYTES`]. Only a broken or hostile segment has such events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -166,8 +124,9 @@ pub struct Implausible {
 
 impl Implausible {
     #[cold]
-    fn new(event: &Event) -> Implausible {
-        let Event { stamp, kind, class, size, .. } = *event;
+    fn new(event: Event) -> Implausible {
+        // By value: an event whose address is taken cannot stay in registers.
+        let Event { stamp, kind, class, size, .. } = event;
         Implausible { position: stamp, kind, class, size }
     }
 }
@@ -256,124 +215,118 @@ impl Counters {
             && self.eth_used() <= self.eth_peak_bytes
     }
 
-    /// Counts an event in and says which parts changed. On an error nothing has changed.
+    /// Counts an event in. On an error nothing has changed.
     #[inline(always)]
-    pub fn apply(&mut self, event: &Event) -> Result<Parts, Implausible> {
-        let changed = match event.kind() {
+    pub fn apply(&mut self, event: &Event) -> Result<(), Implausible> {
+        match event.kind() {
             Some(EventKind::Alloc | EventKind::CbAlloc | EventKind::KernelLoad) => self.add(event)?,
             Some(EventKind::Free | EventKind::CbFree | EventKind::KernelUnload) => self.remove(event)?,
             Some(EventKind::KernelDispatch) => self.dispatch(event)?,
             Some(kind) => self.note(kind, event),
-            None => Parts::NONE,
-        };
+            None => {}
+        }
         self.position = event.stamp;
         self.time = event.time;
-        Ok(changed | Parts::POSITION)
+        Ok(())
     }
 
     #[inline(always)]
-    fn add(&mut self, event: &Event) -> Result<Parts, Implausible> {
-        let class = event.class().ok_or_else(|| Implausible::new(event))?;
+    fn add(&mut self, event: &Event) -> Result<(), Implausible> {
+        let class = event.class().ok_or_else(|| Implausible::new(*event))?;
         let counters = &mut self.classes[class as usize];
-        let live = counters.live_bytes.saturating_add(event.size);
-        if live > MAX_BYTES {
-            return Err(Implausible::new(event));
+        // Both are far from overflowing: what is live was checked when it was added.
+        let live = counters.live_bytes.wrapping_add(event.size);
+        if event.size > MAX_BYTES || live > MAX_BYTES {
+            return Err(Implausible::new(*event));
         }
         counters.live_bytes = live;
         counters.live_count += 1;
         counters.alloc_bytes = counters.alloc_bytes.wrapping_add(event.size);
         counters.alloc_count += 1;
-        let mut changed = Parts::live(class);
         if live > counters.peak_bytes {
             counters.peak_bytes = live;
             counters.peak_time = event.time;
             counters.peak_count = counters.live_count;
-            changed = changed | Parts::peak(class);
         }
-        Ok(changed
-            | match class {
-                Class::Dram | Class::Trace => self.raise_dram_peak(event.time),
-                Class::L1 | Class::L1Small => self.raise_l1_peak(event.time),
-                Class::KernelFabric | Class::KernelDispatch => {
-                    // Bounded: a part of the class's live bytes.
-                    *self.system_kernels(event) += event.size;
-                    self.raise_l1_peak(event.time) | self.raise_eth_peak(event.time) | Parts::SYSTEM
-                }
-                Class::Cb | Class::KernelApplication | Class::SystemMemory => Parts::NONE,
-            })
+        match class {
+            Class::Dram | Class::Trace => self.raise_dram_peak(event.time),
+            Class::L1 | Class::L1Small => self.raise_l1_peak(event.time),
+            Class::KernelFabric | Class::KernelDispatch => {
+                // Bounded: a part of the class's live bytes.
+                *self.system_kernels(event) += event.size;
+                self.raise_l1_peak(event.time);
+                self.raise_eth_peak(event.time);
+            }
+            Class::Cb | Class::KernelApplication | Class::SystemMemory => {}
+        }
+        Ok(())
     }
 
     #[inline(always)]
-    fn remove(&mut self, event: &Event) -> Result<Parts, Implausible> {
-        let impossible = || Implausible::new(event);
+    fn remove(&mut self, event: &Event) -> Result<(), Implausible> {
+        let impossible = || Implausible::new(*event);
         let class = event.class().ok_or_else(impossible)?;
         let counters = &self.classes[class as usize];
         let live_bytes = counters.live_bytes.checked_sub(event.size).ok_or_else(impossible)?;
         let live_count = counters.live_count.checked_sub(1).ok_or_else(impossible)?;
-        let changed = self.remove_resident(class, event)?;
+        self.remove_resident(class, event)?;
         let counters = &mut self.classes[class as usize];
         counters.live_bytes = live_bytes;
         counters.live_count = live_count;
-        Ok(changed | Parts::live(class))
+        Ok(())
     }
 
     /// Takes what is freed out of the resident bytes that it was part of.
     #[inline(always)]
-    fn remove_resident(&mut self, class: Class, event: &Event) -> Result<Parts, Implausible> {
-        let (part, changed) = match class {
-            Class::KernelFabric | Class::KernelDispatch => (self.system_kernels(event), Parts::SYSTEM),
-            Class::Cb if event.has(flags::RESIDENT) => (&mut self.cb_resident_bytes, Parts::RESIDENT),
+    fn remove_resident(&mut self, class: Class, event: &Event) -> Result<(), Implausible> {
+        let part = match class {
+            Class::KernelFabric | Class::KernelDispatch => self.system_kernels(event),
+            Class::Cb if event.has(flags::RESIDENT) => &mut self.cb_resident_bytes,
             Class::KernelApplication if event.has(flags::RESIDENT | flags::ETHERNET) => {
-                (&mut self.kernel_resident_eth_bytes, Parts::RESIDENT)
+                &mut self.kernel_resident_eth_bytes
             }
-            Class::KernelApplication if event.has(flags::RESIDENT) => {
-                (&mut self.kernel_resident_bytes, Parts::RESIDENT)
-            }
-            _ => return Ok(Parts::NONE),
+            Class::KernelApplication if event.has(flags::RESIDENT) => &mut self.kernel_resident_bytes,
+            _ => return Ok(()),
         };
-        *part = part.checked_sub(event.size).ok_or_else(|| Implausible::new(event))?;
-        Ok(changed)
+        *part = part.checked_sub(event.size).ok_or_else(|| Implausible::new(*event))?;
+        Ok(())
     }
 
     #[inline]
-    fn dispatch(&mut self, event: &Event) -> Result<Parts, Implausible> {
+    fn dispatch(&mut self, event: &Event) -> Result<(), Implausible> {
         if event.size.max(event.address).max(event.aux) > MAX_BYTES {
-            return Err(Implausible::new(event));
+            return Err(Implausible::new(*event));
         }
         self.dispatches += 1;
         self.cached_dispatches += u64::from(event.has(flags::CACHED));
         self.last_dispatch_time = event.time;
-        if !event.has(flags::RESIDENT) {
-            return Ok(Parts::L1_PEAK);
+        if event.has(flags::RESIDENT) {
+            self.kernel_resident_bytes = event.size;
+            self.cb_resident_bytes = event.address;
+            self.kernel_resident_eth_bytes = event.aux;
+            self.resident_program = event.id;
+            self.raise_l1_peak(event.time);
+            self.raise_eth_peak(event.time);
         }
-        self.kernel_resident_bytes = event.size;
-        self.cb_resident_bytes = event.address;
-        self.kernel_resident_eth_bytes = event.aux;
-        self.resident_program = event.id;
-        self.raise_l1_peak(event.time);
-        // The time of the dispatch lies in the part of the peak.
-        Ok(Parts::RESIDENT | Parts::L1_PEAK | self.raise_eth_peak(event.time))
+        Ok(())
     }
 
-    fn note(&mut self, kind: EventKind, event: &Event) -> Parts {
+    fn note(&mut self, kind: EventKind, event: &Event) {
         match kind {
             EventKind::AllocFailed => {
                 self.failed_allocs += 1;
                 self.last_failed_time = event.time;
-                Parts::NOTES
             }
             EventKind::PeakReset => self.reset_peaks(event.time),
             EventKind::DeviceOpen | EventKind::DeviceClose => {
                 self.open = u64::from(kind == EventKind::DeviceOpen);
-                Parts::NOTES
             }
             EventKind::Gauge => {
                 self.kernel_ring_total_bytes = event.size;
                 self.kernel_ring_used_bytes = event.address;
                 self.kernel_ring_programs = event.aux;
-                Parts::RING
             }
-            _ => Parts::NONE,
+            _ => {}
         }
     }
 
@@ -387,41 +340,35 @@ impl Counters {
     }
 
     #[inline]
-    fn raise_dram_peak(&mut self, time: u64) -> Parts {
+    fn raise_dram_peak(&mut self, time: u64) {
         let used = self.dram_used();
-        if used <= self.dram_peak_bytes {
-            return Parts::NONE;
+        if used > self.dram_peak_bytes {
+            self.dram_peak_bytes = used;
+            self.dram_peak_time = time;
+            self.dram_peak_count = self.dram_count();
         }
-        self.dram_peak_bytes = used;
-        self.dram_peak_time = time;
-        self.dram_peak_count = self.dram_count();
-        Parts::DRAM_PEAK
     }
 
     #[inline]
-    fn raise_l1_peak(&mut self, time: u64) -> Parts {
+    fn raise_l1_peak(&mut self, time: u64) {
         let used = self.l1_used();
-        if used <= self.l1_peak_bytes {
-            return Parts::NONE;
+        if used > self.l1_peak_bytes {
+            self.l1_peak_bytes = used;
+            self.l1_peak_time = time;
+            self.l1_peak_count = self.l1_count();
         }
-        self.l1_peak_bytes = used;
-        self.l1_peak_time = time;
-        self.l1_peak_count = self.l1_count();
-        Parts::L1_PEAK
     }
 
     #[inline]
-    fn raise_eth_peak(&mut self, time: u64) -> Parts {
+    fn raise_eth_peak(&mut self, time: u64) {
         let used = self.eth_used();
-        if used <= self.eth_peak_bytes {
-            return Parts::NONE;
+        if used > self.eth_peak_bytes {
+            self.eth_peak_bytes = used;
+            self.eth_peak_time = time;
         }
-        self.eth_peak_bytes = used;
-        self.eth_peak_time = time;
-        Parts::SYSTEM
     }
 
-    fn reset_peaks(&mut self, time: u64) -> Parts {
+    fn reset_peaks(&mut self, time: u64) {
         for class in &mut self.classes {
             class.peak_bytes = class.live_bytes;
             class.peak_time = time;
@@ -436,7 +383,6 @@ impl Counters {
         self.eth_peak_bytes = self.eth_used();
         self.eth_peak_time = time;
         self.peak_reset_time = time;
-        Parts::ALL
     }
 
     /// Converts every time in it, for publication in another clock.

@@ -26,7 +26,7 @@
 //! One process's side and an observer's, on plain memory instead of a mapping:
 //!
 //! ```
-//! use shm_layout::protocol::{commit::DeviceCounters, observe::Attached};
+//! use shm_layout::protocol::{commit::Accounts, observe::Attached};
 //! use shm_layout::{Class, Event, EventKind, SegmentHeader, SegmentWords, control};
 //! use std::sync::atomic::{AtomicU64, Ordering};
 //!
@@ -35,9 +35,10 @@
 //! let segment = SegmentWords::carve(&words, &header);
 //! segment.control[control::DEVICE_COUNT].store(1, Ordering::Release);
 //!
-//! let mut device = DeviceCounters::new(segment.ring.len());
+//! let mut accounts = Accounts::new(segment.ring.len());
+//! accounts.add_device();
 //! let alloc = Event { stamp: 1, class: Class::Dram as u8, size: 4096, row: 0, ..Event::new(EventKind::Alloc, 0) };
-//! segment.commit(&alloc, None, &mut device);
+//! segment.commit(&alloc, None, &mut accounts);
 //!
 //! let mut attached = Attached::new(&segment).unwrap();
 //! attached.catch_up(&segment).unwrap();
@@ -65,13 +66,13 @@ mod words;
 
 pub use block::{ALIGN, Block};
 pub use class::{Class, CoreType, KernelType};
-pub use counters::{COUNTER_PARTS, ClassCounters, Counters, Implausible, MAX_BYTES, PART_WORDS, Parts};
+pub use counters::{ClassCounters, Counters, Implausible, MAX_BYTES};
 pub use device::{Arch, DEVICE_WORDS, DeviceEntry, MAX_DEVICES, known};
 pub use error::LayoutError;
 pub use event::{Event, EventKind, MarkerPhase, NO_DEVICE, NO_ROW, UNKNOWN, flags};
 pub use row::{Row, RowEffect, RowKind};
 pub use segment::{
-    DEVICE_COUNTER_WORDS, HEADER_WORDS, KNOWN_FEATURES, LATCH_WORDS, MAJOR, MAX_NAME_BYTES, MAX_NAME_LEN,
-    MAX_NAMES, MAX_ROWS, MINOR, RING_SLOTS, SEGMENT_MAGIC, SLOT_WORDS, SegmentHeader, SegmentWords,
+    DEVICE_COUNTER_WORDS, HEADER_WORDS, KNOWN_FEATURES, MAJOR, MAX_NAME_BYTES, MAX_NAME_LEN, MAX_NAMES,
+    MAX_ROWS, MINOR, RING_SLOTS, SEGMENT_MAGIC, SLOT_WORDS, SegmentHeader, SegmentWords,
 };
 pub use words::{View, Word, load_pod, store_pod, words_of};

@@ -2,6 +2,7 @@
 
 use crate::class::{Class, CoreType};
 use crate::event::{Event, EventKind, NO_ROW, flags};
+use crate::segment::SLOT_WORDS;
 use crate::words::shared_struct;
 
 /// `kind` of a row; the discriminant is the code of the event that writes such a row.
@@ -69,6 +70,12 @@ impl Row {
     #[inline]
     pub fn from_event(event: &Event) -> Row {
         bytemuck::must_cast(*event)
+    }
+
+    /// The row as it lies in memory.
+    #[inline]
+    pub fn to_words(&self) -> [u64; SLOT_WORDS] {
+        bytemuck::must_cast(*self)
     }
 
     /// The program row that a dispatch writes, given the newer row of the pair before it.

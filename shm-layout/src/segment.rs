@@ -19,10 +19,8 @@ pub const KNOWN_FEATURES: u64 = 0;
 
 /// Words of an event slot or a row.
 pub const SLOT_WORDS: usize = 8;
-/// Words of a device's counters: the current latch and the checkpoint.
-pub const DEVICE_COUNTER_WORDS: usize = 2 * LATCH_WORDS;
-/// Words of one latch of counters.
-pub const LATCH_WORDS: usize = latch_words(words_of::<Counters>());
+/// Words of a device's counters, a latch.
+pub const DEVICE_COUNTER_WORDS: usize = latch_words(words_of::<Counters>());
 /// Interned names that a segment can hold; 0 stands for "none".
 pub const MAX_NAMES: u64 = 1 << 16;
 /// Longest name in bytes.

@@ -145,7 +145,6 @@ fn constants() {
         ("MAX_ROWS", shm_layout::MAX_ROWS),
         ("MAX_BYTES", shm_layout::MAX_BYTES),
         ("CONTROL_WORDS", segment_control::CONTROL_WORDS as u64),
-        ("LATCH_WORDS", shm_layout::LATCH_WORDS as u64),
         ("DEVICE_COUNTER_WORDS", shm_layout::DEVICE_COUNTER_WORDS as u64),
         ("TABLE_CONTROL_WORDS", control::WORDS as u64),
         ("MAX_PROCESSES", table::MAX_PROCESSES as u64),

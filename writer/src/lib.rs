@@ -36,6 +36,7 @@ mod error;
 mod exit;
 mod guard;
 mod index;
+mod live;
 mod lock;
 mod names;
 mod programs;
@@ -47,6 +48,7 @@ mod rows;
 mod segment;
 mod site;
 mod state;
+mod tags;
 mod tracker;
 
 pub use config::{BACKTRACE_ENV, Builder, ENABLED_ENV, LIVE_CAPACITY_ENV, RING_SLOTS_ENV};

@@ -1,7 +1,8 @@
 //! Programs: kernels, circular buffers, dispatches, and which one is resident.
 
 use crate::error::RecordError;
-use crate::index::{Entry, Key};
+use crate::index::Index;
+use crate::live::{Key, Said, hash};
 use crate::request::{CircularBuffer, Kernel, Loaded, ProgramBinaryStatus};
 use crate::state::State;
 use shm_layout::control::Anomaly;
@@ -12,6 +13,8 @@ type Recorded<T = ()> = Result<T, RecordError>;
 /// What is known of a program on one device. It lives as long as something of it does.
 #[derive(Default)]
 pub(crate) struct Program {
+    device: u8,
+    id: u64,
     kernels: Vec<u64>,
     circular_buffers: Vec<u64>,
     /// Bytes that a dispatch makes resident.
@@ -29,49 +32,64 @@ pub(crate) struct Program {
 }
 
 /// The programs of all devices, by number.
-#[derive(Default)]
 pub(crate) struct Programs {
     list: Vec<Program>,
     free: Vec<u32>,
+    index: Index,
 }
 
 impl Programs {
-    fn add(&mut self) -> u32 {
-        self.free.pop().unwrap_or_else(|| {
+    pub(crate) fn new() -> Programs {
+        Programs { list: Vec::new(), free: Vec::new(), index: Index::new() }
+    }
+
+    #[inline]
+    fn is(&self, number: u32, device: u8, id: u64) -> bool {
+        let program = &self.list[number as usize];
+        program.id == id && program.device == device
+    }
+
+    #[inline]
+    fn number(&self, device: u8, id: u64) -> Option<u32> {
+        let (hash, is) = (hash(device.into(), id), |number| self.is(number, device, id));
+        self.index.find_at_home(hash, is).or_else(|| self.index.find(hash, is))
+    }
+
+    fn get_or_new(&mut self, device: u8, id: u64) -> &mut Program {
+        let number = self.number(device, id).unwrap_or_else(|| self.add(device, id));
+        &mut self.list[number as usize]
+    }
+
+    fn add(&mut self, device: u8, id: u64) -> u32 {
+        let number = self.free.pop().unwrap_or(self.list.len() as u32);
+        if number as usize == self.list.len() {
             self.list.push(Program::default());
-            self.list.len() as u32 - 1
-        })
+        }
+        let program = &mut self.list[number as usize];
+        (program.device, program.id) = (device, id);
+        let list = &self.list;
+        let hash_of = |number: u32| hash(list[number as usize].device.into(), list[number as usize].id);
+        // It was looked for just now.
+        let _ = self.index.insert(hash_of(number), number, |_| false, hash_of);
+        number
+    }
+
+    /// Takes a program out.
+    fn remove(&mut self, number: u32) -> Program {
+        let Program { device, id, .. } = self.list[number as usize];
+        self.index.take(hash(device.into(), id), |other| other == number);
+        self.free.push(number);
+        std::mem::take(&mut self.list[number as usize])
     }
 }
 
 impl State {
-    fn program_number(&self, device: u8, id: u64) -> Option<u32> {
-        let key = Key { device, kind: RowKind::Program, id, program: 0 };
-        self.index.find(&key).map(|entry| entry.size as u32)
-    }
-
-    fn program_or_new(&mut self, device: u8, id: u64) -> &mut Program {
-        let number = self.program_number(device, id).unwrap_or_else(|| {
-            let number = self.programs.add();
-            let named = Event { id, size: u64::from(number), ..Event::new(EventKind::KernelLoad, device) };
-            self.index.insert(Entry::new(RowKind::Program, 0, &named));
-            number
-        });
-        &mut self.programs.list[number as usize]
-    }
-
     pub(crate) fn cb_alloc(&mut self, device: u8, cb: &CircularBuffer) -> Recorded {
-        self.check(device)?;
         let bytes = match cb.globally_allocated {
             true => 0,
             false => cb.bytes_per_core.saturating_mul(u64::from(cb.cores)),
         };
         self.check_size(device, Class::Cb, bytes)?;
-        let key = Key { device, kind: RowKind::Cb, id: cb.id, program: cb.program };
-        let vacancy = match self.index.search(&key) {
-            Err(vacancy) => vacancy,
-            Ok(live) => return self.double_alloc(live, "circular buffer"),
-        };
         let event = Event {
             class: Class::Cb as u8,
             flags: if cb.globally_allocated { flags::GLOBAL } else { 0 },
@@ -83,8 +101,8 @@ impl State {
             cores: cb.cores,
             ..Event::new(EventKind::CbAlloc, device)
         };
-        self.insert(RowKind::Cb, cb.program, vacancy, event);
-        let program = self.program_or_new(device, cb.program);
+        self.begin(Key::cb(device, cb.program, cb.id), event, "circular buffer")?;
+        let program = self.programs.get_or_new(device, cb.program);
         program.cb_bytes += bytes;
         program.applications += 1;
         program.circular_buffers.push(cb.id);
@@ -93,25 +111,20 @@ impl State {
     }
 
     pub(crate) fn cb_free(&mut self, device: u8, program: u64, id: u64, given: Option<u64>) -> Recorded {
-        let key = Key { device, kind: RowKind::Cb, id, program };
-        let entry = self.remove(&key, "circular buffer")?;
-        let resident = self.leave_program(&entry, RowKind::Cb);
-        let result = self.release(EventKind::CbFree, &entry, resident, given, "circular buffer");
+        let said = self.take(device, Key::cb(device, program, id), id, "circular buffer")?;
+        let resident = self.leave_program(&said, RowKind::Cb);
+        let result = self.release(EventKind::CbFree, &said, resident, given, "circular buffer");
         self.end_if_empty(device, program);
         result
     }
 
     pub(crate) fn kernel_load(&mut self, device: u8, kernel: &Kernel, late: bool) -> Recorded<Loaded> {
-        self.check(device)?;
-        let key = Key { device, kind: RowKind::Kernel, id: kernel.id, program: 0 };
-        let vacancy = match self.index.search(&key) {
-            Err(vacancy) => vacancy,
-            Ok(loaded) => {
-                let owner = loaded.program;
-                self.dispatch(device, self.cached_program(device, kernel.program, owner), true)?;
-                return Ok(Loaded::Cached);
-            }
-        };
+        self.counters(device)?;
+        let key = Key::kernel(device, kernel.id);
+        if let Some(loaded) = self.find(&key) {
+            self.dispatch(device, self.cached_program(device, kernel.program, loaded.program), true)?;
+            return Ok(Loaded::Cached);
+        }
         let class = kernel.kernel_type.class();
         let bytes = kernel.binary_bytes.saturating_mul(u64::from(kernel.cores));
         self.check_size(device, class, bytes)?;
@@ -127,8 +140,8 @@ impl State {
             cores: kernel.cores,
             ..Event::new(EventKind::KernelLoad, device)
         };
-        self.insert(RowKind::Kernel, kernel.program, vacancy, event);
-        let program = self.program_or_new(device, kernel.program);
+        self.begin(key, event, "kernel")?;
+        let program = self.programs.get_or_new(device, kernel.program);
         program.kernels.push(kernel.id);
         program.name = kernel.name.0;
         if kernel.kernel_type == KernelType::Application {
@@ -142,61 +155,58 @@ impl State {
     /// Which program runs a kernel that was loaded by `owner`: the one that the caller names, if anything
     /// of it is here. It is the one whose circular buffers occupy L1 now.
     fn cached_program(&self, device: u8, named: u64, owner: u64) -> u64 {
-        let other = named != owner && self.program_number(device, named).is_some();
+        let other = named != owner && self.programs.number(device, named).is_some();
         if other { named } else { owner }
     }
 
     pub(crate) fn kernel_unload(&mut self, device: u8, id: u64, given: Option<u64>) -> Recorded {
-        let key = Key { device, kind: RowKind::Kernel, id, program: 0 };
-        let entry = self.remove(&key, "kernel")?;
-        let resident = self.leave_program(&entry, RowKind::Kernel);
-        let result = self.release(EventKind::KernelUnload, &entry, resident, given, "kernel");
-        self.end_if_empty(device, entry.program);
+        let said = self.take(device, Key::kernel(device, id), id, "kernel")?;
+        let resident = self.leave_program(&said, RowKind::Kernel);
+        let result = self.release(EventKind::KernelUnload, &said, resident, given, "kernel");
+        self.end_if_empty(device, said.program);
         result
     }
 
     /// Takes a kernel or circular buffer out of its program; the flag says whether it was resident.
-    fn leave_program(&mut self, entry: &Entry, kind: RowKind) -> u8 {
-        let Some(number) = self.program_number(entry.device(), entry.program) else { return 0 };
+    fn leave_program(&mut self, said: &Said, kind: RowKind) -> u8 {
+        let Some(number) = self.programs.number(said.device, said.program) else { return 0 };
         let program = &mut self.programs.list[number as usize];
         let ids = match kind {
             RowKind::Cb => &mut program.circular_buffers,
             _ => &mut program.kernels,
         };
-        if let Some(place) = ids.iter().position(|id| *id == entry.id) {
+        if let Some(place) = ids.iter().position(|id| *id == said.id) {
             ids.swap_remove(place);
         }
         if kind == RowKind::Cb {
-            program.cb_bytes -= entry.size;
-        } else if entry.class == Class::KernelApplication as u8 {
-            *program.bytes_on(entry.flags & flags::ETHERNET != 0) -= entry.size;
+            program.cb_bytes -= said.size;
+        } else if said.class == Class::KernelApplication as u8 {
+            *program.bytes_on(said.flags & flags::ETHERNET != 0) -= said.size;
         } else {
             return 0;
         }
         program.applications -= 1;
-        if let Some(place) = program.pending.iter().position(|added| *added == (kind, entry.id)) {
+        if let Some(place) = program.pending.iter().position(|added| *added == (kind, said.id)) {
             program.pending.swap_remove(place);
             return 0;
         }
-        let resident = self.devices[usize::from(entry.device())].resident == Some(number);
+        let resident = self.devices[usize::from(said.device)].resident == Some(number);
         if resident { flags::RESIDENT } else { 0 }
     }
 
     /// Forgets a program of which nothing is left.
     fn end_if_empty(&mut self, device: u8, id: u64) {
-        let Some(number) = self.program_number(device, id) else { return };
+        let Some(number) = self.programs.number(device, id) else { return };
         let program = &self.programs.list[number as usize];
         if !program.kernels.is_empty() || !program.circular_buffers.is_empty() {
             return;
         }
-        let program = std::mem::take(&mut self.programs.list[number as usize]);
-        self.programs.free.push(number);
-        self.index.remove(&Key { device, kind: RowKind::Program, id, program: 0 });
+        let program = self.programs.remove(number);
         let resident = &mut self.devices[usize::from(device)].resident;
         *resident = resident.filter(|resident| *resident != number);
         if let Some([row, partner]) = program.rows {
-            let end = Event { id, row, cores: partner, ..Event::new(EventKind::ProgramEnd, device) };
-            self.emit(end);
+            let mut end = Event { id, row, cores: partner, ..Event::new(EventKind::ProgramEnd, device) };
+            self.emit(&mut end);
             self.rows.put(row);
             self.rows.put(partner);
         }
@@ -204,8 +214,8 @@ impl State {
 
     /// Ends a program: frees its circular buffers and unloads its kernels.
     pub(crate) fn program_end(&mut self, device: u8, id: u64) -> Recorded {
-        self.check(device)?;
-        let Some(number) = self.program_number(device, id) else {
+        self.counters(device)?;
+        let Some(number) = self.programs.number(device, id) else {
             return self.unknown_program(device, id);
         };
         let program = &self.programs.list[number as usize];
@@ -233,8 +243,8 @@ impl State {
     }
 
     pub(crate) fn dispatch(&mut self, device: u8, id: u64, cached: bool) -> Recorded {
-        self.check(device)?;
-        let Some(number) = self.program_number(device, id) else {
+        self.counters(device)?;
+        let Some(number) = self.programs.number(device, id) else {
             return self.unknown_program(device, id);
         };
         let mut event = Event::new(EventKind::KernelDispatch, device);
@@ -272,7 +282,7 @@ impl State {
         if application {
             device.resident = Some(number);
         }
-        self.segment.words().commit(&event, Some(&newest), &mut device.counters);
+        self.segment.words().commit(&event, Some(&newest), &mut self.accounts);
         Ok(())
     }
 }

@@ -5,23 +5,27 @@ use crate::error::RecordError;
 use crate::guard::AllocGuard;
 use crate::request::{Alloc, CircularBuffer, Kernel, Loaded, NameId, ProgramBinaryStatus};
 use crate::state::State;
-use sealed::Access;
+use sealed::{Access, Stateless};
 use shm_layout::{Class, Counters, Event, EventKind, MarkerPhase};
 use std::path::PathBuf;
 
 type Recorded<T = ()> = Result<T, RecordError>;
 
 pub(crate) mod sealed {
-    use crate::error::RecordError;
     use crate::registry::Registry;
     use crate::state::State;
 
-    /// How a handle reaches its state; `None` if tracking is disabled.
+    /// Why a handle has no state.
+    pub enum Stateless {
+        /// Tracking is disabled.
+        Disabled,
+        /// In a forked child that could not make a segment of its own.
+        Forked,
+    }
+
+    /// How a handle reaches its state.
     pub trait Access {
-        fn access<R>(
-            &self,
-            work: impl FnOnce(&mut State, &Registry) -> Result<R, RecordError>,
-        ) -> Option<Result<R, RecordError>>;
+        fn access<R>(&self, work: impl FnOnce(&mut State, &Registry) -> R) -> Result<R, Stateless>;
 
         fn wants_backtrace(&self) -> bool;
     }
@@ -39,18 +43,19 @@ pub trait Record: Access + Sized {
 
     /// The file that this process writes, if tracking is enabled.
     fn segment_path(&self) -> Option<PathBuf> {
-        self.access(|state, _| Ok(state.segment.path().clone()))?.ok()
+        self.access(|state, _| state.segment.path().clone()).ok()
     }
 
     /// Makes a device known. A chip that is known already keeps its handle.
     fn register_device(&self, info: &DeviceInfo) -> Recorded<Device> {
         let register = self.access(|state, registry| state.register(registry, &info.entry()));
-        register.unwrap_or(Ok(0)).map(Device)
+        register.unwrap_or_else(|why| why.or_nothing(0)).map(Device)
     }
 
     /// Makes a name known, to be carried by later calls. Longer than 1024 bytes, it is cut.
     fn intern(&self, name: &str) -> Recorded<NameId> {
-        self.access(|state, registry| state.intern(registry, name)).unwrap_or(Ok(NameId::NONE))
+        let intern = self.access(|state, registry| state.intern(registry, name));
+        intern.unwrap_or_else(|why| why.or_nothing(NameId::NONE))
     }
 
     /// A buffer was allocated.
@@ -144,11 +149,8 @@ pub trait Record: Access + Sized {
 
     /// A step begins, ends, or a moment has a name.
     fn marker(&self, phase: MarkerPhase, id: u64, name: NameId) -> Recorded {
-        let marker = self.access(|state, _| {
-            state.marker(phase, id, name);
-            Ok(())
-        });
-        marker.unwrap_or(Ok(()))
+        let marker = self.access(|state, _| state.marker(phase, id, name));
+        marker.or_else(|why| why.or_nothing(()))
     }
 
     /// From now on, peaks are counted anew.
@@ -180,12 +182,23 @@ pub trait Record: Access + Sized {
 
     /// This process's own counters of a device, exact as of the last call; `None` if disabled.
     fn counters(&self, device: Device) -> Option<Counters> {
-        self.access(|state, _| state.counters(device.0))?.ok()
+        self.access(|state, _| state.counters(device.0).copied()).ok()?.ok()
+    }
+}
+
+impl Stateless {
+    /// Nothing is what a disabled handle does; a child without a segment says that it cannot.
+    #[cold]
+    fn or_nothing<T>(self, nothing: T) -> Recorded<T> {
+        match self {
+            Stateless::Disabled => Ok(nothing),
+            Stateless::Forked => Err(RecordError::ForkedWithoutSegment),
+        }
     }
 }
 
 /// Runs `work` on each device under one hold of the lock.
-#[inline]
+#[inline(always)]
 fn each(
     handle: &impl Access,
     target: impl Target,
@@ -193,12 +206,23 @@ fn each(
 ) -> Recorded {
     // Asked before the lock is taken: a host's own Target may report something itself.
     let devices = target.devices();
-    let all = handle.access(|state, _| {
-        let mut result = Ok(());
+    let mut first_error = None;
+    let done = handle.access(|state, _| {
         for device in devices {
-            result = result.and(work(state, device.0));
+            if let Err(error) = work(state, device.0) {
+                first_error.get_or_insert(error);
+            }
         }
-        result
     });
-    all.unwrap_or(Ok(()))
+    match (done, first_error) {
+        (Ok(()), None) => Ok(()),
+        (Ok(()), Some(error)) => failed(error),
+        (Err(why), _) => why.or_nothing(()),
+    }
+}
+
+/// Apart from the way of success, which need not touch the room for an error.
+#[cold]
+fn failed(error: RecordError) -> Recorded {
+    Err(error)
 }

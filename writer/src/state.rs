@@ -2,7 +2,7 @@
 
 use crate::config::Config;
 use crate::error::{OpenError, RecordError};
-use crate::index::{Entry, Index, Key, Vacancy};
+use crate::live::{Key, Live, Said};
 use crate::names::Names;
 use crate::programs::Programs;
 use crate::registry::Registry;
@@ -10,10 +10,10 @@ use crate::request::{Alloc, NameId};
 use crate::rows::Rows;
 use crate::segment::Segment;
 use shm_layout::control::{self, Anomaly};
-use shm_layout::protocol::commit::DeviceCounters;
+use shm_layout::protocol::commit::Accounts;
 use shm_layout::{
     Class, Counters, DeviceEntry, Event, EventKind, MAX_BYTES, MAX_DEVICES, MarkerPhase, NO_DEVICE, NO_ROW,
-    RowKind, UNKNOWN, Word, store_pod,
+    SLOT_WORDS, UNKNOWN, Word, store_pod,
 };
 use std::io;
 
@@ -21,7 +21,6 @@ type Recorded<T = ()> = Result<T, RecordError>;
 
 /// A device that this process registered.
 pub(crate) struct DeviceState {
-    pub(crate) counters: DeviceCounters,
     chip_id: u64,
     /// Number of the application program that was dispatched last.
     pub(crate) resident: Option<u32>,
@@ -33,11 +32,11 @@ pub struct State {
     position: u64,
     last_time: u64,
     pub(crate) devices: Vec<DeviceState>,
-    pub(crate) index: Index,
+    pub(crate) accounts: Accounts,
+    live: Live,
     pub(crate) rows: Rows,
     pub(crate) programs: Programs,
     names: Names,
-    unlisted: u64,
 }
 
 impl State {
@@ -46,16 +45,17 @@ impl State {
         let segment = Segment::create(config)?;
         crate::exit::remember(segment.header().identity);
         let rows = Rows::new(&segment);
+        let accounts = Accounts::new(segment.words().ring.len());
         let mut state = State {
             segment,
             position: 0,
             last_time: 0,
             devices: Vec::new(),
-            index: Index::new(),
+            accounts,
+            live: Live::new(),
             rows,
-            programs: Programs::default(),
+            programs: Programs::new(),
             names: Names::new(),
-            unlisted: 0,
         };
         state.inherit(registry).map_err(|error| OpenError::Create {
             step: "list the devices and names of the parent",
@@ -104,11 +104,8 @@ impl State {
         store_pod(&words.devices[number], entry);
         // Release: pairs with the acquire fence in device_count().
         words.control[control::DEVICE_COUNT].store_release(number as u64 + 1);
-        self.devices.push(DeviceState {
-            counters: DeviceCounters::new(words.ring.len()),
-            chip_id: entry.chip_id,
-            resident: None,
-        });
+        self.devices.push(DeviceState { chip_id: entry.chip_id, resident: None });
+        self.accounts.add_device();
         Ok(number as u8)
     }
 
@@ -124,23 +121,18 @@ impl State {
     }
 
     /// The counters of a device, exact as of the last call.
-    pub(crate) fn counters(&self, device: u8) -> Recorded<Counters> {
-        self.check(device)?;
-        Ok(*self.devices[usize::from(device)].counters.counters())
-    }
-
-    #[inline]
-    pub(crate) fn check(&self, device: u8) -> Recorded {
-        if usize::from(device) < self.devices.len() {
-            return Ok(());
+    #[inline(always)]
+    pub(crate) fn counters(&self, device: u8) -> Recorded<&Counters> {
+        match self.accounts.counters(device) {
+            Some(counters) => Ok(counters),
+            None => self.misuse(Anomaly::UnknownDevice, RecordError::UnknownDevice { device }),
         }
-        self.misuse(Anomaly::UnknownDevice, RecordError::UnknownDevice { device })
     }
 
     /// Whether a class of a device can grow by that much.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn check_size(&self, device: u8, class: Class, bytes: u64) -> Recorded {
-        let live = self.devices[usize::from(device)].counters.counters().class(class).live_bytes;
+        let live = self.counters(device)?.class(class).live_bytes;
         if bytes <= MAX_BYTES && live + bytes <= MAX_BYTES {
             return Ok(());
         }
@@ -158,22 +150,21 @@ impl State {
         event.time = self.last_time;
     }
 
-    /// Stamps and commits an event of a device that exists.
+    /// Stamps and commits an event.
     #[inline(always)]
-    pub(crate) fn emit(&mut self, mut event: Event) {
-        self.stamp(&mut event);
-        let device = &mut self.devices[usize::from(event.device)].counters;
-        self.segment.words().commit(&event, None, device);
+    pub(crate) fn emit(&mut self, event: &mut Event) {
+        self.stamp(event);
+        self.segment.words().commit(event, None, &mut self.accounts);
     }
 
+    /// What was said of something live.
+    pub(crate) fn find(&self, key: &Key) -> Option<Said> {
+        self.live.find(self.segment.words().rows, key)
+    }
+
+    #[inline(always)]
     pub(crate) fn alloc(&mut self, device: u8, alloc: &Alloc) -> Recorded {
-        self.check(device)?;
         self.check_size(device, alloc.class, alloc.size)?;
-        let key = Key { device, kind: RowKind::Buffer, id: alloc.id, program: 0 };
-        let vacancy = match self.index.search(&key) {
-            Err(vacancy) => vacancy,
-            Ok(live) => return self.double_alloc(live, "buffer"),
-        };
         let event = Event {
             class: alloc.class as u8,
             name: alloc.name.0,
@@ -185,41 +176,59 @@ impl State {
             cores: alloc.cores,
             ..Event::new(EventKind::Alloc, device)
         };
-        self.insert(RowKind::Buffer, 0, vacancy, event);
-        Ok(())
+        self.begin(Key::buffer(device, alloc.id), event, "buffer")
     }
 
     /// Emits the event of something that begins to live, with a row for it.
     #[inline(always)]
-    pub(crate) fn insert(&mut self, kind: RowKind, program: u64, vacancy: Vacancy, mut event: Event) {
+    pub(crate) fn begin(&mut self, key: Key, mut event: Event, what: &'static str) -> Recorded {
         event.row = self.rows.take(&self.segment);
         if event.row == NO_ROW {
-            self.segment.count(Anomaly::Unlisted);
-            self.set_unlisted(self.unlisted + 1);
+            return self.begin_unlisted(event.to_words(), what);
         }
-        self.emit(event);
-        self.index.fill(vacancy, Entry::new(kind, program, &event));
+        match self.live.insert(self.segment.words().rows, key, event.row) {
+            Ok(()) => self.emit(&mut event),
+            Err(live) => return self.double_alloc(event.row, live, what),
+        }
+        Ok(())
     }
 
     #[cold]
-    pub(crate) fn double_alloc<T>(&self, live: &Entry, what: &'static str) -> Recorded<T> {
-        let Entry { id, size: live_bytes, .. } = *live;
-        let device = live.device();
+    #[inline(never)]
+    fn begin_unlisted(&mut self, event: [u64; SLOT_WORDS], what: &'static str) -> Recorded {
+        // As words: an event whose address is taken would have to be in memory on the usual way, too.
+        let mut event: Event = bytemuck::must_cast(event);
+        if let Err(live) = self.live.insert_unlisted(self.segment.words().rows, &event) {
+            return self.double_alloc(NO_ROW, live, what);
+        }
+        self.emit(&mut event);
+        self.segment.count(Anomaly::Unlisted);
+        self.publish_unlisted();
+        Ok(())
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn double_alloc(&mut self, row: u32, live: Said, what: &'static str) -> Recorded {
+        self.rows.put(row);
+        let Said { device, id, size: live_bytes, .. } = live;
         let error = RecordError::DoubleAlloc { what, device, id, live_bytes };
         self.misuse(Anomaly::DoubleAlloc, error)
     }
 
-    /// Takes something out of the index whose end is to be reported.
+    /// Takes out something whose end is to be reported.
     #[inline(always)]
-    pub(crate) fn remove(&mut self, key: &Key, what: &'static str) -> Recorded<Entry> {
-        self.check(key.device)?;
-        match self.index.remove(key) {
-            Some(entry) => Ok(entry),
-            None => {
-                let error = RecordError::UnmatchedFree { what, device: key.device, id: key.id };
-                self.misuse(Anomaly::UnmatchedFree, error)
-            }
+    pub(crate) fn take(&mut self, device: u8, key: Key, id: u64, what: &'static str) -> Recorded<Said> {
+        match self.live.take(self.segment.words().rows, key) {
+            Some(said) => Ok(said),
+            None => self.not_live(device, id, what),
         }
+    }
+
+    #[cold]
+    fn not_live<T>(&self, device: u8, id: u64, what: &'static str) -> Recorded<T> {
+        self.counters(device)?;
+        self.misuse(Anomaly::UnmatchedFree, RecordError::UnmatchedFree { what, device, id })
     }
 
     /// Emits the event of something that ends, and checks the size that the caller believed in.
@@ -227,25 +236,24 @@ impl State {
     pub(crate) fn release(
         &mut self,
         kind: EventKind,
-        entry: &Entry,
+        said: &Said,
         flags: u8,
         given: Option<u64>,
         what: &'static str,
     ) -> Recorded {
-        let Entry { id, program, size, class, .. } = *entry;
-        let (device, row) = (entry.device(), entry.row());
-        self.emit(Event {
+        let Said { device, class, row, id, size, program, .. } = *said;
+        self.emit(&mut Event {
             class,
             id,
             size,
             // What lies in banks was said when it was allocated.
             aux: if kind == EventKind::Free { UNKNOWN } else { program },
             row,
-            flags: entry.flags | flags,
+            flags: said.flags | flags,
             ..Event::new(kind, device)
         });
         if row == NO_ROW {
-            self.set_unlisted(self.unlisted - 1);
+            self.publish_unlisted();
         }
         self.rows.put(row);
         match given {
@@ -257,30 +265,32 @@ impl State {
         }
     }
 
+    #[inline(always)]
     pub(crate) fn free(&mut self, device: u8, id: u64, given: Option<u64>) -> Recorded {
-        let key = Key { device, kind: RowKind::Buffer, id, program: 0 };
-        let entry = self.remove(&key, "buffer")?;
-        self.release(EventKind::Free, &entry, 0, given, "buffer")
+        let said = self.take(device, Key::buffer(device, id), id, "buffer")?;
+        self.release(EventKind::Free, &said, 0, given, "buffer")
     }
 
     #[cold]
-    fn set_unlisted(&mut self, count: u64) {
-        self.unlisted = count;
+    fn publish_unlisted(&self) {
+        let count = self.live.unlisted() as u64;
         Word::store(&self.segment.words().control[control::UNLISTED], count);
     }
 
     /// Emits an event that only tells something about a device.
-    pub(crate) fn note(&mut self, event: Event) -> Recorded {
-        self.check(event.device)?;
-        self.emit(event);
+    pub(crate) fn note(&mut self, mut event: Event) -> Recorded {
+        self.counters(event.device)?;
+        self.emit(&mut event);
         Ok(())
     }
 
     pub(crate) fn marker(&mut self, phase: MarkerPhase, id: u64, name: NameId) {
-        let mut event =
-            Event { class: phase as u8, id, name: name.0, ..Event::new(EventKind::Marker, NO_DEVICE) };
-        self.stamp(&mut event);
-        self.segment.words().commit_plain(&event);
+        self.emit(&mut Event {
+            class: phase as u8,
+            id,
+            name: name.0,
+            ..Event::new(EventKind::Marker, NO_DEVICE)
+        });
     }
 }
 

@@ -1,10 +1,10 @@
 //! The two handles by which a host reports: shared between threads, or exclusive to one.
 
 use crate::config::{Builder, Config};
-use crate::error::{OpenError, RecordError};
+use crate::error::OpenError;
 use crate::lock::ForkMutex;
 use crate::record::Record;
-use crate::record::sealed::Access;
+use crate::record::sealed::{Access, Stateless};
 use crate::registry::Registry;
 use crate::state::State;
 use std::cell::RefCell;
@@ -27,6 +27,13 @@ impl Inner {
             .map_err(|cause| OpenError::Create { step: "make a page that forks wipe", cause })?;
         Ok(Inner { config, registry, state })
     }
+}
+
+/// The state of a forked child.
+#[cold]
+#[inline(never)]
+fn reopen(config: &Config, registry: &Registry) -> Option<State> {
+    State::open(config, registry).ok()
 }
 
 /// Reports from any number of threads. Cheap to clone; the segment is closed and removed when the last
@@ -62,28 +69,29 @@ impl Tracker {
     /// Turns the only tracker into an exclusive handle that needs no lock. If there are clones, gives
     /// the tracker back.
     pub fn into_exclusive(self) -> Result<ExclusiveTracker, Tracker> {
-        let Some(inner) = self.inner else { return Ok(ExclusiveTracker { inner: None }) };
-        match Arc::try_unwrap(inner) {
-            Ok(inner) => Ok(ExclusiveTracker { inner: Some(RefCell::new(inner)) }),
-            Err(inner) => Err(Tracker { inner: Some(inner) }),
-        }
+        let backtrace = self.wants_backtrace();
+        let inner = match self.inner.map(Arc::try_unwrap).transpose() {
+            Ok(inner) => inner.map(RefCell::new),
+            Err(inner) => return Err(Tracker { inner: Some(inner) }),
+        };
+        Ok(ExclusiveTracker { inner, backtrace })
     }
 }
 
 impl Access for Tracker {
-    #[inline]
-    fn access<R>(
-        &self,
-        work: impl FnOnce(&mut State, &Registry) -> Result<R, RecordError>,
-    ) -> Option<Result<R, RecordError>> {
-        let inner = self.inner.as_deref()?;
-        let reopen = || State::open(&inner.config, &inner.registry).ok();
-        Some(inner.state.with(reopen, |state| match state {
-            Some(state) => work(state, &inner.registry),
-            None => Err(RecordError::ForkedWithoutSegment),
-        }))
+    #[inline(always)]
+    fn access<R>(&self, work: impl FnOnce(&mut State, &Registry) -> R) -> Result<R, Stateless> {
+        let inner = self.inner.as_deref().ok_or(Stateless::Disabled)?;
+        inner.state.with(
+            || reopen(&inner.config, &inner.registry),
+            |state| match state {
+                Some(state) => Ok(work(state, &inner.registry)),
+                None => Err(Stateless::Forked),
+            },
+        )
     }
 
+    #[inline]
     fn wants_backtrace(&self) -> bool {
         self.inner.as_ref().is_some_and(|inner| inner.config.backtrace)
     }
@@ -111,26 +119,25 @@ impl Record for Tracker {
 /// ```
 pub struct ExclusiveTracker {
     inner: Option<RefCell<Inner>>,
+    backtrace: bool,
 }
 
 impl Access for ExclusiveTracker {
-    #[inline]
-    fn access<R>(
-        &self,
-        work: impl FnOnce(&mut State, &Registry) -> Result<R, RecordError>,
-    ) -> Option<Result<R, RecordError>> {
+    #[inline(always)]
+    fn access<R>(&self, work: impl FnOnce(&mut State, &Registry) -> R) -> Result<R, Stateless> {
         // Never borrowed twice: `work` is this crate's and calls nothing of the host's.
-        let inner = &mut *self.inner.as_ref()?.borrow_mut();
+        let inner = &mut *self.inner.as_ref().ok_or(Stateless::Disabled)?.borrow_mut();
         let Inner { config, registry, state } = inner;
-        let state = state.get_mut(|| State::open(config, registry).ok());
-        Some(match state {
-            Some(state) => work(state, registry),
-            None => Err(RecordError::ForkedWithoutSegment),
-        })
+        let state = state.get_mut(|| reopen(config, registry));
+        match state {
+            Some(state) => Ok(work(state, registry)),
+            None => Err(Stateless::Forked),
+        }
     }
 
+    #[inline]
     fn wants_backtrace(&self) -> bool {
-        self.inner.as_ref().is_some_and(|inner| inner.borrow().config.backtrace)
+        self.backtrace
     }
 }
 

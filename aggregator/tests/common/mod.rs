@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use rustix::fs::{AtFlags, CWD};
-use shm_layout::protocol::commit::DeviceCounters;
+use shm_layout::protocol::commit::Accounts;
 use shm_layout::{
     Class, Counters, DeviceEntry, Event, EventKind, NO_ROW, SegmentHeader, SegmentWords, control, known,
     store_pod, text,
@@ -61,7 +61,8 @@ pub(crate) struct TestProcess {
     map: WriteMap,
     pub(crate) header: SegmentHeader,
     pub(crate) path: PathBuf,
-    devices: Vec<DeviceCounters>,
+    devices: u8,
+    accounts: Accounts,
     pub(crate) position: u64,
     pub(crate) clock: ClockKind,
 }
@@ -102,7 +103,8 @@ impl TestProcess {
         store_pod(map.words(), &header);
         let path = path_of(&segment_file_name(namespace, pid, header.identity));
         link(&file, &path);
-        TestProcess { map, header, path, devices: Vec::new(), position: 0, clock }
+        let accounts = Accounts::new(header.ring.capacity as usize);
+        TestProcess { map, header, path, devices: 0, accounts, position: 0, clock }
     }
 
     pub(crate) fn words(&self) -> SegmentWords<'_, AtomicU64> {
@@ -110,11 +112,12 @@ impl TestProcess {
     }
 
     pub(crate) fn register(&mut self, entry: DeviceEntry) -> u8 {
-        let index = self.devices.len();
-        self.devices.push(DeviceCounters::new(self.header.ring.capacity as usize));
-        store_pod(&self.words().devices[index], &entry);
-        self.words().control[control::DEVICE_COUNT].store(index as u64 + 1, Ordering::Release);
-        index as u8
+        let index = self.devices;
+        self.devices += 1;
+        self.accounts.add_device();
+        store_pod(&self.words().devices[usize::from(index)], &entry);
+        self.words().control[control::DEVICE_COUNT].store(u64::from(self.devices), Ordering::Release);
+        index
     }
 
     /// Commits an event as it is, at the next position.
@@ -122,7 +125,7 @@ impl TestProcess {
         self.position += 1;
         let event = Event { stamp: self.position, ..event };
         let words = SegmentWords::carve(self.map.words(), &self.header);
-        words.commit(&event, None, &mut self.devices[usize::from(event.device)]);
+        words.commit(&event, None, &mut self.accounts);
     }
 
     pub(crate) fn emit(&mut self, event: Event) {
@@ -139,7 +142,7 @@ impl TestProcess {
     }
 
     pub(crate) fn counters(&self, device: u8) -> Counters {
-        *self.devices[usize::from(device)].counters()
+        *self.accounts.counters(device).unwrap()
     }
 
     pub(crate) fn pid(&self) -> u64 {

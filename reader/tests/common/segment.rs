@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use shm_layout::control::{DEVICE_COUNT, NAME_COUNT, ROWS_PUBLISHED};
-use shm_layout::protocol::commit::DeviceCounters;
+use shm_layout::protocol::commit::Accounts;
 use shm_layout::{SegmentWords, store_pod};
 use tt_shm_os::{WriteMap, boot_id, lock_exclusive, path_of, segment_file_name};
 use tt_shm_reader::{
@@ -45,7 +45,8 @@ pub struct Writer {
     pub header: SegmentHeader,
     pub map: Option<WriteMap>,
     pub head: u64,
-    devices: Vec<DeviceCounters>,
+    devices: usize,
+    accounts: Accounts,
     names: u64,
     name_end: u64,
     file: Removed,
@@ -63,12 +64,15 @@ impl Writer {
         lock_exclusive(file.as_fd()).unwrap();
         let map = WriteMap::new(&file, header.total_len as usize).unwrap();
         store_pod(map.words(), &header);
+        let mut accounts = Accounts::new(header.ring.capacity as usize);
+        (0..devices).for_each(|_| accounts.add_device());
         let writer = Writer {
             namespace,
             header,
             map: Some(map),
             head: 0,
-            devices: (0..devices).map(|_| DeviceCounters::new(header.ring.capacity as usize)).collect(),
+            devices,
+            accounts,
             names: 1,
             name_end: 0,
             file: removed,
@@ -112,7 +116,7 @@ impl Writer {
 
     /// What the process itself knows to be true.
     pub fn truth(&self) -> Vec<Counters> {
-        self.devices.iter().map(|device| *device.counters()).collect()
+        (0..self.devices).map(|device| *self.accounts.counters(device as u8).unwrap()).collect()
     }
 
     /// Puts position and time into an event.
@@ -125,7 +129,7 @@ impl Writer {
         let event = self.stamp(event);
         let map = self.map.as_ref().expect("alive");
         let words = SegmentWords::carve(map.words(), &self.header);
-        words.commit(&event, None, &mut self.devices[usize::from(event.device)]);
+        words.commit(&event, None, &mut self.accounts);
         event
     }
 
@@ -161,7 +165,7 @@ impl Writer {
         assert_eq!(row.kind(), Some(RowKind::Program));
         let map = self.map.as_ref().expect("alive");
         let words = SegmentWords::carve(map.words(), &self.header);
-        words.commit(&event, Some(&row), &mut self.devices[usize::from(device)]);
+        words.commit(&event, Some(&row), &mut self.accounts);
         row
     }
 

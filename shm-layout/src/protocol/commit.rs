@@ -2,94 +2,105 @@
 //!
 //! 1. the slot: its stamp is the commit point;
 //! 2. the row of the live list;
-//! 3. the device's counters;
+//! 3. the counters: privately, and now and then a checkpoint of them;
 //! 4. the head.
 //!
 //! An observer that finds the writer stopped anywhere in between applies slot head + 1 itself. With row
 //! or counters first it would see an effect without its cause.
 
 use crate::control::HEAD;
-use crate::counters::{COUNTER_PARTS, Counters, PART_WORDS, Parts};
+use crate::counters::Counters;
+use crate::device::MAX_DEVICES;
 use crate::event::Event;
 use crate::protocol::{latch::LatchWriter, stamped};
-use crate::row::{Row, RowEffect};
-use crate::segment::{LATCH_WORDS, SLOT_WORDS, SegmentWords};
+use crate::row::{Row, RowEffect, RowKind};
+use crate::segment::{SLOT_WORDS, SegmentWords};
 use crate::words::{Word, store_pod};
+use std::collections::VecDeque;
 
-/// Most events of a device between two checkpoints of its counters. The current latch turns with every
-/// event, so a reader cannot finish reading it while the writer runs at full speed; a checkpoint stays
-/// valid for this many events, and the ring has what came after it.
-const CHECKPOINT_EVERY: u64 = 128;
+/// Most events, of all devices together, by which a checkpoint may lag behind the head. Publishing
+/// counters costs as much as the rest of an event, and the ring has what a checkpoint lacks.
+const MAX_LAG: u64 = 1024;
+
+/// The lag in a segment whose ring has that many slots: an observer must have time to replay it before
+/// it is overwritten.
+#[inline]
+pub fn checkpoint_lag(ring_slots: usize) -> u64 {
+    (ring_slots as u64 / 4).clamp(1, MAX_LAG)
+}
 
 /// A device's counters: the private truth, and what is needed to publish it.
-pub struct DeviceCounters {
+struct DeviceCounters {
     counters: Counters,
-    current: LatchWriter,
     checkpoint: LatchWriter,
-    /// Parts that the other copy of the current latch lacks.
-    stale: Parts,
-    /// Events until the next checkpoint; counted down, since a remainder would cost more than the event.
-    to_checkpoint: u64,
-    checkpoint_every: u64,
+    /// Position of the first event that the checkpoint lacks, 0 if it lacks none.
+    since: u64,
 }
 
-impl DeviceCounters {
-    /// Counters of a device on which nothing happened, in a segment whose ring has that many slots.
-    pub fn new(ring_slots: usize) -> DeviceCounters {
-        // A checkpoint is of use only while the events after it are in the ring.
-        let checkpoint_every = CHECKPOINT_EVERY.min(ring_slots as u64 / 4).max(1);
-        DeviceCounters {
-            counters: Counters::ZERO,
-            current: LatchWriter::default(),
-            checkpoint: LatchWriter::default(),
-            stale: Parts::default(),
-            to_checkpoint: checkpoint_every,
-            checkpoint_every,
+/// The counters of all devices, and whose checkpoint is due next.
+pub struct Accounts {
+    devices: Vec<DeviceCounters>,
+    /// Devices whose checkpoint lacks something, by the age of what it lacks.
+    waiting: VecDeque<u8>,
+    /// When the first of them is due. An event belongs to one device, so no two are due at once.
+    due: u64,
+    lag: u64,
+}
+
+impl Accounts {
+    /// No devices yet, in a segment whose ring has that many slots.
+    pub fn new(ring_slots: usize) -> Accounts {
+        Accounts {
+            devices: Vec::new(),
+            // Never grows, so that no event waits for memory.
+            waiting: VecDeque::with_capacity(MAX_DEVICES),
+            due: u64::MAX,
+            lag: checkpoint_lag(ring_slots),
         }
     }
 
-    /// The counters as of the last committed event.
-    pub fn counters(&self) -> &Counters {
-        &self.counters
+    /// One device more, on which nothing happened.
+    pub fn add_device(&mut self) {
+        let (counters, checkpoint) = (Counters::ZERO, LatchWriter::default());
+        self.devices.push(DeviceCounters { counters, checkpoint, since: 0 });
     }
 
-    /// Counts an event in, privately. To be followed by [`DeviceCounters::publish`].
+    /// A device's counters as of the last committed event.
+    #[inline]
+    pub fn counters(&self, device: u8) -> Option<&Counters> {
+        self.devices.get(usize::from(device)).map(|device| &device.counters)
+    }
+
+    /// Counts an event in, privately.
     #[inline(always)]
-    fn apply(&mut self, event: &Event) -> Parts {
+    fn count(&mut self, event: &Event) {
+        let Some(device) = self.devices.get_mut(usize::from(event.device)) else { return };
         // The writer checks sizes and liveness before it emits, so its own events are plausible.
-        self.counters.apply(event).unwrap_or_default()
-    }
-
-    #[inline(always)]
-    fn publish<W: Word>(&mut self, block: &[W], changed: Parts) {
-        let Some((current, checkpoint)) = block.split_at_checked(LATCH_WORDS) else { return };
-        let counters: &[u64; COUNTER_PARTS * PART_WORDS] = bytemuck::must_cast_ref(&self.counters);
-        let parts = changed | self.stale;
-        self.current.turn(current, |copy| store_parts(copy, counters, parts));
-        self.stale = changed;
-        self.to_checkpoint -= 1;
-        if self.to_checkpoint == 0 {
-            self.to_checkpoint = self.checkpoint_every;
-            let counters = &self.counters;
-            self.checkpoint.turn(checkpoint, |copy| store_pod(copy, counters));
+        let _ = device.counters.apply(event);
+        if device.since == 0 {
+            device.since = event.stamp;
+            self.wait(event.device, event.stamp);
         }
     }
-}
 
-#[inline]
-fn store_parts<W: Word>(copy: &[W], values: &[u64; COUNTER_PARTS * PART_WORDS], parts: Parts) {
-    let Some(copy) = copy.first_chunk::<{ COUNTER_PARTS * PART_WORDS }>() else { return };
-    let (copy, _) = copy.as_chunks::<PART_WORDS>();
-    let (values, _) = values.as_chunks::<PART_WORDS>();
-    let mut left = parts.0;
-    while left != 0 {
-        let part = left.trailing_zeros() as usize;
-        left &= left - 1;
-        if let (Some(copy), Some(values)) = (copy.get(part), values.get(part)) {
-            for (word, value) in copy.iter().zip(values) {
-                word.store(*value);
-            }
+    #[cold]
+    fn wait(&mut self, device: u8, since: u64) {
+        self.waiting.push_back(device);
+        self.due = self.due.min(since.saturating_add(self.lag));
+    }
+
+    /// Publishes the counters of the device that waited longest.
+    #[cold]
+    fn publish<W: Word>(&mut self, segment: &SegmentWords<'_, W>) {
+        if let Some(number) = self.waiting.pop_front().map(usize::from)
+            && let (Some(device), Some(latch)) = (self.devices.get_mut(number), segment.counters.get(number))
+        {
+            let DeviceCounters { counters, checkpoint, since } = device;
+            checkpoint.turn(latch, |copy| store_pod(copy, counters));
+            *since = 0;
         }
+        let next = self.waiting.front().and_then(|next| self.devices.get(usize::from(*next)));
+        self.due = next.map_or(u64::MAX, |device| device.since.saturating_add(self.lag));
     }
 }
 
@@ -100,41 +111,38 @@ impl<W: Word> SegmentWords<'_, W> {
         self.ring.get(position as usize & self.ring.len().wrapping_sub(1))
     }
 
-    /// Commits an event that concerns a device. `event.stamp` is its position, one more than the last.
+    /// Commits an event. `event.stamp` is its position, one more than the last. A dispatch brings the
+    /// program row to write.
     #[inline(always)]
-    pub fn commit(&self, event: &Event, program_row: Option<&Row>, device: &mut DeviceCounters) {
-        self.write_slot(event);
-        self.change_row(event, program_row);
-        let changed = device.apply(event);
-        if let Some(block) = self.counters.get(usize::from(event.device)) {
-            device.publish(block, changed);
+    pub fn commit(&self, event: &Event, program_row: Option<&Row>, accounts: &mut Accounts) {
+        let words = event.to_words();
+        self.write_slot(words);
+        self.change_row(event, program_row.map_or(words, Row::to_words));
+        accounts.count(event);
+        if event.stamp >= accounts.due {
+            accounts.publish(self);
         }
-        self.publish_head(event.stamp);
-    }
-
-    /// Commits an event that concerns no device.
-    pub fn commit_plain(&self, event: &Event) {
-        self.write_slot(event);
         self.publish_head(event.stamp);
     }
 
     /// Step 1: writes the slot. From the moment its stamp is stored, the event has happened.
     #[inline(always)]
-    pub fn write_slot(&self, event: &Event) {
-        if let Some(slot) = self.slot(event.stamp) {
-            stamped::write_words(slot, event.to_words());
+    pub fn write_slot(&self, event: [u64; SLOT_WORDS]) {
+        let [stamp, ..] = event;
+        if let Some(slot) = self.slot(stamp) {
+            stamped::write_words(slot, event);
         }
     }
 
-    /// Step 2: does to the live list what the event says. A dispatch brings the program row to write.
+    /// Step 2: does to the live list what the event says.
     #[inline(always)]
-    pub fn change_row(&self, event: &Event, program_row: Option<&Row>) {
+    pub fn change_row(&self, event: &Event, words: [u64; SLOT_WORDS]) {
         let row = |index: u32| self.rows.get(index as usize);
         match (RowEffect::of(event), row(event.row)) {
-            (RowEffect::Set(_), Some(cell)) => match program_row {
-                Some(program) => stamped::write(cell, program),
-                None => stamped::write_words(cell, event.to_words()),
-            },
+            // One row of the pair, which holds the dispatch before the last.
+            (RowEffect::Set(RowKind::Program), Some(cell)) => stamped::write_words(cell, words),
+            // A row that was never used, or was cleared when what it held ended.
+            (RowEffect::Set(_), Some(cell)) => stamped::fill_words(cell, words),
             (RowEffect::Clear, Some(cell)) => stamped::clear(cell),
             (RowEffect::ClearPair, Some(cell)) => {
                 stamped::clear(cell);
@@ -150,8 +158,8 @@ impl<W: Word> SegmentWords<'_, W> {
     #[inline]
     pub fn publish_head(&self, position: u64) {
         if let Some(head) = self.control.get(HEAD) {
-            // Release: pairs with the acquire fence in head(). Who sees the head sees rows and
-            // counters of every event up to it.
+            // Release: pairs with the acquire fence in head(). Who sees the head sees the rows of every
+            // event up to it, and checkpoints that lack none older than the lag.
             head.store_release(position);
         }
     }

@@ -4,8 +4,8 @@ use crate::control::{DEVICE_COUNT, HEAD};
 use crate::counters::Counters;
 use crate::device::MAX_DEVICES;
 use crate::event::{Event, NO_DEVICE};
-use crate::protocol::{latch, stamped};
-use crate::segment::{LATCH_WORDS, SLOT_WORDS, SegmentWords};
+use crate::protocol::{commit::checkpoint_lag, latch, stamped};
+use crate::segment::{SLOT_WORDS, SegmentWords};
 use crate::words::{Word, load_pod};
 
 /// Attempts at a latch before giving up on it.
@@ -65,16 +65,14 @@ impl<W: Word> SegmentWords<'_, W> {
         stamped::read_expected(slot, position).map_or(Slot::Lapped, Slot::Ready)
     }
 
-    /// A device's counters and the position up to which they are complete; `None` if the writer kept
-    /// changing both latches (or a hostile one does).
+    /// A device's checkpoint and the position up to which it is complete, given a head that was loaded
+    /// before; `None` if the latch kept turning, which only a hostile writer's does.
     pub fn read_counters(&self, device: usize, head: u64) -> Option<(Counters, u64)> {
-        let (current, checkpoint) = self.counters.get(device)?.split_at(LATCH_WORDS);
-        if let Some(counters) = latch::read(current, ATTEMPTS, load_pod::<Counters, W>) {
-            // Events up to the head that concern this device are in it, by the order of commit().
-            return Some((counters, head.max(counters.position)));
-        }
-        let counters = latch::read(checkpoint, ATTEMPTS, load_pod::<Counters, W>)?;
-        Some((counters, counters.position))
+        let latch = self.counters.get(device)?;
+        let counters = latch::read(latch, ATTEMPTS, load_pod::<Counters, W>)?;
+        // What is older than the lag was in the checkpoint before the head was published.
+        let complete = head.saturating_sub(checkpoint_lag(self.ring.len()));
+        Some((counters, complete.max(counters.position)))
     }
 }
 

@@ -13,25 +13,31 @@ pub fn write<T: Pod, W: Word>(cell: &[W], value: &T) {
     let (bytes, _) = bytemuck::bytes_of(value).as_chunks();
     if let Some((stamp, payload)) = bytes.split_first() {
         let payload = payload.iter().map(|bytes| u64::from_le_bytes(*bytes));
-        write_with(cell, u64::from_le_bytes(*stamp), payload);
+        clear(cell);
+        fill_with(cell, u64::from_le_bytes(*stamp), payload);
     }
 }
 
 /// Writes a cell from words that are at hand as such. The first is the stamp, which is not 0.
 #[inline(always)]
 pub fn write_words<const N: usize, W: Word>(cell: &[W; N], words: [u64; N]) {
+    clear(cell);
+    fill_words(cell, words);
+}
+
+/// Writes a cell that is empty.
+#[inline(always)]
+pub fn fill_words<const N: usize, W: Word>(cell: &[W; N], words: [u64; N]) {
     if let Some((stamp, payload)) = words.split_first() {
-        write_with(cell, *stamp, payload.iter().copied());
+        fill_with(cell, *stamp, payload.iter().copied());
     }
 }
 
 #[inline(always)]
-fn write_with<W: Word>(cell: &[W], stamp: u64, payload: impl Iterator<Item = u64>) {
+fn fill_with<W: Word>(cell: &[W], stamp: u64, payload: impl Iterator<Item = u64>) {
     let Some((stamp_word, payload_words)) = cell.split_first() else { return };
-    // Release: as in clear().
-    stamp_word.store_release(0);
     // Release: pairs with the second acquire fence in read(). Who sees a word of the new payload sees
-    // the 0, or a later stamp, when it looks at the stamp again.
+    // the 0 of clear(), or a later stamp, when it looks at the stamp again.
     W::fence_release();
     for (word, value) in payload_words.iter().zip(payload) {
         word.store(value);
@@ -41,7 +47,7 @@ fn write_with<W: Word>(cell: &[W], stamp: u64, payload: impl Iterator<Item = u64
 }
 
 /// Empties a cell.
-#[inline]
+#[inline(always)]
 pub fn clear<W: Word>(cell: &[W]) {
     if let Some(stamp) = cell.first() {
         // Release: pairs with the acquire fences in drain() of the live list and in read_slot(). Who

@@ -5,7 +5,7 @@ use crate::cells::{cell, expect_first, latch, overwrite};
 use crate::commit::{Script, attach, in_order, lap};
 use crate::live::{commit_reuse, reuse, reuse_event, walk};
 use crate::word::{ModelWord, NO_ACQUIRE_FENCE, NO_RELEASE_FENCE, RELAXED_STORE, SOUND, kill_writer_after};
-use shm_layout::protocol::{commit::DeviceCounters, stamped};
+use shm_layout::protocol::{commit::Accounts, stamped};
 use shm_layout::{Event, SegmentWords};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -31,6 +31,8 @@ macro_rules! fails {
 }
 
 const TWO: Script = Script { events: 2, stores: usize::MAX, preemptions: 3 };
+/// The latch turns twice, so that the copy which is being read is written.
+const FOUR: Script = Script { events: 4, preemptions: 2, ..TWO };
 
 fails! {
     cell_without_release_fence:
@@ -45,7 +47,7 @@ fails! {
     ring_without_release_fence: lap::<NO_RELEASE_FENCE>(&Arc::default()) => "wrong event";
     ring_without_acquire_fence: lap::<NO_ACQUIRE_FENCE>(&Arc::default()) => "wrong event";
     ring_with_relaxed_stamp: lap::<RELAXED_STORE>(&Arc::default()) => "wrong event";
-    attach_without_release_fence: attach(&Arc::default(), TWO, in_order::<NO_RELEASE_FENCE>) => "at ";
+    attach_without_release_fence: attach(&Arc::default(), FOUR, in_order::<NO_RELEASE_FENCE>) => "at ";
     attach_without_acquire_fence:
         attach(&Arc::default(), TWO, in_order::<NO_ACQUIRE_FENCE>) => "the ring holds every event";
     attach_with_relaxed_stores: attach(&Arc::default(), TWO, in_order::<RELAXED_STORE>) => "at ";
@@ -55,22 +57,22 @@ fails! {
         walk::<RELAXED_STORE>(&Arc::default(), reuse(2), commit_reuse) => "at 2";
     row_before_slot: walk::<SOUND>(&Arc::default(), reuse(2), |segment, position| {
         let event = reuse_event(position);
-        segment.change_row(&event, None);
-        segment.write_slot(&event);
+        segment.change_row(&event, event.to_words());
+        segment.write_slot(event.to_words());
         segment.publish_head(position);
     }) => "at 1";
     head_before_row: walk::<SOUND>(&Arc::default(), reuse(2), |segment, position| {
         let event = reuse_event(position);
-        segment.write_slot(&event);
+        segment.write_slot(event.to_words());
         segment.publish_head(position);
-        segment.change_row(&event, None);
+        segment.change_row(&event, event.to_words());
     }) => "at 2";
     counters_before_slot: attach(&Arc::default(), TWO, counters_first) => "counted before it was committed";
 }
 
-fn counters_first(segment: &SegmentWords<'_, ModelWord<SOUND>>, event: &Event, device: &mut DeviceCounters) {
+fn counters_first(segment: &SegmentWords<'_, ModelWord<SOUND>>, event: &Event, accounts: &mut Accounts) {
     // Without ring and control words a commit does the row and the counters only.
-    SegmentWords { ring: &[], control: &[], ..*segment }.commit(event, None, device);
-    segment.write_slot(event);
+    SegmentWords { ring: &[], control: &[], ..*segment }.commit(event, None, accounts);
+    segment.write_slot(event.to_words());
     segment.publish_head(event.stamp);
 }

@@ -2,9 +2,9 @@
 
 use crate::word::{Memory, ModelWord, SIZE, SOUND, Tally, event, explore, kill_writer_after, stores_left};
 use loom::thread;
-use shm_layout::protocol::commit::DeviceCounters;
+use shm_layout::protocol::commit::Accounts;
 use shm_layout::protocol::observe::{Attached, Cursor, Step};
-use shm_layout::{Class, Event, EventKind, SegmentWords};
+use shm_layout::{Class, Event, EventKind, NO_ROW, SegmentWords};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
@@ -17,22 +17,31 @@ fn live_bytes_at(position: u64) -> u64 {
     (1..=position).map(|position| 1 << position).sum()
 }
 
+/// A ring with four slots, so a checkpoint lacks one event at most.
+const SLOTS: usize = 4;
+
+pub(crate) fn one_device(slots: usize) -> Accounts {
+    let mut accounts = Accounts::new(slots);
+    accounts.add_device();
+    accounts
+}
+
 /// A way to commit one event, for [`attach`].
 pub(crate) trait Commit<const V: u8>:
-    Fn(&SegmentWords<'_, ModelWord<V>>, &Event, &mut DeviceCounters) + Copy + Send + Sync + 'static
+    Fn(&SegmentWords<'_, ModelWord<V>>, &Event, &mut Accounts) + Copy + Send + Sync + 'static
 {
 }
 impl<const V: u8, F> Commit<V> for F where
-    F: Fn(&SegmentWords<'_, ModelWord<V>>, &Event, &mut DeviceCounters) + Copy + Send + Sync + 'static
+    F: Fn(&SegmentWords<'_, ModelWord<V>>, &Event, &mut Accounts) + Copy + Send + Sync + 'static
 {
 }
 
 pub(crate) fn in_order<const V: u8>(
     segment: &SegmentWords<'_, ModelWord<V>>,
     event: &Event,
-    device: &mut DeviceCounters,
+    accounts: &mut Accounts,
 ) {
-    segment.commit(event, None, device);
+    segment.commit(event, None, accounts);
 }
 
 /// Attaches and follows; returns the position whose exact state was seen.
@@ -60,15 +69,15 @@ pub(crate) struct Script {
 pub(crate) fn attach<const V: u8>(tally: &Arc<Tally>, script: Script, commit: impl Commit<V>) {
     let tally = tally.clone();
     explore(Some(script.preemptions), move || {
-        let memory: Arc<Memory<V>> = Arc::new(Memory::new(4, &[SIZE], 1, 1));
+        let memory: Arc<Memory<V>> = Arc::new(Memory::new(SLOTS, &[SIZE], 1, 1));
         kill_writer_after(script.stores);
         let observer = {
             let (memory, tally) = (memory.clone(), tally.clone());
             thread::spawn(move || tally.count(observe(&memory) == script.events))
         };
-        let mut device = DeviceCounters::new(1 << 20);
+        let mut accounts = one_device(SLOTS);
         for position in 1..=script.events {
-            commit(&memory.segment(), &alloc(position), &mut device);
+            commit(&memory.segment(), &alloc(position), &mut accounts);
         }
         observer.join().unwrap();
         kill_writer_after(usize::MAX);
@@ -77,20 +86,22 @@ pub(crate) fn attach<const V: u8>(tally: &Arc<Tally>, script: Script, commit: im
 
 #[test]
 fn an_observer_has_every_event_exactly_once() {
-    for (events, preemptions) in [(1, 4), (2, 3), (3, 2)] {
+    for (events, preemptions) in [(1, 4), (2, 3), (3, 2), (4, 2)] {
         let tally = Arc::default();
         attach(&tally, Script { events, stores: usize::MAX, preemptions }, in_order::<SOUND>);
         tally.assert_both();
     }
 }
 
-fn stores_of_a_commit() -> usize {
+/// Stores of the first so many commits.
+fn stores_of(events: u64) -> usize {
     let stores = Arc::new(AtomicUsize::new(0));
     let result = stores.clone();
     explore(None, move || {
-        let memory: Memory<SOUND> = Memory::new(4, &[SIZE], 1, 1);
+        let memory: Memory<SOUND> = Memory::new(SLOTS, &[SIZE], 1, 1);
         kill_writer_after(usize::MAX);
-        in_order(&memory.segment(), &alloc(1), &mut DeviceCounters::new(1 << 20));
+        let mut accounts = one_device(SLOTS);
+        (1..=events).for_each(|position| in_order(&memory.segment(), &alloc(position), &mut accounts));
         stores.store(usize::MAX - stores_left(), Relaxed);
         kill_writer_after(usize::MAX);
     });
@@ -99,14 +110,15 @@ fn stores_of_a_commit() -> usize {
 
 #[test]
 fn a_killed_writer_leaves_the_state_before_or_after() {
-    let commit = stores_of_a_commit();
-    // Slot, row and latch have a stamp or sequence and one word each at least.
-    assert!(commit > 6, "{commit} stores");
+    // Every commit writes slot, row and head, the second and the fourth also a checkpoint.
+    let stores = [0, 1, 2, 3, 4].map(stores_of);
+    let commits = [1, 2, 3, 4].map(|commit| stores[commit] - stores[commit - 1]);
+    assert!(commits[0] >= 6 && commits[1] > commits[0] && commits[3] > commits[2], "{commits:?}");
     let tally = Arc::default();
-    for store in 0..commit {
-        attach(&tally, Script { events: 1, stores: store, preemptions: 3 }, in_order::<SOUND>);
-        // The second commit dies; the state after the first is exact already.
-        attach(&tally, Script { events: 2, stores: commit + store, preemptions: 2 }, in_order::<SOUND>);
+    for (events, preemptions) in [(1, 3), (2, 2), (3, 1), (4, 1)] {
+        for store in stores[events - 1]..stores[events] {
+            attach(&tally, Script { events: events as u64, stores: store, preemptions }, in_order::<SOUND>);
+        }
     }
     tally.assert_both();
 }
@@ -124,7 +136,7 @@ pub(crate) fn lap<const V: u8>(tally: &Arc<Tally>) {
                     match cursor.next(&memory.segment()) {
                         Step::Event(event) => {
                             passed += 1;
-                            assert_eq!(event, alloc(passed), "wrong event");
+                            assert_eq!(event, Event { row: NO_ROW, ..alloc(passed) }, "wrong event");
                         }
                         Step::Lapped { missed } => passed += missed,
                         Step::Idle => {}
@@ -134,8 +146,9 @@ pub(crate) fn lap<const V: u8>(tally: &Arc<Tally>) {
                 tally.count(passed == 3);
             })
         };
+        let mut no_device = Accounts::new(2);
         for position in 1..=3 {
-            memory.segment().commit_plain(&alloc(position));
+            memory.segment().commit(&Event { row: NO_ROW, ..alloc(position) }, None, &mut no_device);
         }
         observer.join().unwrap();
     });

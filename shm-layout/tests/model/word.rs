@@ -2,7 +2,7 @@
 
 use loom::sync::atomic::{AtomicU64, Ordering, fence};
 use shm_layout::control::{CONTROL_WORDS, DEVICE_COUNT, HEAD, ROWS_PUBLISHED};
-use shm_layout::{DEVICE_COUNTER_WORDS, Event, EventKind, LATCH_WORDS, SLOT_WORDS, SegmentWords, Word};
+use shm_layout::{DEVICE_COUNTER_WORDS, Event, EventKind, SLOT_WORDS, SegmentWords, Word};
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64 as Plain, AtomicUsize, Ordering::Relaxed};
 
@@ -108,9 +108,9 @@ pub(crate) struct Memory<const V: u8> {
 pub(crate) const KIND: usize = 2;
 pub(crate) const SIZE: usize = 4;
 
-/// Words of the current latch that are watched; of the rest, nothing is asserted.
+/// Words of the latch that are watched; of the rest, nothing is asserted.
 const COUNTER_WORDS: [usize; 5] = {
-    let copy_words = (LATCH_WORDS - 16) / 2;
+    let copy_words = (DEVICE_COUNTER_WORDS - 16) / 2;
     let live_dram = 32;
     [0, 16, 16 + live_dram, 16 + copy_words, 16 + copy_words + live_dram]
 };

@@ -1,8 +1,10 @@
-//! The checkpoint: for a reader that cannot finish reading counters that change all the time.
+//! The checkpoint: what it lacks is in the ring, however much other devices do.
 
-use crate::support::{Memory, Writer, counters_at};
-use shm_layout::protocol::observe::{Attached, Busy, CatchUpError};
-use shm_layout::{Event, EventKind, LATCH_WORDS, Word};
+use crate::support::{Memory, Writer};
+use proptest::prelude::*;
+use shm_layout::protocol::commit::checkpoint_lag;
+use shm_layout::protocol::observe::{Attached, Busy};
+use shm_layout::{Counters, Event, EventKind, NO_DEVICE, Word};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 /// A word that can be made to differ at every look, like the sequence of a latch that turns and turns.
@@ -30,63 +32,67 @@ fn alloc(stamp: u64, device: u8) -> Event {
     Event { stamp, size: stamp, time: stamp, ..Event::new(EventKind::Alloc, device) }
 }
 
-/// With 64 slots there is a checkpoint after every 16 events of a device.
+/// The smallest ring that a segment can have.
 const SLOTS: usize = 64;
+const LAG: u64 = 16;
 
-#[test]
-fn the_events_after_a_checkpoint_make_it_exact() {
-    for last in [0, 1, 15, 16, 17, 40, 100] {
-        let events: Vec<Event> = (1..=last).map(|stamp| alloc(stamp, 0)).collect();
-        let memory: Memory<Restless> = Memory::new(SLOTS, 0, 1);
-        let mut writer = Writer::new(SLOTS);
-        events.iter().for_each(|event| writer.commit(&memory.segment(), event));
-        memory.counters[0][0].restless.store(true, Relaxed);
-
+/// Attaches after every event, and finds the counters of all devices at that event.
+fn assert_exact_at_every_event(events: &[Event], devices: usize) {
+    let memory: Memory<Restless> = Memory::new(SLOTS, 0, devices);
+    let mut writer = Writer::new(SLOTS, devices);
+    let mut truth = vec![Counters::ZERO; devices];
+    for event in events {
+        writer.commit(&memory.segment(), event);
+        if let Some(counters) = truth.get_mut(usize::from(event.device)) {
+            counters.apply(event).unwrap();
+        }
         let mut attached = Attached::new(&memory.segment()).unwrap();
-        assert_eq!(attached.devices[0].1, last / 16 * 16);
+        let start = attached.cursor.position();
+        assert!(start >= event.stamp.saturating_sub(LAG), "at {}: replayed from {start}", event.stamp);
         attached.catch_up(&memory.segment()).unwrap();
-        assert_eq!(attached.devices[0].0, counters_at(&events, last));
-        assert_eq!(attached.cursor.position(), last);
+        assert_eq!(attached.cursor.position(), event.stamp);
+        for (device, (counters, _)) in attached.devices.iter().enumerate() {
+            assert_eq!(*counters, truth[device], "device {device} at {}", event.stamp);
+        }
     }
 }
 
 #[test]
-fn two_devices_follow_from_the_older_of_both() {
-    let memory: Memory<Restless> = Memory::new(SLOTS, 0, 2);
-    let mut writers = [Writer::new(SLOTS), Writer::new(SLOTS)];
-    let mut sums = [0; 2];
-    for stamp in 1..=50_u64 {
-        let device = stamp as usize % 2;
-        writers[device].commit(&memory.segment(), &alloc(stamp, device as u8));
-        sums[device] += stamp;
+fn what_a_checkpoint_lacks_is_in_the_ring() {
+    assert_eq!(checkpoint_lag(SLOTS), LAG);
+    let events: Vec<Event> = (1..=200).map(|stamp| alloc(stamp, 0)).collect();
+    assert_exact_at_every_event(&events, 1);
+}
+
+/// One event on one device, then nothing but the other, or no device at all, for many rounds of the ring.
+#[test]
+fn a_device_at_rest_is_not_forgotten() {
+    for busy in [1, NO_DEVICE] {
+        let kind = if busy == NO_DEVICE { EventKind::Marker } else { EventKind::Alloc };
+        let others = (2..=300).map(|stamp| Event { kind: kind as u8, ..alloc(stamp, busy) });
+        let events: Vec<Event> = [alloc(1, 0)].into_iter().chain(others).collect();
+        assert_exact_at_every_event(&events, 2);
     }
+}
+
+/// More devices than the lag has events: every event is then somebody's checkpoint.
+#[test]
+fn many_devices_take_turns() {
+    let events: Vec<Event> = (1..=1000).map(|stamp| alloc(stamp, (stamp * 37 % 128) as u8)).collect();
+    assert_exact_at_every_event(&events, 128);
+}
+
+proptest! {
+    #[test]
+    fn any_order_of_devices_is_exact(devices in prop::collection::vec(0_u8..6, 1..400)) {
+        let events: Vec<Event> = (1..).zip(devices).map(|(stamp, device)| alloc(stamp, device)).collect();
+        assert_exact_at_every_event(&events, 6);
+    }
+}
+
+#[test]
+fn a_latch_that_never_rests_is_busy() {
+    let memory: Memory<Restless> = Memory::new(SLOTS, 0, 2);
     memory.counters[1][0].restless.store(true, Relaxed);
-
-    let mut attached = Attached::new(&memory.segment()).unwrap();
-    // Device 1 has the odd positions, its 16th is 31; device 0 is up to date.
-    assert_eq!((attached.devices[0].1, attached.devices[1].1), (50, 31));
-    attached.catch_up(&memory.segment()).unwrap();
-    assert_eq!([0, 1].map(|device| attached.devices[device].0.dram_used()), sums);
-}
-
-#[test]
-fn a_checkpoint_older_than_the_ring_is_no_use() {
-    let memory: Memory<Restless> = Memory::new(SLOTS, 0, 2);
-    let mut writers = [Writer::new(SLOTS), Writer::new(SLOTS)];
-    for stamp in 1..=200 {
-        let device = usize::from(stamp > 20);
-        writers[device].commit(&memory.segment(), &alloc(stamp, device as u8));
-    }
-    memory.counters[0][0].restless.store(true, Relaxed);
-    let mut attached = Attached::new(&memory.segment()).unwrap();
-    assert!(matches!(attached.catch_up(&memory.segment()), Err(CatchUpError::Lapped { missed: 184 })));
-}
-
-#[test]
-fn with_both_latches_restless_the_device_is_busy() {
-    let memory: Memory<Restless> = Memory::new(SLOTS, 0, 2);
-    for latch in [0, LATCH_WORDS] {
-        memory.counters[1][latch].restless.store(true, Relaxed);
-    }
     assert_eq!(Attached::new(&memory.segment()).unwrap_err(), Busy { device: 1 });
 }

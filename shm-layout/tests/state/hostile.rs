@@ -4,6 +4,7 @@ use crate::support::Memory;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use shm_layout::control::{DEVICE_COUNT, HEAD, ROWS_PUBLISHED};
+use shm_layout::protocol::commit::Accounts;
 use shm_layout::protocol::live::LiveList;
 use shm_layout::protocol::observe::{Attached, Cursor, Step};
 use shm_layout::{Event, EventKind, Word, store_pod};
@@ -110,5 +111,5 @@ fn an_empty_segment_is_empty() {
     assert!(Attached::new(&segment).unwrap().devices.is_empty());
     let list = LiveList::read(&segment);
     assert!(list.rows.is_empty() && list.exact);
-    segment.commit_plain(&Event { stamp: 1, ..Event::new(EventKind::Marker, 0) });
+    segment.commit(&Event { stamp: 1, ..Event::new(EventKind::Marker, 0) }, None, &mut Accounts::new(0));
 }

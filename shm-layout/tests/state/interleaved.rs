@@ -6,13 +6,13 @@ use shm_layout::Event;
 use shm_layout::control::{ROWS_PUBLISHED, UNLISTED};
 use shm_layout::protocol::live::LiveList;
 use shm_layout::protocol::observe::{Attached, CatchUpError, Cursor, Step};
-use shm_layout::{Word, protocol::commit::DeviceCounters};
+use shm_layout::{Word, protocol::commit::Accounts};
 use std::rc::Rc;
 
 /// A segment in which `before` events have happened, and what lets the rest happen.
 fn segment(events: &[Event], before: usize, slots: usize) -> (Rc<Memory<Watched>>, impl FnOnce() + 'static) {
     let memory: Rc<Memory<Watched>> = Rc::new(Memory::new(slots, 5, 1));
-    let mut writer = Writer::new(slots);
+    let mut writer = Writer::new(slots, 1);
     events[..before].iter().for_each(|event| writer.commit(&memory.segment(), event));
     let (memory2, rest) = (memory.clone(), events[before..].to_vec());
     (memory, move || rest.iter().for_each(|event| writer.commit(&memory2.segment(), event)))
@@ -100,13 +100,13 @@ fn rows_may_grow_while_they_are_read() {
         let memory: Rc<Memory<Watched>> = Rc::new(Memory::new(16, 600, 0));
         memory.control[ROWS_PUBLISHED].store(2);
         memory.control[UNLISTED].store(3);
-        let mut device = DeviceCounters::new(16);
-        memory.segment().commit(&alloc(1, 0), None, &mut device);
+        let mut accounts = Accounts::new(16);
+        memory.segment().commit(&alloc(1, 0), None, &mut accounts);
         let grown = memory.clone();
         before_load(load, move || {
-            grown.segment().commit(&alloc(2, 1), None, &mut device);
+            grown.segment().commit(&alloc(2, 1), None, &mut accounts);
             grown.control[ROWS_PUBLISHED].store_release(600);
-            grown.segment().commit(&alloc(3, 599), None, &mut device);
+            grown.segment().commit(&alloc(3, 599), None, &mut accounts);
         });
         let list = LiveList::read(&memory.segment());
         let sizes: Vec<u64> = list.rows.iter().map(|row| row.size).collect();

@@ -13,7 +13,7 @@ fn any_store_may_be_the_last() {
         let (mut stores, mut last) = (0, dying as u64);
         loop {
             let memory: Memory<Watched> = Memory::new(SLOTS, 5, 1);
-            let mut writer = Writer::new(SLOTS);
+            let mut writer = Writer::new(SLOTS, 1);
             events[..dying].iter().for_each(|event| writer.commit(&memory.segment(), event));
             let ended = killed_after(stores, || writer.commit(&memory.segment(), &events[dying]));
             let position = assert_exact(&memory, &events);
@@ -37,7 +37,7 @@ fn any_store_may_be_the_last_in_a_full_ring() {
     let dying = events.len() - 1;
     for stores in 0..60 {
         let memory: Memory<Watched> = Memory::new(slots, 5, 1);
-        let mut writer = Writer::new(slots);
+        let mut writer = Writer::new(slots, 1);
         events[..dying].iter().for_each(|event| writer.commit(&memory.segment(), event));
         killed_after(stores, || writer.commit(&memory.segment(), &events[dying]));
         let position = assert_exact(&memory, &events) as usize;

@@ -1,7 +1,7 @@
 //! Small segments, words that misbehave on purpose, and sequences of events whose state is known.
 
 use shm_layout::control::{CONTROL_WORDS, DEVICE_COUNT, ROWS_PUBLISHED};
-use shm_layout::protocol::commit::DeviceCounters;
+use shm_layout::protocol::commit::Accounts;
 use shm_layout::protocol::live::LiveList;
 use shm_layout::protocol::observe::Attached;
 use shm_layout::{
@@ -159,24 +159,22 @@ pub(crate) fn life() -> Vec<Event> {
 
 /// Writes events as a process does.
 pub(crate) struct Writer {
-    device: DeviceCounters,
+    accounts: Accounts,
     list: BTreeMap<u32, Row>,
 }
 
 impl Writer {
-    pub(crate) fn new(slots: usize) -> Writer {
-        Writer { device: DeviceCounters::new(slots), list: BTreeMap::new() }
+    pub(crate) fn new(slots: usize, devices: usize) -> Writer {
+        let mut accounts = Accounts::new(slots);
+        (0..devices).for_each(|_| accounts.add_device());
+        Writer { accounts, list: BTreeMap::new() }
     }
 
     pub(crate) fn commit<W: Word>(&mut self, segment: &SegmentWords<'_, W>, event: &Event) {
         change(&mut self.list, event);
         let is_dispatch = event.kind() == Some(EventKind::KernelDispatch);
         let program_row = is_dispatch.then(|| self.list[&event.row]);
-        if event.device == shm_layout::NO_DEVICE {
-            segment.commit_plain(event);
-        } else {
-            segment.commit(event, program_row.as_ref(), &mut self.device);
-        }
+        segment.commit(event, program_row.as_ref(), &mut self.accounts);
     }
 }
 

@@ -1,7 +1,6 @@
 //! Real threads: a writer at full speed, and an observer that compares whatever it gets.
 
-use crate::support::Memory;
-use shm_layout::protocol::commit::DeviceCounters;
+use crate::support::{Memory, Writer};
 use shm_layout::protocol::live::LiveList;
 use shm_layout::protocol::observe::Attached;
 use shm_layout::{Class, Counters, Event, EventKind};
@@ -102,9 +101,9 @@ fn every_state_that_is_seen_is_a_state_that_was() {
     let done = AtomicBool::new(false);
     std::thread::scope(|scope| {
         scope.spawn(|| {
-            let mut devices = [DeviceCounters::new(SLOTS), DeviceCounters::new(SLOTS)];
+            let mut writer = Writer::new(SLOTS, DEVICES);
             for event in (1..=EVENTS).map(event) {
-                memory.segment().commit(&event, None, &mut devices[usize::from(event.device)]);
+                writer.commit(&memory.segment(), &event);
             }
             done.store(true, Ordering::Release);
         });

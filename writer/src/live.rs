@@ -1,0 +1,290 @@
+//! What is live, by key.
+//!
+//! What was said of an allocation is in its row of the segment, which this process alone writes. It is
+//! read back from there when the allocation ends: a copy beside it would be one more cache line per
+//! event. Allocations for which the segment had no room have a cell in private memory.
+
+use crate::index::Index;
+use shm_layout::{Event, NO_ROW, RowKind, SLOT_WORDS, Word};
+use std::sync::atomic::AtomicU64;
+
+/// An event, or a row of one, as words.
+pub(crate) type Cell = [AtomicU64; SLOT_WORDS];
+
+/// Words of a cell, as `shm_layout::Event` lays them out.
+const CODES: usize = 2;
+const ID: usize = 3;
+const SIZE: usize = 4;
+const AUX: usize = 6;
+/// Kind and device within the word of the codes.
+const SCOPE: u64 = 0xff00_00ff;
+
+/// What identifies a live allocation. The memory class is a value, not part of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Key {
+    /// Kind and device, where the codes have them.
+    scope: u64,
+    id: u64,
+    /// Program of a circular buffer; 0 for everything else.
+    program: u64,
+}
+
+impl Key {
+    #[inline(always)]
+    fn new(kind: RowKind, device: u8, id: u64, program: u64) -> Key {
+        Key { scope: u64::from(device) << 24 | kind as u64, id, program }
+    }
+
+    #[inline(always)]
+    pub(crate) fn buffer(device: u8, id: u64) -> Key {
+        Key::new(RowKind::Buffer, device, id, 0)
+    }
+
+    pub(crate) fn kernel(device: u8, id: u64) -> Key {
+        Key::new(RowKind::Kernel, device, id, 0)
+    }
+
+    pub(crate) fn cb(device: u8, program: u64, id: u64) -> Key {
+        Key::new(RowKind::Cb, device, id, program)
+    }
+
+    #[inline(always)]
+    fn is_cb(&self) -> bool {
+        self.scope as u8 == RowKind::Cb as u8
+    }
+
+    #[inline(always)]
+    fn of(cell: &Cell) -> Key {
+        let key = Key { scope: Word::load(&cell[CODES]) & SCOPE, id: Word::load(&cell[ID]), program: 0 };
+        Key { program: if key.is_cb() { Word::load(&cell[AUX]) } else { 0 }, ..key }
+    }
+
+    #[inline(always)]
+    fn is_of(&self, cell: &Cell) -> bool {
+        Word::load(&cell[ID]) == self.id
+            && Word::load(&cell[CODES]) & SCOPE == self.scope
+            && (!self.is_cb() || Word::load(&cell[AUX]) == self.program)
+    }
+
+    #[inline(always)]
+    fn hash(&self) -> u64 {
+        hash(self.scope ^ self.program.rotate_left(8), self.id)
+    }
+}
+
+/// One widening multiplication: ids are counters or addresses, which differ in few bits.
+#[inline(always)]
+pub(crate) fn hash(scope: u64, id: u64) -> u64 {
+    let product = u128::from(id ^ 0x9e37_79b9_7f4a_7c15) * u128::from(scope ^ 0xd1b5_4a32_d192_ed03);
+    (product as u64) ^ (product >> 64) as u64
+}
+
+/// What was said of something that is live.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Said {
+    pub(crate) device: u8,
+    pub(crate) class: u8,
+    pub(crate) flags: u8,
+    /// Its row, or [`NO_ROW`].
+    pub(crate) row: u32,
+    pub(crate) id: u64,
+    pub(crate) size: u64,
+    /// Program of a circular buffer or kernel.
+    pub(crate) program: u64,
+}
+
+/// The index of everything live, and the cells of what has no row.
+pub(crate) struct Live {
+    index: Index,
+    unlisted: Unlisted,
+}
+
+impl Live {
+    pub(crate) fn new() -> Live {
+        Live { index: Index::new(), unlisted: Unlisted::default() }
+    }
+
+    /// What was said of a key. `rows` are those of the segment.
+    pub(crate) fn find(&self, rows: &[Cell], key: &Key) -> Option<Said> {
+        let item = self.index.find(key.hash(), |item| key.is_of(self.cell(rows, item)))?;
+        Some(said(self.cell(rows, item), key, row_of(rows, item)))
+    }
+
+    /// Adds something that has a row, under a key that nothing live has; else says what has it.
+    #[inline(always)]
+    pub(crate) fn insert(&mut self, rows: &[Cell], key: Key, row: u32) -> Result<(), Said> {
+        let is = |item: u32| rows.get(item as usize).is_none_or(|cell| key.is_of(cell));
+        if self.index.insert_at_home(key.hash(), row, is) {
+            return Ok(());
+        }
+        self.insert_slowly(rows, Key { ..key }, row)
+    }
+
+    /// The same for something that has no row; what was said of it is kept here.
+    pub(crate) fn insert_unlisted(&mut self, rows: &[Cell], event: &Event) -> Result<(), Said> {
+        let item = rows.len() as u32 + self.unlisted.add(event);
+        let result = self.insert_slowly(rows, Key::of(self.cell(rows, item)), item);
+        if result.is_err() {
+            self.forget_unlisted(rows, item);
+        }
+        result
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn insert_slowly(&mut self, rows: &[Cell], key: Key, item: u32) -> Result<(), Said> {
+        let unlisted = &self.unlisted;
+        let is = |item| key.is_of(unlisted.cell(rows, item));
+        let hash_of = |item| Key::of(unlisted.cell(rows, item)).hash();
+        let inserted = self.index.insert(key.hash(), item, is, hash_of);
+        inserted.map_err(|live| said(self.cell(rows, live), &key, row_of(rows, live)))
+    }
+
+    /// Takes out what has a key. Its row stays as it is, until its end is written there.
+    #[inline(always)]
+    pub(crate) fn take(&mut self, rows: &[Cell], key: Key) -> Option<Said> {
+        // Without `unlisted`: that would be a call.
+        let is = |item: u32| rows.get(item as usize).is_some_and(|cell| key.is_of(cell));
+        if let Some(row) = self.index.take_at_home(key.hash(), is)
+            && let Some(cell) = rows.get(row as usize)
+        {
+            return Some(said(cell, &key, row));
+        }
+        self.take_slowly(rows, Key { ..key })
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn take_slowly(&mut self, rows: &[Cell], key: Key) -> Option<Said> {
+        let unlisted = &self.unlisted;
+        let item = self.index.take(key.hash(), |item| key.is_of(unlisted.cell(rows, item)))?;
+        let said = said(self.cell(rows, item), &key, row_of(rows, item));
+        self.forget_unlisted(rows, item);
+        Some(said)
+    }
+
+    /// Gives the cell of an item back, if it is not a row.
+    fn forget_unlisted(&mut self, rows: &[Cell], item: u32) {
+        self.unlisted.free.extend(item.checked_sub(rows.len() as u32));
+    }
+
+    fn cell<'a>(&'a self, rows: &'a [Cell], item: u32) -> &'a Cell {
+        self.unlisted.cell(rows, item)
+    }
+
+    /// How many have no row.
+    pub(crate) fn unlisted(&self) -> usize {
+        self.unlisted.len()
+    }
+}
+
+#[inline(always)]
+fn said(cell: &Cell, key: &Key, row: u32) -> Said {
+    let [_, class, flags, device, ..] = Word::load(&cell[CODES]).to_le_bytes();
+    let (size, program) = (Word::load(&cell[SIZE]), Word::load(&cell[AUX]));
+    Said { device, class, flags, row, id: key.id, size, program }
+}
+
+/// The row of an item that is one.
+fn row_of(rows: &[Cell], item: u32) -> u32 {
+    if (item as usize) < rows.len() { item } else { NO_ROW }
+}
+
+/// Cells that a chunk has; chunks never move, so that growing costs no more than one.
+const CHUNK: usize = 1024;
+
+/// Cells in private memory.
+#[derive(Default)]
+struct Unlisted {
+    chunks: Vec<Vec<Cell>>,
+    used: u32,
+    free: Vec<u32>,
+}
+
+impl Unlisted {
+    /// The cell of an item: a row, or one of these.
+    fn cell<'a>(&'a self, rows: &'a [Cell], item: u32) -> &'a Cell {
+        rows.get(item as usize).unwrap_or_else(|| self.at(item as usize - rows.len()))
+    }
+
+    fn at(&self, number: usize) -> &Cell {
+        &self.chunks[number / CHUNK][number % CHUNK]
+    }
+
+    fn len(&self) -> usize {
+        self.used as usize - self.free.len()
+    }
+
+    fn add(&mut self, event: &Event) -> u32 {
+        let number = self.free.pop().unwrap_or_else(|| {
+            self.used += 1;
+            self.used - 1
+        });
+        if number as usize / CHUNK == self.chunks.len() {
+            self.chunks.push((0..CHUNK).map(|_| Cell::default()).collect());
+        }
+        for (word, value) in self.at(number as usize).iter().zip(event.to_words()) {
+            Word::store(word, value);
+        }
+        number
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use shm_layout::EventKind;
+
+    fn rows(count: usize) -> Vec<Cell> {
+        (0..count).map(|_| Cell::default()).collect()
+    }
+
+    fn add(live: &mut Live, rows: &[Cell], key: Key, event: Event) -> Result<(), Said> {
+        match event.row {
+            NO_ROW => live.insert_unlisted(rows, &event)?,
+            row => live.insert(rows, key, row)?,
+        }
+        if let Some(cell) = rows.get(event.row as usize) {
+            cell.iter().zip(event.to_words()).for_each(|(word, value)| Word::store(word, value));
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn a_circular_buffer_is_another_one_in_another_program() {
+        let (mut live, rows) = (Live::new(), rows(4));
+        let cb = Event { id: 7, ..Event::new(EventKind::CbAlloc, 0) };
+        for (row, program) in [(0, 1), (1, 2)] {
+            let event = Event { aux: program, size: 10 * program, row, ..cb };
+            add(&mut live, &rows, Key::cb(0, program, 7), event).unwrap();
+        }
+        let said = live.take(&rows, Key::cb(0, 1, 7)).unwrap();
+        assert_eq!((said.size, said.program, said.row), (10, 1, 0));
+        assert!(live.find(&rows, &Key::cb(0, 1, 7)).is_none());
+        assert_eq!(live.find(&rows, &Key::cb(0, 2, 7)).unwrap().size, 20);
+    }
+
+    #[test]
+    fn what_has_no_row_is_known_all_the_same() {
+        let (mut live, rows) = (Live::new(), rows(2));
+        let key = |id| Key::buffer(3, id);
+        let event = |id: u64| Event {
+            id,
+            size: id,
+            row: if id < 2 { id as u32 } else { NO_ROW },
+            ..Event::new(EventKind::Alloc, 3)
+        };
+        for id in 0..3000 {
+            add(&mut live, &rows, key(id), event(id)).unwrap();
+        }
+        assert_eq!(live.unlisted(), 2998);
+        assert_eq!(add(&mut live, &rows, key(2999), event(2999)).unwrap_err().size, 2999);
+        assert_eq!(live.unlisted(), 2998);
+        for id in 0..3000 {
+            let said = live.take(&rows, key(id)).unwrap();
+            assert_eq!((said.size, said.device, said.row == NO_ROW), (id, 3, id >= 2));
+        }
+        assert_eq!(live.unlisted(), 0);
+        assert!((0..3000).all(|id| live.find(&rows, &key(id)).is_none()));
+    }
+}
