@@ -98,6 +98,7 @@ pub(crate) struct Index {
     /// Page number by the first `depth` bits of the hash.
     directory: Vec<u32>,
     depth: u32,
+    #[expect(clippy::vec_box, reason = "a page of a kilobyte must not move when the list of them grows")]
     pages: Vec<Box<Page>>,
     /// For hashes that splitting cannot part; empty unless ids are made to collide.
     overflow: Vec<(u64, u32)>,

@@ -110,55 +110,50 @@ impl Live {
         Some(said(self.cell(rows, item), key, row_of(rows, item)))
     }
 
-    /// Adds something that has a row, under a key that nothing live has; else says what has it.
+    /// Adds something that has a row, in the usual case: nothing live has the key, and there is room for
+    /// it where it is looked for first. Else nothing changes, and [`Live::insert`] has to do it.
     #[inline(always)]
-    pub(crate) fn insert(&mut self, rows: &[Cell], key: Key, row: u32) -> Result<(), Said> {
+    pub(crate) fn insert_at_home(&mut self, rows: &[Cell], key: &Key, row: u32) -> bool {
         let is = |item: u32| rows.get(item as usize).is_none_or(|cell| key.is_of(cell));
-        if self.index.insert_at_home(key.hash(), row, is) {
-            return Ok(());
-        }
-        self.insert_slowly(rows, Key { ..key }, row)
+        self.index.insert_at_home(key.hash(), row, is)
     }
 
-    /// The same for something that has no row; what was said of it is kept here.
-    pub(crate) fn insert_unlisted(&mut self, rows: &[Cell], event: &Event) -> Result<(), Said> {
-        let item = rows.len() as u32 + self.unlisted.add(event);
-        let result = self.insert_slowly(rows, Key::of(self.cell(rows, item)), item);
-        if result.is_err() {
-            self.forget_unlisted(rows, item);
-        }
-        result
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn insert_slowly(&mut self, rows: &[Cell], key: Key, item: u32) -> Result<(), Said> {
+    /// Adds something under a key that nothing live has; else says what has it.
+    pub(crate) fn insert(&mut self, rows: &[Cell], key: &Key, item: u32) -> Result<(), Said> {
         let unlisted = &self.unlisted;
         let is = |item| key.is_of(unlisted.cell(rows, item));
         let hash_of = |item| Key::of(unlisted.cell(rows, item)).hash();
         let inserted = self.index.insert(key.hash(), item, is, hash_of);
-        inserted.map_err(|live| said(self.cell(rows, live), &key, row_of(rows, live)))
+        inserted.map_err(|live| said(self.cell(rows, live), key, row_of(rows, live)))
     }
 
-    /// Takes out what has a key. Its row stays as it is, until its end is written there.
-    #[inline(always)]
-    pub(crate) fn take(&mut self, rows: &[Cell], key: Key) -> Option<Said> {
-        // Without `unlisted`: that would be a call.
-        let is = |item: u32| rows.get(item as usize).is_some_and(|cell| key.is_of(cell));
-        if let Some(row) = self.index.take_at_home(key.hash(), is)
-            && let Some(cell) = rows.get(row as usize)
-        {
-            return Some(said(cell, &key, row));
+    /// The same for something that has no row: what was said of it is kept here. Returns its key.
+    pub(crate) fn insert_unlisted(&mut self, rows: &[Cell], event: &Event) -> Result<Key, Said> {
+        let item = rows.len() as u32 + self.unlisted.add(event);
+        let key = Key::of(self.cell(rows, item));
+        match self.insert(rows, &key, item) {
+            Ok(()) => Ok(key),
+            Err(live) => {
+                self.forget_unlisted(rows, item);
+                Err(live)
+            }
         }
-        self.take_slowly(rows, Key { ..key })
     }
 
-    #[cold]
-    #[inline(never)]
-    fn take_slowly(&mut self, rows: &[Cell], key: Key) -> Option<Said> {
+    /// Takes out what has a key, in the usual case: it has a row, and is where it is looked for first. Its
+    /// row stays as it is, until its end is written there. `None` is for [`Live::take`] to decide.
+    #[inline(always)]
+    pub(crate) fn take_at_home(&mut self, rows: &[Cell], key: &Key) -> Option<Said> {
+        let is = |item: u32| rows.get(item as usize).is_some_and(|cell| key.is_of(cell));
+        let row = self.index.take_at_home(key.hash(), is)?;
+        Some(said(rows.get(row as usize)?, key, row))
+    }
+
+    /// Takes out what has a key.
+    pub(crate) fn take(&mut self, rows: &[Cell], key: &Key) -> Option<Said> {
         let unlisted = &self.unlisted;
         let item = self.index.take(key.hash(), |item| key.is_of(unlisted.cell(rows, item)))?;
-        let said = said(self.cell(rows, item), &key, row_of(rows, item));
+        let said = said(self.cell(rows, item), key, row_of(rows, item));
         self.forget_unlisted(rows, item);
         Some(said)
     }
@@ -241,8 +236,9 @@ mod tests {
 
     fn add(live: &mut Live, rows: &[Cell], key: Key, event: Event) -> Result<(), Said> {
         match event.row {
-            NO_ROW => live.insert_unlisted(rows, &event)?,
-            row => live.insert(rows, key, row)?,
+            NO_ROW => drop(live.insert_unlisted(rows, &event)?),
+            row if live.insert_at_home(rows, &key, row) => {}
+            row => live.insert(rows, &key, row)?,
         }
         if let Some(cell) = rows.get(event.row as usize) {
             cell.iter().zip(event.to_words()).for_each(|(word, value)| Word::store(word, value));
@@ -258,7 +254,7 @@ mod tests {
             let event = Event { aux: program, size: 10 * program, row, ..cb };
             add(&mut live, &rows, Key::cb(0, program, 7), event).unwrap();
         }
-        let said = live.take(&rows, Key::cb(0, 1, 7)).unwrap();
+        let said = live.take_at_home(&rows, &Key::cb(0, 1, 7)).unwrap();
         assert_eq!((said.size, said.program, said.row), (10, 1, 0));
         assert!(live.find(&rows, &Key::cb(0, 1, 7)).is_none());
         assert_eq!(live.find(&rows, &Key::cb(0, 2, 7)).unwrap().size, 20);
@@ -281,7 +277,7 @@ mod tests {
         assert_eq!(add(&mut live, &rows, key(2999), event(2999)).unwrap_err().size, 2999);
         assert_eq!(live.unlisted(), 2998);
         for id in 0..3000 {
-            let said = live.take(&rows, key(id)).unwrap();
+            let said = live.take(&rows, &key(id)).unwrap();
             assert_eq!((said.size, said.device, said.row == NO_ROW), (id, 3, id >= 2));
         }
         assert_eq!(live.unlisted(), 0);

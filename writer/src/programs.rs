@@ -89,7 +89,6 @@ impl State {
             true => 0,
             false => cb.bytes_per_core.saturating_mul(u64::from(cb.cores)),
         };
-        self.check_size(device, Class::Cb, bytes)?;
         let event = Event {
             class: Class::Cb as u8,
             flags: if cb.globally_allocated { flags::GLOBAL } else { 0 },
@@ -127,7 +126,6 @@ impl State {
         }
         let class = kernel.kernel_type.class();
         let bytes = kernel.binary_bytes.saturating_mul(u64::from(kernel.cores));
-        self.check_size(device, class, bytes)?;
         let ethernet = kernel.core_type == CoreType::Ethernet;
         let event = Event {
             class: class as u8,
@@ -206,7 +204,8 @@ impl State {
         *resident = resident.filter(|resident| *resident != number);
         if let Some([row, partner]) = program.rows {
             let mut end = Event { id, row, cores: partner, ..Event::new(EventKind::ProgramEnd, device) };
-            self.emit(&mut end);
+            // Known device, no bytes: nothing to refuse.
+            let _ = self.emit(&mut end);
             self.rows.put(row);
             self.rows.put(partner);
         }

@@ -150,7 +150,7 @@ pub trait Record: Access + Sized {
     /// A step begins, ends, or a moment has a name.
     fn marker(&self, phase: MarkerPhase, id: u64, name: NameId) -> Recorded {
         let marker = self.access(|state, _| state.marker(phase, id, name));
-        marker.or_else(|why| why.or_nothing(()))
+        marker.unwrap_or_else(|why| why.or_nothing(()))
     }
 
     /// From now on, peaks are counted anew.

@@ -10,10 +10,10 @@ use crate::request::{Alloc, NameId};
 use crate::rows::Rows;
 use crate::segment::Segment;
 use shm_layout::control::{self, Anomaly};
-use shm_layout::protocol::commit::Accounts;
+use shm_layout::protocol::commit::{Accounts, Refused};
 use shm_layout::{
-    Class, Counters, DeviceEntry, Event, EventKind, MAX_BYTES, MAX_DEVICES, MarkerPhase, NO_DEVICE, NO_ROW,
-    SLOT_WORDS, UNKNOWN, Word, store_pod,
+    Counters, DeviceEntry, Event, EventKind, MAX_DEVICES, MarkerPhase, NO_DEVICE, NO_ROW, SLOT_WORDS,
+    UNKNOWN, Word, store_pod,
 };
 use std::io;
 
@@ -129,16 +129,6 @@ impl State {
         }
     }
 
-    /// Whether a class of a device can grow by that much.
-    #[inline(always)]
-    pub(crate) fn check_size(&self, device: u8, class: Class, bytes: u64) -> Recorded {
-        let live = self.counters(device)?.class(class).live_bytes;
-        if bytes <= MAX_BYTES && live + bytes <= MAX_BYTES {
-            return Ok(());
-        }
-        self.misuse(Anomaly::SizeOutOfRange, RecordError::SizeOutOfRange { bytes })
-    }
-
     /// Gives an event its position and time.
     #[inline(always)]
     pub(crate) fn stamp(&mut self, event: &mut Event) {
@@ -150,11 +140,30 @@ impl State {
         event.time = self.last_time;
     }
 
-    /// Stamps and commits an event.
+    /// Stamps and commits an event, or refuses it: then nothing has happened.
     #[inline(always)]
-    pub(crate) fn emit(&mut self, event: &mut Event) {
+    pub(crate) fn emit(&mut self, event: &mut Event) -> Recorded {
         self.stamp(event);
-        self.segment.words().commit(event, None, &mut self.accounts);
+        if let Err(refused) = self.accounts.count(event) {
+            return self.refuse(event.device, event.size, refused);
+        }
+        self.segment.words().publish(event, None, &mut self.accounts);
+        Ok(())
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn refuse(&mut self, device: u8, bytes: u64, refused: Refused) -> Recorded {
+        // The position is another's.
+        self.position -= 1;
+        match refused {
+            Refused::UnknownDevice => {
+                self.misuse(Anomaly::UnknownDevice, RecordError::UnknownDevice { device })
+            }
+            Refused::Implausible => {
+                self.misuse(Anomaly::SizeOutOfRange, RecordError::SizeOutOfRange { bytes })
+            }
+        }
     }
 
     /// What was said of something live.
@@ -164,7 +173,6 @@ impl State {
 
     #[inline(always)]
     pub(crate) fn alloc(&mut self, device: u8, alloc: &Alloc) -> Recorded {
-        self.check_size(device, alloc.class, alloc.size)?;
         let event = Event {
             class: alloc.class as u8,
             name: alloc.name.0,
@@ -186,11 +194,30 @@ impl State {
         if event.row == NO_ROW {
             return self.begin_unlisted(event.to_words(), what);
         }
-        match self.live.insert(self.segment.words().rows, key, event.row) {
-            Ok(()) => self.emit(&mut event),
-            Err(live) => return self.double_alloc(event.row, live, what),
+        if !self.live.insert_at_home(self.segment.words().rows, &key, event.row) {
+            self.insert_elsewhere(key, event.row, what)?;
         }
-        Ok(())
+        match self.emit(&mut event) {
+            Ok(()) => Ok(()),
+            Err(error) => self.undo(key, error),
+        }
+    }
+
+    /// Forgets something whose event was refused.
+    #[cold]
+    #[inline(never)]
+    fn undo(&mut self, key: Key, error: RecordError) -> Recorded {
+        if let Some(said) = self.live.take(self.segment.words().rows, &key) {
+            self.rows.put(said.row);
+        }
+        Err(error)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn insert_elsewhere(&mut self, key: Key, row: u32, what: &'static str) -> Recorded {
+        let inserted = self.live.insert(self.segment.words().rows, &key, row);
+        inserted.or_else(|live| self.double_alloc(row, live, what))
     }
 
     #[cold]
@@ -198,17 +225,18 @@ impl State {
     fn begin_unlisted(&mut self, event: [u64; SLOT_WORDS], what: &'static str) -> Recorded {
         // As words: an event whose address is taken would have to be in memory on the usual way, too.
         let mut event: Event = bytemuck::must_cast(event);
-        if let Err(live) = self.live.insert_unlisted(self.segment.words().rows, &event) {
-            return self.double_alloc(NO_ROW, live, what);
+        let key = match self.live.insert_unlisted(self.segment.words().rows, &event) {
+            Ok(key) => key,
+            Err(live) => return self.double_alloc(NO_ROW, live, what),
+        };
+        if let Err(error) = self.emit(&mut event) {
+            return self.undo(key, error);
         }
-        self.emit(&mut event);
         self.segment.count(Anomaly::Unlisted);
         self.publish_unlisted();
         Ok(())
     }
 
-    #[cold]
-    #[inline(never)]
     fn double_alloc(&mut self, row: u32, live: Said, what: &'static str) -> Recorded {
         self.rows.put(row);
         let Said { device, id, size: live_bytes, .. } = live;
@@ -217,16 +245,10 @@ impl State {
     }
 
     /// Takes out something whose end is to be reported.
-    #[inline(always)]
     pub(crate) fn take(&mut self, device: u8, key: Key, id: u64, what: &'static str) -> Recorded<Said> {
-        match self.live.take(self.segment.words().rows, key) {
-            Some(said) => Ok(said),
-            None => self.not_live(device, id, what),
+        if let Some(said) = self.live.take(self.segment.words().rows, &key) {
+            return Ok(said);
         }
-    }
-
-    #[cold]
-    fn not_live<T>(&self, device: u8, id: u64, what: &'static str) -> Recorded<T> {
         self.counters(device)?;
         self.misuse(Anomaly::UnmatchedFree, RecordError::UnmatchedFree { what, device, id })
     }
@@ -242,7 +264,7 @@ impl State {
         what: &'static str,
     ) -> Recorded {
         let Said { device, class, row, id, size, program, .. } = *said;
-        self.emit(&mut Event {
+        let mut event = Event {
             class,
             id,
             size,
@@ -251,7 +273,8 @@ impl State {
             row,
             flags: said.flags | flags,
             ..Event::new(kind, device)
-        });
+        };
+        self.emit(&mut event)?;
         if row == NO_ROW {
             self.publish_unlisted();
         }
@@ -267,6 +290,15 @@ impl State {
 
     #[inline(always)]
     pub(crate) fn free(&mut self, device: u8, id: u64, given: Option<u64>) -> Recorded {
+        match self.live.take_at_home(self.segment.words().rows, &Key::buffer(device, id)) {
+            Some(said) => self.release(EventKind::Free, &said, 0, given, "buffer"),
+            None => self.free_elsewhere(device, id, given),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn free_elsewhere(&mut self, device: u8, id: u64, given: Option<u64>) -> Recorded {
         let said = self.take(device, Key::buffer(device, id), id, "buffer")?;
         self.release(EventKind::Free, &said, 0, given, "buffer")
     }
@@ -279,18 +311,16 @@ impl State {
 
     /// Emits an event that only tells something about a device.
     pub(crate) fn note(&mut self, mut event: Event) -> Recorded {
-        self.counters(event.device)?;
-        self.emit(&mut event);
-        Ok(())
+        self.emit(&mut event)
     }
 
-    pub(crate) fn marker(&mut self, phase: MarkerPhase, id: u64, name: NameId) {
+    pub(crate) fn marker(&mut self, phase: MarkerPhase, id: u64, name: NameId) -> Recorded {
         self.emit(&mut Event {
             class: phase as u8,
             id,
             name: name.0,
             ..Event::new(EventKind::Marker, NO_DEVICE)
-        });
+        })
     }
 }
 

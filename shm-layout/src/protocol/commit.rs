@@ -2,16 +2,16 @@
 //!
 //! 1. the slot: its stamp is the commit point;
 //! 2. the row of the live list;
-//! 3. the counters: privately, and now and then a checkpoint of them;
+//! 3. the checkpoint of a device's counters, if one is due;
 //! 4. the head.
 //!
-//! An observer that finds the writer stopped anywhere in between applies slot head + 1 itself. With row
+//! Before that it is counted in privately, which nobody sees. An observer that finds the writer stopped anywhere in between applies slot head + 1 itself. With row
 //! or counters first it would see an effect without its cause.
 
 use crate::control::HEAD;
 use crate::counters::Counters;
 use crate::device::MAX_DEVICES;
-use crate::event::Event;
+use crate::event::{Event, NO_DEVICE};
 use crate::protocol::{latch::LatchWriter, stamped};
 use crate::row::{Row, RowEffect, RowKind};
 use crate::segment::{SLOT_WORDS, SegmentWords};
@@ -35,6 +35,15 @@ struct DeviceCounters {
     checkpoint: LatchWriter,
     /// Position of the first event that the checkpoint lacks, 0 if it lacks none.
     since: u64,
+}
+
+/// Why an event was not counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refused {
+    /// It is of a device that there is not.
+    UnknownDevice,
+    /// It cannot follow what was counted before: see [`Counters::apply`].
+    Implausible,
 }
 
 /// The counters of all devices, and whose checkpoint is due next.
@@ -71,16 +80,20 @@ impl Accounts {
         self.devices.get(usize::from(device)).map(|device| &device.counters)
     }
 
-    /// Counts an event in, privately.
+    /// Counts an event in, privately; to be followed by [`SegmentWords::publish`] at once. One that is
+    /// refused has changed nothing, and must not be published.
     #[inline(always)]
-    fn count(&mut self, event: &Event) {
-        let Some(device) = self.devices.get_mut(usize::from(event.device)) else { return };
-        // The writer checks sizes and liveness before it emits, so its own events are plausible.
-        let _ = device.counters.apply(event);
+    pub fn count(&mut self, event: &Event) -> Result<(), Refused> {
+        if event.device == NO_DEVICE {
+            return Ok(());
+        }
+        let device = self.devices.get_mut(usize::from(event.device)).ok_or(Refused::UnknownDevice)?;
+        device.counters.apply(event).map_err(|_| Refused::Implausible)?;
         if device.since == 0 {
             device.since = event.stamp;
             self.wait(event.device, event.stamp);
         }
+        Ok(())
     }
 
     #[cold]
@@ -91,7 +104,7 @@ impl Accounts {
 
     /// Publishes the counters of the device that waited longest.
     #[cold]
-    fn publish<W: Word>(&mut self, segment: &SegmentWords<'_, W>) {
+    fn checkpoint<W: Word>(&mut self, segment: &SegmentWords<'_, W>) {
         if let Some(number) = self.waiting.pop_front().map(usize::from)
             && let (Some(device), Some(latch)) = (self.devices.get_mut(number), segment.counters.get(number))
         {
@@ -115,12 +128,19 @@ impl<W: Word> SegmentWords<'_, W> {
     /// program row to write.
     #[inline(always)]
     pub fn commit(&self, event: &Event, program_row: Option<&Row>, accounts: &mut Accounts) {
+        // One that cannot be counted is there all the same: it is for the observer to refuse.
+        let _ = accounts.count(event);
+        self.publish(event, program_row, accounts);
+    }
+
+    /// Commits an event that was counted in.
+    #[inline(always)]
+    pub fn publish(&self, event: &Event, program_row: Option<&Row>, accounts: &mut Accounts) {
         let words = event.to_words();
         self.write_slot(words);
         self.change_row(event, program_row.map_or(words, Row::to_words));
-        accounts.count(event);
         if event.stamp >= accounts.due {
-            accounts.publish(self);
+            accounts.checkpoint(self);
         }
         self.publish_head(event.stamp);
     }
