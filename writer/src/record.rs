@@ -59,13 +59,9 @@ pub trait Record: Access + Sized {
     }
 
     /// A buffer was allocated.
-    #[inline]
-    fn alloc(&self, target: impl Target, mut alloc: Alloc) -> Recorded {
-        if self.wants_backtrace() && alloc.site == NameId::NONE {
-            // No room for the name is counted, and no reason not to report the buffer.
-            alloc.site = self.intern(&crate::site::capture()).unwrap_or(NameId::NONE);
-        }
-        each(self, target, |state, device| state.alloc(device, &alloc))
+    #[inline(always)]
+    fn alloc(&self, target: impl Target, alloc: Alloc) -> Recorded {
+        if self.is_enabled() { record_alloc(self, target, alloc) } else { Ok(()) }
     }
 
     /// A buffer was allocated; it is reported freed when the guard is dropped.
@@ -75,9 +71,9 @@ pub trait Record: Access + Sized {
     }
 
     /// A buffer was freed.
-    #[inline]
+    #[inline(always)]
     fn free(&self, target: impl Target, id: u64) -> Recorded {
-        each(self, target, |state, device| state.free(device, id, None))
+        if self.is_enabled() { record_free(self, target, id) } else { Ok(()) }
     }
 
     /// A buffer was freed, and had this size as far as the host knows.
@@ -112,14 +108,15 @@ pub trait Record: Access + Sized {
 
     /// A program was launched: its kernel is loaded if its binary was not sent before, and it is
     /// dispatched. A binary that was sent before tracking began is loaded now and marked late.
+    #[inline(always)]
     fn launch(&self, target: impl Target, kernel: Kernel, status: ProgramBinaryStatus) -> Recorded {
-        each(self, target, |state, device| state.launch(device, &kernel, status))
+        if self.is_enabled() { record_launch(self, target, kernel, status) } else { Ok(()) }
     }
 
     /// A program whose binary is on the device was dispatched again.
-    #[inline]
+    #[inline(always)]
     fn dispatch(&self, target: impl Target, program: u64) -> Recorded {
-        each(self, target, |state, device| state.dispatch(device, program, true))
+        if self.is_enabled() { record_dispatch(self, target, program) } else { Ok(()) }
     }
 
     /// A program was destroyed: its circular buffers are freed and its kernels unloaded.
@@ -184,6 +181,38 @@ pub trait Record: Access + Sized {
     fn counters(&self, device: Device) -> Option<Counters> {
         self.access(|state, _| state.counters(device.0).copied()).ok()?.ok()
     }
+}
+
+// What a host calls most often is split in two: whether tracking is enabled is asked in the host's own code,
+// so that a disabled tracker costs no more than that; the rest is a call.
+
+#[inline(never)]
+fn record_alloc(handle: &impl Record, target: impl Target, mut alloc: Alloc) -> Recorded {
+    if handle.wants_backtrace() && alloc.site == NameId::NONE {
+        // No room for the name is counted, and no reason not to report the buffer.
+        alloc.site = handle.intern(&crate::site::capture()).unwrap_or(NameId::NONE);
+    }
+    each(handle, target, |state, device| state.alloc(device, &alloc))
+}
+
+#[inline(never)]
+fn record_free(handle: &impl Record, target: impl Target, id: u64) -> Recorded {
+    each(handle, target, |state, device| state.free(device, id, None))
+}
+
+#[inline(never)]
+fn record_dispatch(handle: &impl Record, target: impl Target, program: u64) -> Recorded {
+    each(handle, target, |state, device| state.dispatch(device, program, true))
+}
+
+#[inline(never)]
+fn record_launch(
+    handle: &impl Record,
+    target: impl Target,
+    kernel: Kernel,
+    status: ProgramBinaryStatus,
+) -> Recorded {
+    each(handle, target, |state, device| state.launch(device, &kernel, status))
 }
 
 impl Stateless {
