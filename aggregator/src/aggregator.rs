@@ -16,8 +16,10 @@ use crate::error::StartError;
 use crate::fold::Known;
 use crate::merge::merge;
 use crate::model::Model;
+use crate::queue::{Run, State};
 use crate::reset;
-use crate::source::{Drained, Item, Source};
+use crate::source::{Drained, Source};
+use crate::stretch::FoldError;
 
 /// Sleeps while something happens, and at most.
 const SHORT_SLEEP: Duration = Duration::from_millis(1);
@@ -171,12 +173,15 @@ impl Aggregator {
     fn fold_until(&mut self, limit: u64) -> u64 {
         let (mut folded, mut broken) = (0, Vec::new());
         let model = &mut self.model;
-        merge(&mut self.sources, limit, Source::head, |source| {
-            let Some((time, item)) = source.pop() else { return };
-            folded += 1;
-            if let Err(why) = fold(model, source, time, &item) {
+        merge(&mut self.sources, limit, Source::head, |source, until| {
+            let mut run = source.run(until);
+            let (before, result) = (run.left(), fold_run(model, source, &mut run));
+            let left = run.left();
+            folded += (before - left) as u64;
+            source.pass_to(left);
+            if let Err(why) = result {
                 source.give_up();
-                broken.push((source.process, why));
+                broken.push((source.process, why.to_string()));
             }
         });
         for (process, why) in broken {
@@ -243,25 +248,23 @@ fn wait_for(descriptors: &[Option<BorrowedFd<'_>>], time: Duration) -> bool {
     rustix::event::poll(&mut fds, Some(&timeout)).is_ok_and(|ready| ready > 0)
 }
 
-/// Folds one thing; the error says why the segment is broken.
-fn fold(model: &mut Model, source: &Source, time: u64, item: &Item) -> Result<(), String> {
-    let state = match item {
-        Item::Event(event) => {
-            let device = usize::from(event.device);
-            if event.device != shm_layout::NO_DEVICE && device >= source.devices {
-                let (position, devices) = (event.stamp, source.devices);
-                return Err(format!("event {position} names device {device} of {devices}"));
-            }
-            return model.fold(source.process, time, event).map_err(|why| why.to_string());
-        }
-        Item::State(state) => state,
-    };
+/// Folds what waits in a source; the error says why the segment is broken.
+fn fold_run(model: &mut Model, source: &Source, run: &mut Run<'_>) -> Result<(), FoldError> {
+    loop {
+        model.fold_events(source.process, source.devices, run)?;
+        let Some((time, state)) = run.state() else { return Ok(()) };
+        fold_state(model, source, time, state);
+        run.pass();
+    }
+}
+
+fn fold_state(model: &mut Model, source: &Source, time: u64, state: &State) {
     let batch = model.batch();
     // A hostile head may jump by any number.
     model.totals.missed = model.totals.missed.saturating_add(state.missed);
     let last = state.devices.iter().map(|counters| counters.time).max().unwrap_or(0);
     let last = model.clock.to_ns(source.clock, last);
-    let Some(process) = model.processes.change(batch, source.process) else { return Ok(()) };
+    let Some(process) = model.processes.change(batch, source.process) else { return };
     process.stats.missed = process.stats.missed.saturating_add(state.missed);
     process.stats.position = state.position;
     if state.position > 0 {
@@ -274,5 +277,4 @@ fn fold(model: &mut Model, source: &Source, time: u64, item: &Item) -> Result<()
             model.replace_counters(usage, *counters, time, state.known);
         }
     }
-    Ok(())
 }
