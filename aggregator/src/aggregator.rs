@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::os::fd::BorrowedFd;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec};
 use tt_shm_os::monotonic_ns;
@@ -72,9 +72,12 @@ impl Aggregator {
     pub fn resume(config: Config, adopted: Option<Adopted>) -> Result<Aggregator, StartError> {
         std::fs::read_dir(tt_shm_os::SHM_DIR).map_err(StartError::Folder)?;
         let uid = rustix::process::geteuid().as_raw();
-        let discovery =
+        let mut discovery =
             Discovery::new(config.namespace.clone(), reset::request_file_name(&config.namespace, uid));
-        let mut model = Model::new(Clock::new(), uid, monotonic_ns());
+        if config.watch {
+            discovery.watch();
+        }
+        let mut model = Model::new(Clock::begin(), uid, monotonic_ns());
         if let Some(adopted) = adopted {
             adopted.install(&mut model);
         }
@@ -99,16 +102,39 @@ impl Aggregator {
                 break;
             }
         }
-        aggregator.settle();
+        aggregator.begin();
         Ok(aggregator)
+    }
+
+    /// Folds what is in the rings when it is called. Waits once for all: until the clocks are measured, and
+    /// until what happened before, and counters that are read now, are old enough to be folded.
+    fn begin(&mut self) {
+        self.sources.iter_mut().for_each(Source::begin);
+        let read = Instant::now();
+        self.model.clock.measure();
+        std::thread::sleep(self.settling_time().saturating_sub(read.elapsed()));
+        self.poll();
+        if self.sources.iter().any(Source::is_behind) {
+            self.settle();
+        }
+    }
+
+    /// Notices new segments at once from now on, if it was not told so at its start.
+    pub fn watch(&mut self) {
+        self.discovery.watch();
     }
 
     /// Polls until what is in the rings now has been folded.
     pub fn settle(&mut self) {
         self.poll();
-        // Twice: clocks that were only just measured may be apart by a little.
-        std::thread::sleep(self.config.merge_window * 2);
+        std::thread::sleep(self.settling_time());
         self.poll();
+    }
+
+    /// After this long, what was seen in a ring can be folded.
+    fn settling_time(&self) -> Duration {
+        // Twice: clocks that were only just measured may be apart by a little.
+        self.config.merge_window * 2
     }
 
     /// Looks at everything once: new and vanished segments, rings, locks.

@@ -74,6 +74,14 @@ impl Source {
         }
     }
 
+    /// Reads the counters if they have to be read as a whole: the sooner, the sooner they can be folded.
+    pub(crate) fn begin(&mut self) {
+        if let Some(known) = self.detached {
+            // What cannot be true, or could not be read, is for the next look to find.
+            self.attach(known);
+        }
+    }
+
     /// Moves what is new in the ring into the queue.
     pub(crate) fn drain(&mut self, clock: &Clock, now: u64) -> Drained {
         if self.broken {
@@ -181,6 +189,11 @@ impl Source {
     /// Whether nothing of it is left to fold.
     pub(crate) fn is_done(&self) -> bool {
         self.broken || (self.drained && self.queue.is_empty() && self.detached.is_none())
+    }
+
+    /// Whether a look at it left something in its segment.
+    pub(crate) fn is_behind(&self) -> bool {
+        !self.broken && (!self.drained || self.detached.is_some())
     }
 
     /// Whether something waits.
