@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::os::fd::BorrowedFd;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec};
 use tt_shm_os::monotonic_ns;
@@ -16,8 +16,10 @@ use crate::error::StartError;
 use crate::fold::Known;
 use crate::merge::merge;
 use crate::model::Model;
+use crate::queue::{Run, State};
 use crate::reset;
-use crate::source::{Drained, Item, Source};
+use crate::source::{Drained, Source};
+use crate::stretch::FoldError;
 
 /// Sleeps while something happens, and at most.
 const SHORT_SLEEP: Duration = Duration::from_millis(1);
@@ -70,9 +72,12 @@ impl Aggregator {
     pub fn resume(config: Config, adopted: Option<Adopted>) -> Result<Aggregator, StartError> {
         std::fs::read_dir(tt_shm_os::SHM_DIR).map_err(StartError::Folder)?;
         let uid = rustix::process::geteuid().as_raw();
-        let discovery =
+        let mut discovery =
             Discovery::new(config.namespace.clone(), reset::request_file_name(&config.namespace, uid));
-        let mut model = Model::new(Clock::new(), uid, monotonic_ns());
+        if config.watch {
+            discovery.watch();
+        }
+        let mut model = Model::new(Clock::begin(), uid, monotonic_ns());
         if let Some(adopted) = adopted {
             adopted.install(&mut model);
         }
@@ -97,16 +102,39 @@ impl Aggregator {
                 break;
             }
         }
-        aggregator.settle();
+        aggregator.begin();
         Ok(aggregator)
+    }
+
+    /// Folds what is in the rings when it is called. Waits once for all: until the clocks are measured, and
+    /// until what happened before, and counters that are read now, are old enough to be folded.
+    fn begin(&mut self) {
+        self.sources.iter_mut().for_each(Source::begin);
+        let read = Instant::now();
+        self.model.clock.measure();
+        std::thread::sleep(self.settling_time().saturating_sub(read.elapsed()));
+        self.poll();
+        if self.sources.iter().any(Source::is_behind) {
+            self.settle();
+        }
+    }
+
+    /// Notices new segments at once from now on, if it was not told so at its start.
+    pub fn watch(&mut self) {
+        self.discovery.watch();
     }
 
     /// Polls until what is in the rings now has been folded.
     pub fn settle(&mut self) {
         self.poll();
-        // Twice: clocks that were only just measured may be apart by a little.
-        std::thread::sleep(self.config.merge_window * 2);
+        std::thread::sleep(self.settling_time());
         self.poll();
+    }
+
+    /// After this long, what was seen in a ring can be folded.
+    fn settling_time(&self) -> Duration {
+        // Twice: clocks that were only just measured may be apart by a little.
+        self.config.merge_window * 2
     }
 
     /// Looks at everything once: new and vanished segments, rings, locks.
@@ -171,12 +199,15 @@ impl Aggregator {
     fn fold_until(&mut self, limit: u64) -> u64 {
         let (mut folded, mut broken) = (0, Vec::new());
         let model = &mut self.model;
-        merge(&mut self.sources, limit, Source::head, |source| {
-            let Some((time, item)) = source.pop() else { return };
-            folded += 1;
-            if let Err(why) = fold(model, source, time, &item) {
+        merge(&mut self.sources, limit, Source::head, |source, until| {
+            let mut run = source.run(until);
+            let (before, result) = (run.left(), fold_run(model, source, &mut run));
+            let left = run.left();
+            folded += (before - left) as u64;
+            source.pass_to(left);
+            if let Err(why) = result {
                 source.give_up();
-                broken.push((source.process, why));
+                broken.push((source.process, why.to_string()));
             }
         });
         for (process, why) in broken {
@@ -243,25 +274,23 @@ fn wait_for(descriptors: &[Option<BorrowedFd<'_>>], time: Duration) -> bool {
     rustix::event::poll(&mut fds, Some(&timeout)).is_ok_and(|ready| ready > 0)
 }
 
-/// Folds one thing; the error says why the segment is broken.
-fn fold(model: &mut Model, source: &Source, time: u64, item: &Item) -> Result<(), String> {
-    let state = match item {
-        Item::Event(event) => {
-            let device = usize::from(event.device);
-            if event.device != shm_layout::NO_DEVICE && device >= source.devices {
-                let (position, devices) = (event.stamp, source.devices);
-                return Err(format!("event {position} names device {device} of {devices}"));
-            }
-            return model.fold(source.process, time, event).map_err(|why| why.to_string());
-        }
-        Item::State(state) => state,
-    };
+/// Folds what waits in a source; the error says why the segment is broken.
+fn fold_run(model: &mut Model, source: &Source, run: &mut Run<'_>) -> Result<(), FoldError> {
+    loop {
+        model.fold_events(source.process, source.devices, run)?;
+        let Some((time, state)) = run.state() else { return Ok(()) };
+        fold_state(model, source, time, state);
+        run.pass();
+    }
+}
+
+fn fold_state(model: &mut Model, source: &Source, time: u64, state: &State) {
     let batch = model.batch();
     // A hostile head may jump by any number.
     model.totals.missed = model.totals.missed.saturating_add(state.missed);
     let last = state.devices.iter().map(|counters| counters.time).max().unwrap_or(0);
     let last = model.clock.to_ns(source.clock, last);
-    let Some(process) = model.processes.change(batch, source.process) else { return Ok(()) };
+    let Some(process) = model.processes.change(batch, source.process) else { return };
     process.stats.missed = process.stats.missed.saturating_add(state.missed);
     process.stats.position = state.position;
     if state.position > 0 {
@@ -274,5 +303,4 @@ fn fold(model: &mut Model, source: &Source, time: u64, item: &Item) -> Result<()
             model.replace_counters(usage, *counters, time, state.known);
         }
     }
-    Ok(())
 }

@@ -4,13 +4,15 @@
 //! two processes are compared by their raw ticks and no header is believed. The line is corrected now and
 //! then without a step, by changing its slope: a step would swap the order of events next to it.
 
+use std::time::Duration;
+
 use tt_shm_os::{Anchor, Calibration, ClockKind, monotonic_ns};
 
 const KINDS: [ClockKind; 3] = [ClockKind::Tsc, ClockKind::Cntvct, ClockKind::Monotonic];
 /// Between two corrections.
 const PERIOD_NS: u64 = 4_000_000_000;
 /// How long the very first slope is measured.
-const FIRST_SPAN: std::time::Duration = std::time::Duration::from_millis(2);
+const FIRST_SPAN: Duration = Duration::from_millis(2);
 /// Beyond this the machine was suspended, or the clock is not what it says: the line starts anew.
 const MAX_ERROR_NS: u64 = 10_000_000;
 const FRACTION_BITS: u32 = 32;
@@ -33,15 +35,29 @@ struct Line {
 }
 
 impl Clock {
-    /// Measures every clock of this machine; takes two milliseconds.
-    pub(crate) fn new() -> Clock {
-        let first = KINDS.map(Anchor::now);
-        std::thread::sleep(FIRST_SPAN);
-        let mut lines = KINDS.map(|kind| Line::new(kind, Anchor::default(), Anchor::now(kind)));
-        for (line, first) in lines.iter_mut().zip(first) {
-            *line = Line::new(line.kind, first, line.origin);
+    /// Begins to measure every clock of this machine. Ask for no time before [`Clock::measure`].
+    pub(crate) fn begin() -> Clock {
+        let lines = KINDS.map(|kind| Line::new(kind, Anchor::default(), Anchor::now(kind)));
+        Clock { lines, next_correction: 0 }
+    }
+
+    /// Ends the first measurement, once it has taken two milliseconds.
+    pub(crate) fn measure(&mut self) {
+        let begun = self.lines.iter().map(|line| line.origin.monotonic_ns).max().unwrap_or(0);
+        let passed = Duration::from_nanos(monotonic_ns().saturating_sub(begun));
+        std::thread::sleep(FIRST_SPAN.saturating_sub(passed));
+        for line in &mut self.lines {
+            *line = Line::new(line.kind, line.origin, Anchor::now(line.kind));
         }
-        Clock { lines, next_correction: monotonic_ns() + PERIOD_NS / 4 }
+        self.next_correction = monotonic_ns() + PERIOD_NS / 4;
+    }
+
+    /// A clock that was measured.
+    #[cfg(test)]
+    pub(crate) fn new() -> Clock {
+        let mut clock = Clock::begin();
+        clock.measure();
+        clock
     }
 
     /// The time of a tick. Later ticks never get earlier times.

@@ -104,12 +104,17 @@ impl Device {
     #[inline]
     pub(crate) fn enter(&mut self, time: u64) {
         if !self.entered && time >= self.since {
-            self.entered = true;
-            for class in 0..Class::COUNT {
-                self.exchange_class(class, Live::default(), Live::default(), self.since);
-            }
-            self.exchange_used(Exchange { old: Used::default(), new: Used::default() }, self.since);
+            self.begin_window();
         }
+    }
+
+    #[cold]
+    fn begin_window(&mut self) {
+        self.entered = true;
+        for class in 0..Class::COUNT {
+            self.exchange_class(class, Live::default(), Live::default(), self.since);
+        }
+        self.exchange_used(Exchange { old: Used::default(), new: Used::default() }, self.since);
     }
 
     /// Takes the old share of one class out and the new one in, and raises its peak.
@@ -132,9 +137,14 @@ impl Device {
         let Used { dram, l1, eth } = self.used;
         let count =
             |a: Class, b: Class| self.classes[a as usize].count.wrapping_add(self.classes[b as usize].count);
-        let (dram_count, l1_count) = (count(Class::Dram, Class::Trace), count(Class::L1, Class::L1Small));
-        self.dram_makeup.due |= self.peaks.dram.raise(dram, time, dram_count);
-        self.l1_makeup.due |= self.peaks.l1.raise(l1, time, l1_count);
+        if self.peaks.dram.is_below(dram) {
+            self.peaks.dram.raise(dram, time, count(Class::Dram, Class::Trace));
+            self.dram_makeup.due = true;
+        }
+        if self.peaks.l1.is_below(l1) {
+            self.peaks.l1.raise(l1, time, count(Class::L1, Class::L1Small));
+            self.l1_makeup.due = true;
+        }
         self.peaks.eth.raise(eth, time, 0);
     }
 

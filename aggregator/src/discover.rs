@@ -33,15 +33,27 @@ pub(crate) struct Discovery {
     namespace: Namespace,
     request_name: String,
     inotify: Option<OwnedFd>,
+    /// Between two looks at the whole folder.
+    period: u64,
     next_rescan: u64,
 }
 
 impl Discovery {
     pub(crate) fn new(namespace: Namespace, request_name: String) -> Discovery {
-        Discovery { namespace, request_name, inotify: watch().ok(), next_rescan: 0 }
+        Discovery { namespace, request_name, inotify: None, period: RESCAN_NS, next_rescan: 0 }
     }
 
-    /// What to wait on for the next change; nothing if inotify is not to be had.
+    /// Notices changes at once from now on. Where inotify is not to be had, by reading the folder each time.
+    pub(crate) fn watch(&mut self) {
+        if self.inotify.is_none() && self.period > 0 {
+            self.inotify = watch().ok();
+            self.period = if self.inotify.is_some() { RESCAN_NS } else { 0 };
+            // What changed since the last look, nobody was told.
+            self.next_rescan = 0;
+        }
+    }
+
+    /// What to wait on for the next change; nothing if it is not watched, or inotify is not to be had.
     pub(crate) fn descriptor(&self) -> Option<BorrowedFd<'_>> {
         self.inotify.as_ref().map(AsFd::as_fd)
     }
@@ -50,8 +62,8 @@ impl Discovery {
     pub(crate) fn look(&mut self, now: u64) -> Sightings {
         let mut sightings = Sightings::default();
         let complete = self.read_events(&mut sightings);
-        if !complete || self.inotify.is_none() || now >= self.next_rescan {
-            self.next_rescan = now.saturating_add(RESCAN_NS);
+        if !complete || now >= self.next_rescan {
+            self.next_rescan = now.saturating_add(self.period);
             self.rescan(&mut sightings);
         }
         sightings
@@ -59,7 +71,7 @@ impl Discovery {
 
     /// Says whether every event was seen.
     fn read_events(&self, sightings: &mut Sightings) -> bool {
-        let Some(inotify) = &self.inotify else { return false };
+        let Some(inotify) = &self.inotify else { return true };
         let mut buffer = [MaybeUninit::uninit(); 4096];
         let mut reader = inotify::Reader::new(inotify, &mut buffer);
         for _ in 0..MAX_EVENTS {

@@ -2,8 +2,10 @@
 
 use crate::clock::Clock;
 use crate::model::Model;
+use crate::queue::{Item, Run};
+use crate::stretch::FoldError;
 use shm_layout::table::{DeviceStats, ProcessStats};
-use shm_layout::{Class, Counters, DeviceEntry, Event, EventKind, flags};
+use shm_layout::{Class, Counters, DeviceEntry, Event, EventKind, NO_DEVICE, flags};
 use tt_shm_os::ClockKind;
 
 /// A fixed sequence (splitmix64), so that a failure repeats.
@@ -25,6 +27,10 @@ fn model(processes: u64) -> Model {
         model.add_device(row, &DeviceEntry { chip_id: 1, ..bytemuck::Zeroable::zeroed() });
     }
     model
+}
+
+fn fold(model: &mut Model, process: usize, time: u64, event: &Event) -> Result<(), FoldError> {
+    model.fold_events(process, 1, &mut Run::new(&[(time, Item::Event(*event))], time))
 }
 
 fn shown(model: &Model) -> DeviceStats {
@@ -72,7 +78,7 @@ fn sums_and_peaks_are_those_of_adding_everything_up() {
             let process = random.below(3) as usize;
             let event = random_event(&mut random, &mut held[process], stamp);
             truth[process].apply(&event).unwrap();
-            model.fold(process, stamp, &event).unwrap();
+            fold(&mut model, process, stamp, &event).unwrap();
             let used = truth.map(|counters| counters.dram_used());
             if used.iter().sum::<u64>() > dram {
                 (dram, made_of) = (used.iter().sum(), used);
@@ -94,14 +100,65 @@ fn sums_and_peaks_are_those_of_adding_everything_up() {
     }
 }
 
+/// A few events of a process in a row; some turns come late.
+fn random_turn(random: &mut Random, held: &mut Held, stamp: &mut u64) -> Vec<(u64, Item)> {
+    let behind = if random.below(4) == 0 { 10 } else { 0 };
+    let turn = (0..1 + random.below(6)).map(|_| {
+        *stamp += 1;
+        let event = match random.below(8) {
+            0 => Event { stamp: *stamp, ..Event::new(EventKind::Marker, NO_DEVICE) },
+            _ => random_event(random, held, *stamp),
+        };
+        (20 + *stamp - behind, Item::Event(event))
+    });
+    turn.collect()
+}
+
+#[test]
+fn a_run_is_folded_as_its_events_one_by_one() {
+    let (mut random, mut stamp) = (Random(3), 0);
+    let (mut together, mut apart) = (model(2), model(2));
+    let mut held: [Held; 2] = Default::default();
+    for _ in 0..300 {
+        let process = random.below(2) as usize;
+        let items = random_turn(&mut random, &mut held[process], &mut stamp);
+        for (time, item) in &items {
+            let Item::Event(event) = item else { unreachable!() };
+            fold(&mut apart, process, *time, event).unwrap();
+        }
+        let mut run = Run::new(&items, u64::MAX);
+        together.fold_events(process, 1, &mut run).unwrap();
+        assert_eq!(run.left(), 0);
+    }
+    together.tick(stamp + 20);
+    apart.tick(stamp + 20);
+    assert_eq!(shown(&together), shown(&apart));
+    let figures = |model: &Model| {
+        let all = [0, 1].map(|row| model.process_stats(1, model.processes.get(row).unwrap()));
+        (all, model.totals.events, model.totals.late)
+    };
+    assert_eq!(figures(&together), figures(&apart));
+    assert!(together.totals.late > 0 && together.totals.events == stamp);
+}
+
+#[test]
+fn a_run_ends_with_its_time() {
+    let mut model = model(1);
+    let event = |stamp| Item::Event(event(EventKind::Alloc, Class::Dram, 10, stamp));
+    let items = [(1, event(1)), (2, event(2)), (4, event(3))];
+    let mut run = Run::new(&items, 3);
+    model.fold_events(0, 1, &mut run).unwrap();
+    assert_eq!((run.left(), shown(&model).dram_used_bytes), (1, 20));
+}
+
 #[test]
 fn a_late_free_lowers_what_is_certain_of_a_peak() {
     let mut model = model(2);
-    model.fold(0, 10, &event(EventKind::Alloc, Class::Dram, 100, 1)).unwrap();
-    model.fold(1, 30, &event(EventKind::Alloc, Class::Dram, 100, 1)).unwrap();
+    fold(&mut model, 0, 10, &event(EventKind::Alloc, Class::Dram, 100, 1)).unwrap();
+    fold(&mut model, 1, 30, &event(EventKind::Alloc, Class::Dram, 100, 1)).unwrap();
     assert_eq!(shown(&model).dram_peak.low, 200);
     // In truth process 0 had freed before process 1 allocated.
-    model.fold(0, 20, &event(EventKind::Free, Class::Dram, 100, 2)).unwrap();
+    fold(&mut model, 0, 20, &event(EventKind::Free, Class::Dram, 100, 2)).unwrap();
     let peak = shown(&model).dram_peak;
     assert_eq!((peak.low, peak.high), (100, 200));
     assert_eq!(model.totals.late, 1);
@@ -110,11 +167,11 @@ fn a_late_free_lowers_what_is_certain_of_a_peak() {
 #[test]
 fn an_impossible_event_changes_nothing_of_the_device() {
     let mut model = model(2);
-    model.fold(0, 10, &event(EventKind::Alloc, Class::Dram, 100, 1)).unwrap();
+    fold(&mut model, 0, 10, &event(EventKind::Alloc, Class::Dram, 100, 1)).unwrap();
     model.tick(10);
     let before = shown(&model);
     let unload =
         Event { flags: flags::ETHERNET, ..event(EventKind::KernelUnload, Class::KernelFabric, 9, 1) };
-    assert!(model.fold(1, 11, &unload).is_err());
+    assert!(fold(&mut model, 1, 11, &unload).is_err());
     assert_eq!(shown(&model), before);
 }

@@ -30,29 +30,27 @@ impl History {
     /// Notes what is used from `time` on; says whether a bucket was completed.
     #[inline]
     pub(crate) fn observe(&mut self, time: u64, dram: u64, l1: u64) -> bool {
-        let rolled = match &self.open {
-            Some(open) if time < open.start + FINEST => false,
-            _ => self.roll(time, dram, l1),
-        };
-        if let Some(open) = &mut self.open {
-            open.dram_min = open.dram_min.min(dram);
-            open.dram_max = open.dram_max.max(dram);
-            open.dram_last = dram;
-            open.l1_min = open.l1_min.min(l1);
-            open.l1_max = open.l1_max.max(l1);
-            open.l1_last = l1;
+        match &mut self.open {
+            Some(open) if time < open.start + FINEST => {
+                add(open, dram, l1);
+                false
+            }
+            _ => {
+                self.roll(time, dram, l1);
+                true
+            }
         }
-        rolled
     }
 
-    /// Closes the open bucket and those after it that ended before `time`.
-    fn roll(&mut self, time: u64, dram: u64, l1: u64) -> bool {
+    /// Closes the open bucket and those after it that ended before `time`, and opens the one of `time`.
+    #[cold]
+    fn roll(&mut self, time: u64, dram: u64, l1: u64) {
         let start = time - time % FINEST;
         let fresh = constant(start, dram, l1);
         let Some(mut open) = self.open.filter(|open| start - open.start <= MAX_FILL * FINEST) else {
             self.flush();
             self.open = Some(fresh);
-            return true;
+            return;
         };
         while open.start < start {
             self.open = Some(open);
@@ -60,8 +58,8 @@ impl History {
             // Until the event at `time`, everything was as the last event left it.
             open = constant(open.start + FINEST, open.dram_last, open.l1_last);
         }
+        add(&mut open, dram, l1);
         self.open = Some(open);
-        true
     }
 
     /// Brings the rings up to date with the open bucket.
@@ -119,6 +117,17 @@ impl History {
 
 fn index(start: u64, length: u64) -> usize {
     (start / length) as usize % HISTORY_BUCKETS
+}
+
+/// Notes in a bucket what is used from now on.
+#[inline]
+fn add(bucket: &mut Bucket, dram: u64, l1: u64) {
+    bucket.dram_min = bucket.dram_min.min(dram);
+    bucket.dram_max = bucket.dram_max.max(dram);
+    bucket.dram_last = dram;
+    bucket.l1_min = bucket.l1_min.min(l1);
+    bucket.l1_max = bucket.l1_max.max(l1);
+    bucket.l1_last = l1;
 }
 
 fn constant(start: u64, dram: u64, l1: u64) -> Bucket {

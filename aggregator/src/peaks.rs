@@ -18,10 +18,16 @@ impl PeakTracker {
         PeakTracker { low: peak.low, time: peak.time, count: peak.count, bound: peak.high }
     }
 
+    /// Whether a value would be the largest so far.
+    #[inline]
+    pub(crate) fn is_below(&self, value: u64) -> bool {
+        value > self.low
+    }
+
     /// Notes a value; says whether it is the largest so far.
     #[inline]
     pub(crate) fn raise(&mut self, value: u64, time: u64, count: u64) -> bool {
-        let raised = value > self.low;
+        let raised = self.is_below(value);
         if raised {
             (self.low, self.time, self.count) = (value, time, count);
         }

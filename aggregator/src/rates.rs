@@ -15,10 +15,10 @@ pub(crate) struct Rate {
 }
 
 impl Rate {
-    /// Counts one now.
+    /// Counts so many now.
     #[inline]
-    pub(crate) fn add(&mut self) {
-        self.pending += 1;
+    pub(crate) fn add(&mut self, count: u64) {
+        self.pending += count;
     }
 
     /// Closes the slots that are over by `now`; says whether the rate changed.
@@ -53,7 +53,7 @@ mod tests {
         let mut rate = Rate::default();
         rate.advance(10 * SLOT_NS);
         for _ in 0..5 {
-            rate.add();
+            rate.add(1);
         }
         assert!(!rate.advance(10 * SLOT_NS + 1), "the slot is not over");
         assert!(rate.advance(11 * SLOT_NS));
@@ -67,7 +67,7 @@ mod tests {
     fn a_long_pause_forgets_everything() {
         let mut rate = Rate::default();
         for slot in 1..20 {
-            rate.add();
+            rate.add(1);
             rate.advance(slot * SLOT_NS);
         }
         assert_eq!(rate.per_1000s(), 8_000);

@@ -1,37 +1,18 @@
 //! One segment that is followed: a place in its ring, and the events that wait for their turn.
 
-use std::collections::VecDeque;
-
-use shm_layout::protocol::observe::{Attached, CatchUpError, Cursor, Step};
+use shm_layout::protocol::observe::{Attached, CatchUpError, Cursor, Slot};
 use shm_layout::{Counters, DeviceEntry, Event, MAX_DEVICES, NO_DEVICE, load_pod};
 use tt_shm_os::{ClockKind, monotonic_ns};
 use tt_shm_reader::Segment;
 
 use crate::clock::Clock;
 use crate::fold::Known;
+use crate::queue::{Item, Queue, Run, State};
 
 /// Events that wait at most; more stay in the ring. Bounds memory, whatever a segment holds.
 const MAX_QUEUED: usize = 4096;
 /// An event from further in the future than this has a wrong clock, and counts as happening now.
 const MAX_AHEAD_NS: u64 = 50_000_000;
-
-/// What waits for its turn in the merge.
-#[derive(Debug)]
-pub(crate) enum Item {
-    /// An event of the ring.
-    Event(Event),
-    /// All counters, read as a whole because the events before it were not.
-    State(Box<State>),
-}
-
-/// Counters of every device.
-#[derive(Debug)]
-pub(crate) struct State {
-    pub(crate) devices: Vec<Counters>,
-    pub(crate) position: u64,
-    pub(crate) known: Known,
-    pub(crate) missed: u64,
-}
 
 /// What a look at the ring came to.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -58,7 +39,7 @@ pub(crate) struct Source {
     position: u64,
     /// The counters have to be read as a whole; says what is known of the time before.
     detached: Option<Known>,
-    queue: VecDeque<(u64, Item)>,
+    queue: Queue,
     last_time: u64,
     pub(crate) devices: usize,
     pub(crate) next_check: u64,
@@ -79,7 +60,7 @@ impl Source {
             complete: Vec::new(),
             position: 0,
             detached: (!whole).then_some(Known::First),
-            queue: VecDeque::new(),
+            queue: Queue::default(),
             last_time: 0,
             devices: 0,
             next_check,
@@ -87,6 +68,14 @@ impl Source {
             broken: false,
             drained: false,
             segment,
+        }
+    }
+
+    /// Reads the counters if they have to be read as a whole: the sooner, the sooner they can be folded.
+    pub(crate) fn begin(&mut self) {
+        if let Some(known) = self.detached {
+            // What cannot be true, or could not be read, is for the next look to find.
+            self.attach(known);
         }
     }
 
@@ -108,10 +97,14 @@ impl Source {
             return self.attach(known);
         }
         let words = self.segment.words();
+        self.queue.tidy();
         while self.queue.len() < MAX_QUEUED {
-            match self.cursor.next(&words) {
-                Step::Event(event) => {
-                    self.position = event.stamp;
+            // Not the cursor's own step: an event is 64 bytes, and each hand that it goes through copies them.
+            let position = self.cursor.position() + 1;
+            match words.read_slot(position) {
+                Slot::Ready(event) => {
+                    self.cursor = Cursor::after(position);
+                    self.position = position;
                     if is_news(&self.complete, &event) {
                         // Times of one process never run backwards.
                         let time = not_ahead(clock.to_ns(self.clock, event.time), now);
@@ -119,9 +112,9 @@ impl Source {
                         self.queue.push_back((self.last_time, Item::Event(event)));
                     }
                 }
-                Step::Idle => return Drained::All,
+                Slot::Pending => return Drained::All,
                 // Reading all counters may take long, so once per look; the rest waits.
-                Step::Lapped { .. } => return self.attach(Known::Again),
+                Slot::Lapped => return self.attach(Known::Again),
             }
         }
         Drained::More
@@ -170,7 +163,7 @@ impl Source {
     /// Time of the first thing that waits.
     #[inline]
     pub(crate) fn head(&self) -> Option<u64> {
-        self.queue.front().map(|(time, _)| *time)
+        self.queue.head()
     }
 
     /// Time of the last thing that waits or waited.
@@ -178,14 +171,26 @@ impl Source {
         self.last_time
     }
 
+    /// What waits up to a moment.
     #[inline]
-    pub(crate) fn pop(&mut self) -> Option<(u64, Item)> {
-        self.queue.pop_front()
+    pub(crate) fn run(&self, until: u64) -> Run<'_> {
+        Run::new(self.queue.waiting(), until)
+    }
+
+    /// All but the last `left` of what waits had its turn.
+    #[inline]
+    pub(crate) fn pass_to(&mut self, left: usize) {
+        self.queue.pass(self.queue.len() - left);
     }
 
     /// Whether nothing of it is left to fold.
     pub(crate) fn is_done(&self) -> bool {
         self.broken || (self.drained && self.queue.is_empty() && self.detached.is_none())
+    }
+
+    /// Whether a look at it left something in its segment.
+    pub(crate) fn is_behind(&self) -> bool {
+        !self.broken && (!self.drained || self.detached.is_some())
     }
 
     /// Whether something waits.
@@ -196,7 +201,7 @@ impl Source {
     /// Follows no longer: what it says cannot be true.
     pub(crate) fn give_up(&mut self) {
         self.broken = true;
-        self.queue = VecDeque::new();
+        self.queue = Queue::default();
     }
 }
 

@@ -3,6 +3,7 @@
 use shm_layout::protocol::live::LiveList;
 use shm_layout::{Row, RowKind};
 
+use crate::names::Names;
 use crate::segment::Segment;
 
 /// A live buffer, circular buffer or kernel.
@@ -10,9 +11,9 @@ use crate::segment::Segment;
 pub struct Allocation {
     /// What the process reported of it.
     pub row: Row,
-    /// Its name, if it has one.
+    /// Its name, if it has one. Not trusted: escape control characters before showing it.
     pub name: Option<String>,
-    /// Where it was made, if the process records that.
+    /// Where it was made, if the process records that. Not trusted, as the name.
     pub site: Option<String>,
     /// How long it has been live.
     pub age_ns: u64,
@@ -46,13 +47,16 @@ impl Segment {
         let LiveList { rows, position, exact, missed, unlisted } = self.live_list();
         let clock = self.calibration();
         let now = clock.second.monotonic_ns;
-        let describe = |row: Row| Allocation {
-            name: self.name(row.name),
-            site: self.name(row.site),
-            age_ns: now.saturating_sub(clock.to_monotonic_ns(row.time)),
-            row,
-        };
-        let rows = rows.into_iter().filter(|row| row.kind() != Some(RowKind::Program));
-        Allocations { list: rows.map(describe).collect(), position, exact, missed, unlisted }
+        let mut names = Names::new(self);
+        let mut list = Vec::with_capacity(rows.len());
+        for row in rows.iter().filter(|row| row.kind != RowKind::Program as u8) {
+            list.push(Allocation {
+                row: *row,
+                name: names.get(row.name),
+                site: names.get(row.site),
+                age_ns: now.saturating_sub(clock.to_monotonic_ns(row.time)),
+            });
+        }
+        Allocations { list, position, exact, missed, unlisted }
     }
 }

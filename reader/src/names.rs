@@ -1,5 +1,6 @@
 //! Interned names: text that another process wrote, found through numbers that it wrote.
 
+use std::collections::HashMap;
 use std::sync::atomic::AtomicU64;
 
 use shm_layout::control::NAME_COUNT;
@@ -13,17 +14,41 @@ impl Segment {
     ///
     /// What is not UTF-8 is replaced. Not trusted: escape control characters before showing it.
     pub fn name(&self, id: u16) -> Option<String> {
+        if id == 0 {
+            return None;
+        }
         let words = self.words();
         let count = Word::load(words.control.get(NAME_COUNT)?);
         // Acquire: pairs with the release store by which the writer publishes a name.
         AtomicU64::fence_acquire();
-        if id == 0 || u64::from(id) >= count {
+        if u64::from(id) >= count {
             return None;
         }
         let index = Word::load(words.name_index.get(usize::from(id))?);
         let (offset, len) = ((index >> 32) as usize, index as u32 as usize);
         let bytes = read_bytes(words.name_bytes, offset, len)?;
         Some(String::from_utf8(bytes).unwrap_or_else(|e| String::from_utf8_lossy(e.as_bytes()).into_owned()))
+    }
+}
+
+/// Names that were looked up before: thousands of allocations share a few.
+pub(crate) struct Names<'a> {
+    segment: &'a Segment,
+    known: HashMap<u16, Option<String>>,
+}
+
+impl<'a> Names<'a> {
+    pub(crate) fn new(segment: &'a Segment) -> Names<'a> {
+        Names { segment, known: HashMap::new() }
+    }
+
+    /// See [`Segment::name`].
+    #[inline]
+    pub(crate) fn get(&mut self, id: u16) -> Option<String> {
+        if id == 0 {
+            return None;
+        }
+        self.known.entry(id).or_insert_with(|| self.segment.name(id)).clone()
     }
 }
 

@@ -3,7 +3,10 @@
 use std::sync::atomic::AtomicU64;
 
 use shm_layout::protocol::latch;
-use shm_layout::table::{DeviceStats, Notice, ProcessStats, UsageStats, control};
+use shm_layout::table::{
+    DEVICE_ROW_WORDS, DeviceStats, NOTICE_ROW_WORDS, Notice, PROCESS_ROW_WORDS, ProcessStats,
+    USAGE_ROW_WORDS, UsageStats, control,
+};
 use shm_layout::{View, Word, load_pod};
 
 use crate::table::Table;
@@ -43,7 +46,8 @@ macro_rules! read_row {
 /// A device's row, where it lies.
 #[derive(Clone, Copy)]
 pub struct DeviceRow<'a> {
-    latch: &'a [AtomicU64],
+    /// `None` for a row that is not there.
+    latch: Option<&'a [AtomicU64; DEVICE_ROW_WORDS]>,
 }
 
 impl DeviceRow<'_> {
@@ -52,8 +56,9 @@ impl DeviceRow<'_> {
     ///
     /// `read` may run several times and may see fields that do not belong together; its result is
     /// returned only if they did.
+    #[inline]
     pub fn read<R>(&self, mut read: impl FnMut(View<'_, DeviceStats>) -> R) -> Option<R> {
-        latch::read(self.latch, ATTEMPTS, |copy| {
+        latch::read(self.latch?, ATTEMPTS, |copy| {
             let row = View::<DeviceStats>::new(copy);
             (row.generation() != 0).then(|| read(row))
         })
@@ -63,10 +68,11 @@ impl DeviceRow<'_> {
 
 impl Table {
     /// A device's row. Any index may be asked for: a row that is not there reads as not in use.
+    #[inline]
     pub fn device(&self, index: usize) -> DeviceRow<'_> {
-        let rows = self.words().devices;
+        let rows = self.block(&self.header().devices);
         let published = self.published(control::DEVICES, rows.len());
-        DeviceRow { latch: rows[..published].get(index).map_or(&[], |row| row.as_slice()) }
+        DeviceRow { latch: rows.get(index).filter(|_| index < published) }
     }
 
     /// The devices, with the number of their row.
@@ -91,22 +97,22 @@ impl Table {
     }
 
     pub(crate) fn found_devices(&self) -> impl Iterator<Item = Found<DeviceStats>> {
-        let rows = self.words().devices;
+        let rows = self.block::<DEVICE_ROW_WORDS>(&self.header().devices);
         rows[..self.published(control::DEVICES, rows.len())].iter().map(|row| read_row!(row, DeviceStats))
     }
 
     pub(crate) fn found_processes(&self) -> impl Iterator<Item = Found<ProcessStats>> {
-        let rows = self.words().processes;
+        let rows = self.block::<PROCESS_ROW_WORDS>(&self.header().processes);
         rows[..self.published(control::PROCESSES, rows.len())].iter().map(|row| read_row!(row, ProcessStats))
     }
 
     pub(crate) fn found_usages(&self) -> impl Iterator<Item = Found<UsageStats>> {
-        let rows = self.words().usages;
+        let rows = self.block::<USAGE_ROW_WORDS>(&self.header().usages);
         rows[..self.published(control::USAGES, rows.len())].iter().map(|row| read_row!(row, UsageStats))
     }
 
     pub(crate) fn found_notices(&self) -> impl Iterator<Item = Found<Notice>> {
-        let rows = self.words().notices;
+        let rows = self.block::<NOTICE_ROW_WORDS>(&self.header().notices);
         let written = self.control(control::NOTICES);
         // Acquire: pairs with the release store by which the aggregator counts a notice.
         AtomicU64::fence_acquire();
@@ -118,6 +124,7 @@ impl Table {
     }
 
     /// Rows that may be read: those behind are holes in the file.
+    #[inline]
     fn published(&self, word: usize, capacity: usize) -> usize {
         let count = self.control(word);
         // Acquire: pairs with the release store by which the aggregator publishes a row.

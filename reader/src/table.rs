@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicU64;
 
-use shm_layout::Word;
 use shm_layout::table::{TableHeader, TableWords};
+use shm_layout::{Block, Word};
 use tt_shm_os::{Namespace, ReadMap, path_of, table_file_name};
 
 use crate::error::TableError;
@@ -89,8 +89,15 @@ impl Table {
     }
 
     /// A word of [`shm_layout::table::control`].
+    #[inline]
     pub(crate) fn control(&self, word: usize) -> u64 {
-        self.words().control.get(word).map_or(0, Word::load)
+        self.block::<1>(&self.header.control).get(word).map_or(0, |[word]| Word::load(word))
+    }
+
+    /// One block. [`Table::words`] finds all of them, which takes longer than reading a row.
+    #[inline]
+    pub(crate) fn block<const N: usize>(&self, block: &Block) -> &[[AtomicU64; N]] {
+        block.entries(self.map.words())
     }
 }
 

@@ -126,6 +126,8 @@ impl Source {
     /// Keeps an embedded aggregation going, so that no ring goes round unseen.
     pub fn poll(&mut self) {
         if let From::Embedded { aggregator, .. } = &mut self.from {
+            // Who comes back wants to see new processes at once.
+            aggregator.watch();
             aggregator.poll();
         }
     }
@@ -168,7 +170,8 @@ pub fn table_snapshot(namespace: &Namespace) -> Option<TableSnapshot> {
 
 fn embedded(namespace: &Namespace) -> anyhow::Result<From> {
     // Who only looks removes nothing: `tt-smi clean` and the daemon do, and say what it was.
-    let config = Config { reap: false, ..Config::new(namespace.clone()) };
+    // Most look once and end, and would have to wait for the end of a watch.
+    let config = Config { reap: false, watch: false, ..Config::new(namespace.clone()) };
     let aggregator = Aggregator::new(config).context("cannot aggregate")?;
     Ok(From::Embedded { aggregator: Box::new(aggregator), since: Instant::now() })
 }

@@ -9,12 +9,14 @@ use crate::event::Event;
 use crate::protocol::observe::{Cursor, Step};
 use crate::protocol::stamped;
 use crate::row::{Row, RowEffect, RowKind};
-use crate::segment::SegmentWords;
+use crate::segment::{SLOT_WORDS, SegmentWords};
 use crate::words::Word;
 use std::collections::HashMap;
 
 /// Rows read between two looks at the ring.
 const CHUNK: usize = 512;
+/// Rows that there is room for at first, 1 MiB. Not for all that are published: most may be empty.
+const FIRST_ROWS: usize = 1 << 14;
 /// Events kept during one walk, 64 MiB: a hostile process that keeps pace must not fill the reader's memory.
 const MAX_EVENTS: usize = 1 << 20;
 /// Times that the walk starts over before it returns a list that is not exact.
@@ -56,8 +58,8 @@ impl LiveList {
 }
 
 struct Walk {
-    /// Rows read, by row number.
-    read: Vec<(u32, Row)>,
+    /// Rows read, by row number: the place where each lies, whatever it says itself.
+    read: Vec<Row>,
     /// What later events made of a row; `None` if they cleared it.
     changed: HashMap<u32, Option<Row>>,
     events: Vec<Event>,
@@ -75,29 +77,34 @@ impl Walk {
         W::fence_acquire();
         let rows = &segment.rows[..segment.rows.len().min(published as usize)];
         let mut walk = Walk {
-            read: Vec::new(),
+            read: Vec::with_capacity(rows.len().min(FIRST_ROWS)),
             changed: HashMap::new(),
             events: Vec::new(),
             cursor,
             missed: 0,
             lost_dispatch: false,
         };
-        for (number, cell) in rows.iter().enumerate() {
-            if let Some(row) = stamped::read::<Row, W>(cell) {
-                walk.read.push((number as u32, row));
-            }
-            if number % CHUNK == 0 {
-                walk.drain(segment);
-            }
+        for (chunk, cells) in rows.chunks(CHUNK).enumerate() {
+            walk.drain(segment);
             if walk.missed > 0 {
                 break;
             }
+            walk.read_rows(chunk * CHUNK, cells);
         }
         if walk.missed == 0 {
             walk.drain(segment);
         }
         walk.apply_events();
         walk
+    }
+
+    /// Reads the rows from `first` on.
+    fn read_rows<W: Word>(&mut self, first: usize, cells: &[[W; SLOT_WORDS]]) {
+        for (number, cell) in (first..).zip(cells) {
+            if let Some(row) = stamped::read::<Row, W>(cell) {
+                self.read.push(Row { row: number as u32, ..row });
+            }
+        }
     }
 
     fn drain<W: Word>(&mut self, segment: &SegmentWords<'_, W>) {
@@ -123,7 +130,7 @@ impl Walk {
 
     /// Every event was seen, also that of the newest row: its slot was written before the row.
     fn is_exact(&self) -> bool {
-        let newest = self.read.iter().map(|(_, row)| row.stamp).max().unwrap_or(0);
+        let newest = self.read.iter().map(|row| row.stamp).max().unwrap_or(0);
         self.missed == 0 && !self.lost_dispatch && newest <= self.cursor.position()
     }
 
@@ -149,10 +156,14 @@ impl Walk {
     }
 
     fn finish(self) -> Vec<Row> {
-        let Walk { read, changed, .. } = self;
-        let untouched = read.into_iter().filter(|(number, _)| !changed.contains_key(number));
-        let rows = untouched.map(|(_, row)| row).chain(changed.values().flatten().copied());
-        newest_of_each_program(rows)
+        let Walk { read: mut rows, changed, .. } = self;
+        if !changed.is_empty() {
+            rows.retain(|row| !changed.contains_key(&row.row));
+            rows.extend(changed.into_values().flatten());
+        }
+        keep_newest_of_each_program(&mut rows);
+        rows.sort_unstable_by_key(|row| row.stamp);
+        rows
     }
 
     fn apply(&mut self, event: &Event) {
@@ -183,8 +194,8 @@ impl Walk {
 
     fn known(&self, number: u32) -> Option<Row> {
         self.changed.get(&number).copied().unwrap_or_else(|| {
-            let found = self.read.binary_search_by_key(&number, |(number, _)| *number).ok()?;
-            Some(self.read[found].1)
+            let found = self.read.binary_search_by_key(&number, |row| row.row).ok()?;
+            Some(self.read[found])
         })
     }
 
@@ -197,17 +208,17 @@ impl Walk {
 }
 
 /// Keeps one row per program: both of a pair are valid most of the time.
-fn newest_of_each_program(rows: impl Iterator<Item = Row>) -> Vec<Row> {
-    let (programs, mut rows): (Vec<Row>, Vec<Row>) =
-        rows.partition(|row| row.kind() == Some(RowKind::Program));
+fn keep_newest_of_each_program(rows: &mut Vec<Row>) {
     let mut newest: HashMap<(u8, u64), Row> = HashMap::new();
-    for row in programs {
-        let known = newest.entry((row.device, row.id)).or_insert(row);
-        if row.stamp > known.stamp {
-            *known = row;
+    rows.retain(|row| {
+        let is_program = row.kind == RowKind::Program as u8;
+        if is_program {
+            let known = newest.entry((row.device, row.id)).or_insert(*row);
+            if row.stamp > known.stamp {
+                *known = *row;
+            }
         }
-    }
+        !is_program
+    });
     rows.extend(newest.into_values());
-    rows.sort_unstable_by_key(|row| row.stamp);
-    rows
 }

@@ -1,0 +1,117 @@
+//! What waits for its turn in the merge: read in place, in runs, and moved as rarely as can be.
+
+use shm_layout::{Counters, Event};
+
+use crate::fold::Known;
+
+/// What waits.
+#[derive(Debug)]
+pub(crate) enum Item {
+    /// An event of the ring.
+    Event(Event),
+    /// All counters, read as a whole because the events before it were not.
+    State(Box<State>),
+}
+
+/// Counters of every device.
+#[derive(Debug)]
+pub(crate) struct State {
+    pub(crate) devices: Vec<Counters>,
+    pub(crate) position: u64,
+    pub(crate) known: Known,
+    pub(crate) missed: u64,
+}
+
+/// Things with their times, which never run backwards.
+#[derive(Debug, Default)]
+pub(crate) struct Queue {
+    items: Vec<(u64, Item)>,
+    /// How many of them had their turn. They go when there is something new to be queued.
+    done: usize,
+}
+
+impl Queue {
+    /// What waits, the earliest first.
+    #[inline]
+    pub(crate) fn waiting(&self) -> &[(u64, Item)] {
+        self.items.get(self.done..).unwrap_or_default()
+    }
+
+    /// Time of the first thing that waits.
+    #[inline]
+    pub(crate) fn head(&self) -> Option<u64> {
+        self.items.get(self.done).map(|(time, _)| *time)
+    }
+
+    /// How many wait.
+    #[inline]
+    pub(crate) fn len(&self) -> usize {
+        self.items.len() - self.done
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.done == self.items.len()
+    }
+
+    /// The first so many had their turn.
+    pub(crate) fn pass(&mut self, count: usize) {
+        self.done += count.min(self.len());
+    }
+
+    /// Forgets what had its turn.
+    pub(crate) fn tidy(&mut self) {
+        self.items.drain(..self.done);
+        self.done = 0;
+    }
+
+    #[inline]
+    pub(crate) fn push_back(&mut self, item: (u64, Item)) {
+        self.items.push(item);
+    }
+}
+
+/// The part of a queue that is folded in one go: the events up to a moment.
+pub(crate) struct Run<'a> {
+    items: &'a [(u64, Item)],
+    until: u64,
+}
+
+impl<'a> Run<'a> {
+    pub(crate) fn new(items: &'a [(u64, Item)], until: u64) -> Run<'a> {
+        Run { items, until }
+    }
+
+    /// How many things are left of the queue, this run's and others.
+    pub(crate) fn left(&self) -> usize {
+        self.items.len()
+    }
+
+    /// The next event and its time.
+    #[inline]
+    pub(crate) fn event(&self) -> Option<(u64, &'a Event)> {
+        match self.items.first()? {
+            (time, Item::Event(event)) if *time <= self.until => Some((*time, event)),
+            _ => None,
+        }
+    }
+
+    /// The next event and its time, if it is on this device.
+    #[inline]
+    pub(crate) fn event_on(&self, device: u8) -> Option<(u64, &'a Event)> {
+        self.event().filter(|(_, event)| event.device == device)
+    }
+
+    /// The state that comes next, and its time.
+    pub(crate) fn state(&self) -> Option<(u64, &'a State)> {
+        match self.items.first()? {
+            (time, Item::State(state)) if *time <= self.until => Some((*time, state)),
+            _ => None,
+        }
+    }
+
+    /// What was next had its turn.
+    #[inline]
+    pub(crate) fn pass(&mut self) {
+        self.items = self.items.get(1..).unwrap_or_default();
+    }
+}

@@ -1,0 +1,216 @@
+//! Folding events: those of one process on one device in one go, so that rows are looked up once for all.
+
+use shm_layout::{Event, EventKind, Implausible, NO_DEVICE};
+
+use crate::device::{Device, Exchange};
+use crate::figures::{Live, Used};
+use crate::model::{Model, Usage};
+use crate::queue::Run;
+
+/// Events older than this do not belong to the rate of the last second.
+const RATE_NS: u64 = 1_000_000_000;
+
+/// Why a segment is broken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum FoldError {
+    #[error(transparent)]
+    Implausible(#[from] Implausible),
+    #[error("event {position} names device {device} of {devices}")]
+    Device { position: u64, device: u8, devices: usize },
+}
+
+/// Events of a process that were folded.
+#[derive(Default)]
+struct Tally {
+    events: u64,
+    /// Those of the last second.
+    recent: u64,
+    /// Time and position of the last one.
+    last: (u64, u64),
+}
+
+/// Why a stretch ends.
+enum End {
+    /// The next event is on another device, or there is none.
+    Over,
+    /// The next event may lower what is used, and a composition is due before that.
+    Makeup,
+    /// The last event came after later ones of other processes.
+    Late(Late),
+}
+
+/// A change that came late.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Late {
+    pub(crate) change: Exchange,
+    /// Its class, and the bytes that it took away.
+    pub(crate) class: Option<(usize, u64)>,
+    pub(crate) since: u64,
+}
+
+impl Model {
+    /// Counts the next events of a process in. An error says why the segment is broken; the event that it is
+    /// about has changed nothing.
+    pub(crate) fn fold_events(
+        &mut self,
+        process: usize,
+        devices: usize,
+        run: &mut Run<'_>,
+    ) -> Result<(), FoldError> {
+        let mut tally = Tally::default();
+        let result = self.fold_stretches(process, devices, run, &mut tally);
+        if tally.events > 0 {
+            let batch = self.batch();
+            self.totals.events += tally.events;
+            if let Some(owner) = self.processes.change(batch, process) {
+                (owner.stats.last_event, owner.stats.position) = tally.last;
+                owner.rate.add(tally.recent);
+            }
+        }
+        result
+    }
+
+    fn fold_stretches(
+        &mut self,
+        process: usize,
+        devices: usize,
+        run: &mut Run<'_>,
+        tally: &mut Tally,
+    ) -> Result<(), FoldError> {
+        while let Some((_, &Event { device, stamp: position, .. })) = run.event() {
+            if device != NO_DEVICE && usize::from(device) >= devices {
+                return Err(FoldError::Device { position, device, devices });
+            }
+            let end = match self.stretch(process, device) {
+                Some(mut stretch) => stretch.fold(device, run, tally)?,
+                None => self.fold_on_none(device, run, tally),
+            };
+            match end {
+                End::Over => {}
+                End::Makeup => self.take_makeup_for(process, device),
+                End::Late(late) => self.fold_late(process, device, &late),
+            }
+        }
+        Ok(())
+    }
+
+    /// Events that concern no device, or one that there was no row for.
+    fn fold_on_none(&self, device: u8, run: &mut Run<'_>, tally: &mut Tally) -> End {
+        let recent_from = recent_from(self.now);
+        while let Some((time, event)) = run.event_on(device) {
+            tally.events += 1;
+            tally.recent += u64::from(time >= recent_from);
+            tally.last = (time, event.stamp);
+            run.pass();
+        }
+        End::Over
+    }
+
+    /// The row of a process on a device, by the process's index of the device.
+    pub(crate) fn usage_of(&self, process: usize, device: u8) -> Option<usize> {
+        let owner = self.processes.get(process).filter(|_| device != NO_DEVICE)?;
+        owner.usages.get(usize::from(device)).copied().flatten()
+    }
+
+    #[inline]
+    fn stretch(&mut self, process: usize, device: u8) -> Option<Stretch<'_>> {
+        let (row, batch) = (self.usage_of(process, device)?, self.batch());
+        let pid = self.processes.get(process).map_or(0, |process| process.stats.pid);
+        let usage = self.usages.change(batch, row)?;
+        let device = self.devices.change(batch, usage.device)?;
+        let used = Used::of(&usage.counters);
+        Some(Stretch { usage, device, used, pid, recent_from: recent_from(self.now), started: self.started })
+    }
+}
+
+/// A process on a device, looked up.
+struct Stretch<'a> {
+    usage: &'a mut Usage,
+    device: &'a mut Device,
+    /// What the process uses.
+    used: Used,
+    pid: u64,
+    recent_from: u64,
+    started: u64,
+}
+
+impl Stretch<'_> {
+    /// Folds events until one is on another device, or something needs all processes of this one.
+    #[inline]
+    fn fold(&mut self, device: u8, run: &mut Run<'_>, tally: &mut Tally) -> Result<End, Implausible> {
+        let (mut events, mut recent) = (0, 0);
+        let end = loop {
+            let Some((time, event)) = run.event_on(device) else { break Ok(End::Over) };
+            if self.device.owes_makeup() && may_lower(event) {
+                break Ok(End::Makeup);
+            }
+            let late = match self.fold_one(event, time) {
+                Ok(late) => late,
+                Err(why) => break Err(why),
+            };
+            run.pass();
+            events += 1;
+            recent += u64::from(time >= self.recent_from);
+            tally.last = (time, event.stamp);
+            if let Some(late) = late {
+                break Ok(End::Late(late));
+            }
+        };
+        self.device.events += events;
+        self.device.event_rate.add(recent);
+        tally.events += events;
+        tally.recent += recent;
+        end
+    }
+
+    #[inline(always)]
+    fn fold_one(&mut self, event: &Event, time: u64) -> Result<Option<Late>, Implausible> {
+        let Stretch { usage, device, .. } = self;
+        let class = moved_class(event);
+        let old_class = class.map(|class| Live::of(&usage.counters, class));
+        usage.counters.apply(event)?;
+        let change = Exchange { old: self.used, new: Used::of(&usage.counters) };
+        self.used = change.new;
+        device.enter(time);
+        let mut less = None;
+        if let Some((class, old)) = class.zip(old_class) {
+            let new = Live::of(&usage.counters, class);
+            device.exchange_class(class, old, new, time);
+            less = Some((class, old.bytes.saturating_sub(new.bytes)));
+        }
+        device.exchange_used(change, time);
+        if time >= self.started {
+            device.history.observe(time, device.used.dram, device.used.l1);
+        }
+        match event.kind() {
+            Some(EventKind::KernelDispatch) => {
+                device.dispatch_rate.add(u64::from(time >= self.recent_from));
+            }
+            Some(EventKind::AllocFailed) => device.note_failure(event, self.pid, time),
+            _ => {}
+        }
+        let moved = class.is_some() || change.is_change();
+        let late = moved && device.order.is_late(usage.process, time);
+        Ok(late.then_some(Late { change, class: less, since: time }))
+    }
+}
+
+/// The first moment of the last second.
+fn recent_from(now: u64) -> u64 {
+    now.saturating_add(1).saturating_sub(RATE_NS)
+}
+
+/// Whether an event can make less be used than before.
+#[inline]
+fn may_lower(event: &Event) -> bool {
+    use EventKind::{CbFree, Free, KernelDispatch, KernelUnload};
+    matches!(event.kind(), Some(Free | CbFree | KernelUnload | KernelDispatch))
+}
+
+/// The class whose bytes an event changes.
+#[inline]
+fn moved_class(event: &Event) -> Option<usize> {
+    use EventKind::{Alloc, CbAlloc, CbFree, Free, KernelLoad, KernelUnload};
+    let moves = matches!(event.kind(), Some(Alloc | Free | CbAlloc | CbFree | KernelLoad | KernelUnload));
+    event.class().filter(|_| moves).map(|class| class as usize)
+}
