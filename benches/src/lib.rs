@@ -11,8 +11,10 @@
 //! | [`sink`] | one face for all of them, so that each is given the same work |
 //! | [`scene`], [`crowd`], [`child`] | names, segments and processes that are gone at the end, also after a panic |
 //! | [`options`], [`outcome`], [`report`] | arguments, the results' schema, how they are shown and kept |
+//! | [`budget`] | instructions per operation, held against what was recorded |
 //! | [`markdown`], [`goals`], [`svg`], [`figures`] | tables and plots from kept results |
 
+pub mod budget;
 pub mod child;
 pub mod clock;
 pub mod crowd;
