@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use tt_shm_aggregator::{Aggregator, Config};
 use tt_shm_benches::child::{Player, play_part_if_asked};
 use tt_shm_benches::clock::Stopwatch;
-use tt_shm_benches::crowd::{Crowd, Size};
+use tt_shm_benches::crowd::{Crowd, Size, fold, observer};
 use tt_shm_benches::measure::{Measured, Timed, best_mean};
 use tt_shm_benches::options::{Effort, Options};
 use tt_shm_benches::report::{Base, Report};
@@ -53,7 +53,7 @@ impl Aggregate {
     /// A poll that finds nothing in an empty namespace.
     fn base(&mut self) {
         let scene = Scene::new();
-        let ns = idle_poll(&mut aggregator(&scene), &self.options);
+        let ns = idle_poll(&mut observer(&scene), &self.options);
         self.base = Some(self.report.add("empty poll", &[], Measured::mean(ns)));
     }
 
@@ -135,14 +135,9 @@ impl Aggregate {
         let starts = (0..self.options.pick(10, 2)).map(|_| start_ns(&scene, size));
         let start = starts.fold(f64::INFINITY, f64::min);
         self.add("series: start", &parameters, Measured::mean(start));
-        let idle = idle_poll(&mut aggregator(&scene), &self.options);
+        let idle = idle_poll(&mut observer(&scene), &self.options);
         self.add("series: idle poll", &parameters, Measured::mean(idle));
     }
-}
-
-fn aggregator(scene: &Scene) -> Aggregator {
-    // The trackers are this process's: files of the dead, if there are any, are somebody else's affair.
-    Aggregator::new(Config { reap: false, ..Config::new(scene.namespace.clone()) }).expect("/dev/shm")
 }
 
 /// From nothing to exact figures of every segment that is there.
@@ -166,7 +161,7 @@ fn idle_poll(aggregator: &mut Aggregator, options: &Options) -> f64 {
 fn fold_ns(size: Size, turn: u64, rounds: usize) -> f64 {
     let scene = Scene::new();
     let mut crowd = Crowd::new(&scene, size);
-    let mut aggregator = aggregator(&scene);
+    let mut aggregator = observer(&scene);
     let mut best = f64::INFINITY;
     for _ in 0..rounds {
         let events = crowd.fill(turn);
@@ -182,13 +177,9 @@ fn fold_ns(size: Size, turn: u64, rounds: usize) -> f64 {
 
 fn fold_all(aggregator: &mut Aggregator, events: u64) -> f64 {
     let clock = Stopwatch::get();
-    let (start, mut folded) = (clock.ticks(), 0);
-    while folded < events {
-        folded += aggregator.poll().events;
-    }
-    let ns = clock.ns(clock.since(start));
-    assert_eq!(folded, events);
-    ns / events as f64
+    let start = clock.ticks();
+    fold(aggregator, events);
+    clock.ns(clock.since(start)) / events as f64
 }
 
 fn first_device(table: &Table) -> u64 {

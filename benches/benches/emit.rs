@@ -196,7 +196,7 @@ fn check<R: Record>(pairs: &mut Pairs<Tracked<R>>) {
     for _ in 0..100 {
         pairs.step(&mut Untimed);
     }
-    assert_eq!(pairs.sink.dram_bytes(), pairs.live_bytes());
+    pairs.check().expect("what is live is counted");
 }
 
 fn launch<R: Record>(sink: &Tracked<R>) {

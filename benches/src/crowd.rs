@@ -3,6 +3,7 @@
 use crate::scene::Scene;
 use crate::sink::chip;
 use crate::workload::{Random, SIZE};
+use tt_shm_aggregator::{Aggregator, Config};
 use tt_shm_writer::{Alloc, BufferType, Device, ExclusiveTracker, Record};
 
 /// Slots of each ring: the default.
@@ -97,4 +98,19 @@ impl Crowd {
         let each = self.size.live.div_ceil(self.size.devices);
         (each * self.size.processes) as u64 * SIZE
     }
+}
+
+/// An aggregator that follows a scene's trackers. They are this process's: files of the dead, if there are any,
+/// are somebody else's affair.
+pub fn observer(scene: &Scene) -> Aggregator {
+    Aggregator::new(Config { reap: false, ..Config::new(scene.namespace.clone()) }).expect("/dev/shm")
+}
+
+/// Folds so many events, all of which are old enough.
+pub fn fold(aggregator: &mut Aggregator, events: u64) {
+    let mut folded = 0;
+    while folded < events {
+        folded += aggregator.poll().events;
+    }
+    assert_eq!(folded, events);
 }

@@ -6,19 +6,22 @@
 //!
 //! | module | what |
 //! |---|---|
-//! | [`clock`], [`measure`], [`workload`], [`threads`] | ticks, means and distributions, and what is repeated |
-//! | [`host`], [`limit`], [`message`], [`socket`], [`region`] | a host, the least that can be, and what there was before |
+//! | [`clock`], [`measure`], [`workload`], [`threads`], [`turns`] | ticks, means and distributions, and what is repeated |
+//! | [`host`], [`launches`], [`limit`], [`message`], [`socket`], [`region`] | a host, the least that can be, and what there was before |
 //! | [`sink`] | one face for all of them, so that each is given the same work |
 //! | [`scene`], [`crowd`], [`child`] | names, segments and processes that are gone at the end, also after a panic |
 //! | [`options`], [`outcome`], [`report`] | arguments, the results' schema, how they are shown and kept |
+//! | [`budget`] | instructions per operation, held against what was recorded |
 //! | [`markdown`], [`goals`], [`svg`], [`figures`] | tables and plots from kept results |
 
+pub mod budget;
 pub mod child;
 pub mod clock;
 pub mod crowd;
 pub mod figures;
 pub mod goals;
 pub mod host;
+pub mod launches;
 pub mod limit;
 pub mod markdown;
 pub mod measure;
@@ -32,4 +35,5 @@ pub mod sink;
 pub mod socket;
 pub mod svg;
 pub mod threads;
+pub mod turns;
 pub mod workload;

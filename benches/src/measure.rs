@@ -119,3 +119,9 @@ pub fn mean_ns(ticks: u64, workload: &impl Workload, effort: Effort) -> f64 {
 fn steps(workload: &impl Workload, effort: Effort) -> u64 {
     (effort.events / workload.events()).max(1)
 }
+
+/// The one in the middle.
+pub fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
+}

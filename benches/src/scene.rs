@@ -1,15 +1,21 @@
 //! A namespace of a run's own; what is in it goes when the run ends, however it ends.
 
+use crate::crowd::RING;
 use crate::sink::{Tracked, chip};
+use std::error::Error;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
-use tt_shm_os::{Namespace, SHM_DIR};
+use tt_shm_aggregator::{Aggregator, Claim, Config, TablePublisher};
+use tt_shm_os::{Namespace, SHM_DIR, random_u64};
 use tt_shm_reader::{Table, TableSnapshot};
 use tt_shm_writer::{Builder, Record, Tracker};
 
 /// How long another process may take to do what is waited for.
 const PATIENCE: Duration = Duration::from_secs(30);
+
+/// The writer's default.
+const LIVE_CAPACITY: u64 = 1 << 21;
 
 /// A namespace that nobody else uses. Drop it last.
 #[derive(Debug)]
@@ -23,13 +29,16 @@ impl Scene {
     pub fn new() -> Scene {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let name = format!("bench-{}-{number}", std::process::id());
+        // Pids come again, and what a killed run left must not be taken for this one's.
+        let random = random_u64().map_or(0, |random| random as u32);
+        let name = format!("bench-{}-{number}-{random:08x}", std::process::id());
         Scene { namespace: Namespace::new(&name).expect("a valid name") }
     }
 
-    /// Settings of a tracker in it.
+    /// Settings of a tracker in it: the defaults, whatever the user's environment says.
     pub fn builder(&self) -> Builder {
-        Tracker::builder().enabled(true).namespace(self.namespace.as_str())
+        let builder = Tracker::builder().enabled(true).namespace(self.namespace.as_str());
+        builder.ring_slots(RING).live_capacity(LIVE_CAPACITY).backtrace(false)
     }
 
     /// A tracker in it, with one device.
@@ -37,6 +46,15 @@ impl Scene {
         let tracker = self.builder().open().expect("a segment");
         let device = tracker.register_device(&chip(1)).expect("a device");
         Tracked { tracker, device }
+    }
+
+    /// A table of what the scene's segments hold now, published by this very process and never again: to
+    /// read it, no other process need run.
+    pub fn publish(&self) -> Result<Table, Box<dyn Error + Send + Sync>> {
+        let claim = Claim::take(&self.namespace)?;
+        let config = Config { reap: false, ..Config::new(self.namespace.clone()) };
+        TablePublisher::create(claim, &Aggregator::new(config)?)?;
+        Ok(Table::open(&self.namespace)?)
     }
 
     /// Waits until an aggregator's table is as it should be.

@@ -1,7 +1,31 @@
 //! One face for everything that can be told of allocations, so that all get the same work.
 
+use std::fmt;
 use std::hint::black_box;
 use tt_shm_writer::{Alloc, BufferType, CoreMemory, Device, DeviceInfo, ExclusiveTracker, Record, Tracker};
+
+/// What is about to be measured does not do what it should.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WrongSum {
+    what: &'static str,
+    found: u64,
+    expected: u64,
+}
+
+impl WrongSum {
+    /// Whether a figure is what it must be.
+    pub fn check(what: &'static str, found: u64, expected: u64) -> Result<(), WrongSum> {
+        if found == expected { Ok(()) } else { Err(WrongSum { what, found, expected }) }
+    }
+}
+
+impl fmt::Display for WrongSum {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{} {}, not {}", self.found, self.what, self.expected)
+    }
+}
+
+impl std::error::Error for WrongSum {}
 
 /// Is told of allocations and frees. Nothing may be lost: a failed call panics.
 pub trait Sink {
@@ -10,6 +34,9 @@ pub trait Sink {
 
     /// A buffer was freed. Hosts know its size; some sinks need it.
     fn free(&mut self, id: u64, size: u64);
+
+    /// Waits until whoever was told is done with it, so that it does not run beside what comes next.
+    fn settle(&mut self) {}
 }
 
 /// Does nothing with what it is told: the harness alone.

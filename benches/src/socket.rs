@@ -98,6 +98,16 @@ impl SocketClient {
         SocketClient { stream, pid: std::process::id().cast_signed() }
     }
 
+    /// A client of a server that is a thread of this process. It has no name, so nothing is left behind, and
+    /// it ends when the client goes.
+    pub fn with_server_thread() -> io::Result<SocketClient> {
+        let (ours, theirs) = UnixStream::pair()?;
+        std::thread::Builder::new()
+            .name("socket server".into())
+            .spawn(move || serve_one(theirs, &Mutex::new(Statistics::default())))?;
+        Ok(SocketClient { stream: Mutex::new(ours), pid: std::process::id().cast_signed() })
+    }
+
     /// Tells the server something; waits for room in the socket, not for the server.
     #[inline]
     pub fn send(&self, kind: Kind, device: i32, id: u64, size: u64) {
@@ -127,5 +137,10 @@ impl Sink for &SocketClient {
     fn free(&mut self, id: u64, _: u64) {
         // The message of a free has no size: the server looks it up.
         self.send(Kind::Free, 0, id, 0);
+    }
+
+    fn settle(&mut self) {
+        // Answered when all that was sent before is dealt with.
+        self.query(0);
     }
 }

@@ -1,6 +1,7 @@
 //! What is repeated: pairs of allocation and free on anything that can be told of them.
 
-use crate::sink::Sink;
+use crate::sink::{Sink, Tracked, WrongSum};
+use tt_shm_writer::Record;
 
 /// Surrounds each event of a workload, to time it or not.
 pub trait Probe {
@@ -26,6 +27,14 @@ pub trait Workload {
 
     /// One repetition.
     fn step<P: Probe>(&mut self, probe: &mut P);
+
+    /// Events after which all its memory was touched, about: before that, caches hold what ran before it.
+    fn footprint(&self) -> u64 {
+        0
+    }
+
+    /// Waits until nobody else is busy with what was done.
+    fn settle(&mut self) {}
 }
 
 /// One call, one event.
@@ -149,6 +158,21 @@ impl<S: Sink> Workload for Pairs<S> {
             Order::Lifo => self.burst(probe),
             Order::Random | Order::RandomSameId => self.pair(probe),
         }
+    }
+
+    fn footprint(&self) -> u64 {
+        2 * self.live.len() as u64
+    }
+
+    fn settle(&mut self) {
+        self.sink.settle();
+    }
+}
+
+impl<R: Record> Pairs<Tracked<R>> {
+    /// Whether the tracker counts what is live.
+    pub fn check(&self) -> Result<(), WrongSum> {
+        WrongSum::check("bytes of DRAM counted", self.sink.dram_bytes(), self.live_bytes())
     }
 }
 

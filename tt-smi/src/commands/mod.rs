@@ -2,6 +2,7 @@
 
 mod aggregate;
 mod allocations;
+mod bench;
 mod clean;
 mod demo;
 mod events;
@@ -31,6 +32,7 @@ pub fn run(command: Option<Command>, settings: &Settings) -> anyhow::Result<()> 
         Some(Command::Peak(args)) => peak::run(&args, settings),
         Some(Command::Aggregate(args)) => aggregate::run(&args, settings),
         Some(Command::Clean(args)) => clean::run(&args, settings),
+        Some(Command::Bench(args)) => bench::run(&args, settings),
         Some(Command::Demo(args)) => demo::run(&args, settings),
         Some(Command::DemoWorker(args)) => crate::demo::worker::run(&args, settings),
     }

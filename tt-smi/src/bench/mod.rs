@@ -1,0 +1,47 @@
+//! The short form of the benchmarks, for a user's own machine. How to measure is in the benchmarks' library;
+//! here is what, and how it is shown.
+
+mod cases;
+mod findings;
+mod json;
+mod loops;
+mod notes;
+mod table;
+
+pub use findings::{Added, Finding, Findings};
+pub use json::FindingsJson;
+pub use table::write;
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, ensure};
+use tt_shm_benches::turns::Turns;
+
+use crate::bench::cases::Stage;
+use crate::bench::loops::Loops;
+
+/// Measures for so long, and a moment more. `go_on` is told which share of the time is over and says whether
+/// to go on. Leaves nothing in /dev/shm, however it ends.
+pub fn measure(length: Duration, mut go_on: impl FnMut(f64) -> bool) -> anyhow::Result<Findings> {
+    // Taken first: what follows raises it.
+    let circumstances = notes::Circumstances::now();
+    let stage = Stage::new().context("cannot set the benchmark up in /dev/shm")?;
+    let mut turns = Turns::default();
+    let cases = cases::add_all(&stage, &mut turns)?;
+    stage.check_room()?;
+    let mut loops = Loops::new(&stage)?;
+    let begun = Instant::now();
+    loop {
+        turns.pass();
+        loops.pass();
+        let share = begun.elapsed().as_secs_f64() / length.as_secs_f64();
+        ensure!(go_on(share.min(1.0)), "interrupted: nothing was measured to the end");
+        if share >= 1.0 {
+            break;
+        }
+    }
+    let measured = turns.finish().context("what was measured did not do what it should")?;
+    let seconds = begun.elapsed().as_secs_f64();
+    let findings = cases.into_iter().zip(measured).map(|(case, measured)| Finding { case, measured });
+    Ok(Findings { circumstances, seconds, findings: findings.collect(), added: loops.added() })
+}
