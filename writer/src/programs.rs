@@ -98,7 +98,7 @@ impl State {
             address: cb.address,
             aux: cb.program,
             cores: cb.cores,
-            ..Event::new(EventKind::CbAlloc, device)
+            ..self.event(EventKind::CbAlloc, device)
         };
         self.begin(Key::cb(device, cb.program, cb.id), event, "circular buffer")?;
         let program = self.programs.get_or_new(device, cb.program);
@@ -112,7 +112,8 @@ impl State {
     pub(crate) fn cb_free(&mut self, device: u8, program: u64, id: u64, given: Option<u64>) -> Recorded {
         let said = self.take(device, Key::cb(device, program, id), id, "circular buffer")?;
         let resident = self.leave_program(&said, RowKind::Cb);
-        let result = self.release(EventKind::CbFree, &said, resident, given, "circular buffer");
+        let event = self.event(EventKind::CbFree, device);
+        let result = self.release(event, &said, resident, given, "circular buffer");
         self.end_if_empty(device, program);
         result
     }
@@ -136,7 +137,7 @@ impl State {
             address: kernel.hash,
             aux: kernel.program,
             cores: kernel.cores,
-            ..Event::new(EventKind::KernelLoad, device)
+            ..self.event(EventKind::KernelLoad, device)
         };
         self.begin(key, event, "kernel")?;
         let program = self.programs.get_or_new(device, kernel.program);
@@ -160,7 +161,8 @@ impl State {
     pub(crate) fn kernel_unload(&mut self, device: u8, id: u64, given: Option<u64>) -> Recorded {
         let said = self.take(device, Key::kernel(device, id), id, "kernel")?;
         let resident = self.leave_program(&said, RowKind::Kernel);
-        let result = self.release(EventKind::KernelUnload, &said, resident, given, "kernel");
+        let event = self.event(EventKind::KernelUnload, device);
+        let result = self.release(event, &said, resident, given, "kernel");
         self.end_if_empty(device, said.program);
         result
     }
@@ -203,7 +205,8 @@ impl State {
         let resident = &mut self.devices[usize::from(device)].resident;
         *resident = resident.filter(|resident| *resident != number);
         if let Some([row, partner]) = program.rows {
-            let mut end = Event { id, row, cores: partner, ..Event::new(EventKind::ProgramEnd, device) };
+            let end = self.event(EventKind::ProgramEnd, device);
+            let mut end = Event { id, row, cores: partner, ..end };
             // Known device, no bytes: nothing to refuse.
             let _ = self.emit(&mut end);
             self.rows.put(row);
@@ -242,11 +245,11 @@ impl State {
     }
 
     pub(crate) fn dispatch(&mut self, device: u8, id: u64, cached: bool) -> Recorded {
+        let mut event = self.event(EventKind::KernelDispatch, device);
         self.counters(device)?;
         let Some(number) = self.programs.number(device, id) else {
             return self.unknown_program(device, id);
         };
-        let mut event = Event::new(EventKind::KernelDispatch, device);
         self.stamp(&mut event);
         let program = &mut self.programs.list[number as usize];
         let [row, partner] = *program.rows.get_or_insert_with(|| {

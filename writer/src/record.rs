@@ -6,7 +6,7 @@ use crate::guard::AllocGuard;
 use crate::request::{Alloc, CircularBuffer, Kernel, Loaded, NameId, ProgramBinaryStatus};
 use crate::state::State;
 use sealed::{Access, Stateless};
-use shm_layout::{Class, Counters, Event, EventKind, MarkerPhase};
+use shm_layout::{Class, Counters, EventKind, MarkerPhase};
 use std::path::PathBuf;
 
 type Recorded<T = ()> = Result<T, RecordError>;
@@ -134,12 +134,9 @@ pub trait Record: Access + Sized {
         largest_free_bytes: u64,
     ) -> Recorded {
         each(self, target, |state, device| {
-            state.note(Event {
-                class: class as u8,
-                size: request_bytes,
-                address: free_bytes,
-                aux: largest_free_bytes,
-                ..Event::new(EventKind::AllocFailed, device)
+            state.note(EventKind::AllocFailed, device, |event| {
+                event.class = class as u8;
+                (event.size, event.address, event.aux) = (request_bytes, free_bytes, largest_free_bytes);
             })
         })
     }
@@ -152,27 +149,24 @@ pub trait Record: Access + Sized {
 
     /// From now on, peaks are counted anew.
     fn reset_peaks(&self, target: impl Target) -> Recorded {
-        each(self, target, |state, device| state.note(Event::new(EventKind::PeakReset, device)))
+        each(self, target, |state, device| state.note(EventKind::PeakReset, device, |_| ()))
     }
 
     /// The device was opened.
     fn device_open(&self, target: impl Target) -> Recorded {
-        each(self, target, |state, device| state.note(Event::new(EventKind::DeviceOpen, device)))
+        each(self, target, |state, device| state.note(EventKind::DeviceOpen, device, |_| ()))
     }
 
     /// The device was closed. What was not freed stays reported as live.
     fn device_close(&self, target: impl Target) -> Recorded {
-        each(self, target, |state, device| state.note(Event::new(EventKind::DeviceClose, device)))
+        each(self, target, |state, device| state.note(EventKind::DeviceClose, device, |_| ()))
     }
 
     /// How full the kernel ring buffer is.
     fn kernel_ring(&self, target: impl Target, total_bytes: u64, used_bytes: u64, programs: u64) -> Recorded {
         each(self, target, |state, device| {
-            state.note(Event {
-                size: total_bytes,
-                address: used_bytes,
-                aux: programs,
-                ..Event::new(EventKind::Gauge, device)
+            state.note(EventKind::Gauge, device, |event| {
+                (event.size, event.address, event.aux) = (total_bytes, used_bytes, programs);
             })
         })
     }

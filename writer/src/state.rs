@@ -129,15 +129,21 @@ impl State {
         }
     }
 
-    /// Gives an event its position and time.
+    /// An event of now. To be asked for first thing in a call: reading the clock waits for what was begun
+    /// before, so that a look into the index would be added to it instead of going on beside it.
     #[inline(always)]
-    pub(crate) fn stamp(&mut self, event: &mut Event) {
-        self.position += 1;
+    pub(crate) fn event(&mut self, kind: EventKind, device: u8) -> Event {
         // The counter is read without a barrier, so it may seem to step back by some nanoseconds when
         // the lock changes hands between cores; times in a ring never do.
         self.last_time = self.last_time.max(self.segment.ticks());
+        Event { time: self.last_time, ..Event::new(kind, device) }
+    }
+
+    /// Gives an event its position.
+    #[inline(always)]
+    pub(crate) fn stamp(&mut self, event: &mut Event) {
+        self.position += 1;
         event.stamp = self.position;
-        event.time = self.last_time;
     }
 
     /// Stamps and commits an event, or refuses it: then nothing has happened.
@@ -173,6 +179,7 @@ impl State {
 
     #[inline(always)]
     pub(crate) fn alloc(&mut self, device: u8, alloc: &Alloc) -> Recorded {
+        let event = self.event(EventKind::Alloc, device);
         let event = Event {
             class: alloc.class as u8,
             name: alloc.name.0,
@@ -182,7 +189,7 @@ impl State {
             address: alloc.address,
             aux: alloc.bytes_per_bank,
             cores: alloc.cores,
-            ..Event::new(EventKind::Alloc, device)
+            ..event
         };
         self.begin(Key::buffer(device, alloc.id), event, "buffer")
     }
@@ -257,7 +264,7 @@ impl State {
     #[inline(always)]
     pub(crate) fn release(
         &mut self,
-        kind: EventKind,
+        event: Event,
         said: &Said,
         flags: u8,
         given: Option<u64>,
@@ -269,10 +276,10 @@ impl State {
             id,
             size,
             // What lies in banks was said when it was allocated.
-            aux: if kind == EventKind::Free { UNKNOWN } else { program },
+            aux: if event.kind == EventKind::Free as u8 { UNKNOWN } else { program },
             row,
             flags: said.flags | flags,
-            ..Event::new(kind, device)
+            ..event
         };
         self.emit(&mut event)?;
         if row == NO_ROW {
@@ -290,8 +297,9 @@ impl State {
 
     #[inline(always)]
     pub(crate) fn free(&mut self, device: u8, id: u64, given: Option<u64>) -> Recorded {
+        let event = self.event(EventKind::Free, device);
         match self.live.take_at_home(self.segment.words().rows, &Key::buffer(device, id)) {
-            Some(said) => self.release(EventKind::Free, &said, 0, given, "buffer"),
+            Some(said) => self.release(event, &said, 0, given, "buffer"),
             None => self.free_elsewhere(device, id, given),
         }
     }
@@ -300,7 +308,8 @@ impl State {
     #[inline(never)]
     fn free_elsewhere(&mut self, device: u8, id: u64, given: Option<u64>) -> Recorded {
         let said = self.take(device, Key::buffer(device, id), id, "buffer")?;
-        self.release(EventKind::Free, &said, 0, given, "buffer")
+        let event = self.event(EventKind::Free, device);
+        self.release(event, &said, 0, given, "buffer")
     }
 
     #[cold]
@@ -310,17 +319,15 @@ impl State {
     }
 
     /// Emits an event that only tells something about a device.
-    pub(crate) fn note(&mut self, mut event: Event) -> Recorded {
+    pub(crate) fn note(&mut self, kind: EventKind, device: u8, tell: impl FnOnce(&mut Event)) -> Recorded {
+        let mut event = self.event(kind, device);
+        tell(&mut event);
         self.emit(&mut event)
     }
 
     pub(crate) fn marker(&mut self, phase: MarkerPhase, id: u64, name: NameId) -> Recorded {
-        self.emit(&mut Event {
-            class: phase as u8,
-            id,
-            name: name.0,
-            ..Event::new(EventKind::Marker, NO_DEVICE)
-        })
+        let event = self.event(EventKind::Marker, NO_DEVICE);
+        self.emit(&mut Event { class: phase as u8, id, name: name.0, ..event })
     }
 }
 
