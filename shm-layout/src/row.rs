@@ -72,22 +72,29 @@ impl Row {
         bytemuck::must_cast(*event)
     }
 
-    /// The row as it lies in memory.
-    #[inline]
+    /// The row as it lies in memory, put together in registers like [`Event::to_words`].
+    #[inline(always)]
     pub fn to_words(&self) -> [u64; SLOT_WORDS] {
-        bytemuck::must_cast(*self)
+        let Row { stamp, time, kind, class, flags, device, name, site, id, size, address, aux, row, cores } =
+            *self;
+        Event { stamp, time, kind, class, flags, device, name, site, id, size, address, aux, row, cores }
+            .to_words()
     }
 
     /// The program row that a dispatch writes, given the newer row of the pair before it.
     #[inline]
     pub fn after_dispatch(before: Option<&Row>, event: &Event) -> Row {
         let (dispatches, cached) = before.map_or((0, 0), |row| (row.size, row.address));
-        Row {
-            size: dispatches.wrapping_add(1),
-            address: cached.wrapping_add(u64::from(event.has(flags::CACHED))),
-            aux: 0,
-            ..Row::from_event(event)
-        }
+        let cached = cached.wrapping_add(u64::from(event.has(flags::CACHED)));
+        Row::of_program(event, dispatches.wrapping_add(1), cached)
+    }
+
+    /// The program row that a dispatch writes: so many dispatches, and so many of them cached.
+    #[inline(always)]
+    pub fn of_program(event: &Event, dispatches: u64, cached: u64) -> Row {
+        let Event { stamp, time, kind, class, flags, device, name, site, id, row, cores, .. } = *event;
+        let (size, address, aux) = (dispatches, cached, 0);
+        Row { stamp, time, kind, class, flags, device, name, site, id, size, address, aux, row, cores }
     }
 
     /// The kind, unless the code is foreign to this version.

@@ -6,6 +6,9 @@ use std::sync::atomic::AtomicU32;
 use memmap2::{MmapMut, MmapRaw};
 use rustix::mm::Advice;
 
+/// Words of the smallest page that Linux has.
+const PAGE_WORDS: usize = 4096 / size_of::<AtomicU32>();
+
 /// One private page with MADV_WIPEONFORK: shared by all threads, all zero in a forked child.
 ///
 /// What must not survive a fork lives here: a lock that another thread may hold at that moment,
@@ -23,14 +26,16 @@ impl WipePage {
         Ok(Self(page))
     }
 
-    /// The page as words of the size that futexes take.
+    /// The page as words of the size that futexes take. Their number is known when this is compiled, so
+    /// that looking at one needs no check.
     #[must_use]
-    pub fn words(&self) -> &[AtomicU32] {
-        let first = self.0.as_ptr().cast::<AtomicU32>();
-        // SAFETY: a mapping starts at a page, so it is aligned; the length is that of the page,
-        // which stays mapped while `self` is borrowed; any bit pattern is an AtomicU32. The wipe
-        // happens in a child before any of its code runs, so no thread there sees it half done.
-        unsafe { std::slice::from_raw_parts(first, self.0.len() / size_of::<AtomicU32>()) }
+    #[inline]
+    pub fn words(&self) -> &[AtomicU32; PAGE_WORDS] {
+        let first = self.0.as_ptr().cast::<[AtomicU32; PAGE_WORDS]>();
+        // SAFETY: a mapping starts at a page, so it is aligned, and no page is smaller than 4096 bytes;
+        // it stays mapped while `self` is borrowed; any bit pattern is an AtomicU32. The wipe happens in
+        // a child before any of its code runs, so no thread there sees it half done.
+        unsafe { &*first }
     }
 }
 

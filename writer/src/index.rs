@@ -60,7 +60,9 @@ impl Page {
         let mut line = home(hash);
         // Ends: a page that is full was split.
         while !self.lines[line].put(hash, item) {
-            self.lines[line].tags.displaced += 1;
+            let displaced = &mut self.lines[line].tags.displaced;
+            // More than a page holds only where hashes collide; then one look too many is no harm.
+            *displaced = displaced.saturating_add(1);
             line = next(line);
         }
     }
@@ -133,12 +135,8 @@ impl Index {
     /// Adds an item if its line has room and shows that it is not in the index yet; else nothing changes.
     #[inline(always)]
     pub(crate) fn insert_at_home(&mut self, hash: u64, item: u32, is: impl Fn(u32) -> bool) -> bool {
-        let overflow = !self.overflow.is_empty();
         let line = self.home_line(hash);
-        if line.find(hash, is).is_some() || line.tags.displaced > 0 || overflow {
-            return false;
-        }
-        line.put(hash, item)
+        line.find(hash, is).is_none() && line.tags.displaced == 0 && line.put(hash, item)
     }
 
     /// Takes the item of a hash out, if it is in its line.
@@ -187,7 +185,11 @@ impl Index {
         is: impl Fn(u32) -> bool,
     ) -> Option<(Option<(usize, usize)>, u32)> {
         let (page, mut line) = (&self.pages[number], home(hash));
-        while page.lines[line].tags.displaced > 0 {
+        // Once round the page at most: what has overflown is counted, too.
+        for _ in 0..LINES {
+            if page.lines[line].tags.displaced == 0 {
+                break;
+            }
             line = next(line);
             if let Some((entry, item)) = page.lines[line].find(hash, &is) {
                 return Some((Some((line, entry)), item));
@@ -200,6 +202,7 @@ impl Index {
     fn take_displaced(&mut self, number: usize, hash: u64, is: impl Fn(u32) -> bool) -> Option<u32> {
         let (place, item) = self.find_displaced(number, hash, is)?;
         let Some((last, entry)) = place else {
+            // The line stays counted as displaced from: one look too many is no harm.
             self.overflow.retain(|(_, other)| *other != item);
             return Some(item);
         };
@@ -224,6 +227,9 @@ impl Index {
                 return page.push(hash, item);
             }
             if page.depth >= MAX_DEPTH {
+                // Behind all lines of the page: a search that ends at its home would not come by.
+                let displaced = &mut page.lines[home(hash)].tags.displaced;
+                *displaced = displaced.saturating_add(1);
                 return self.overflow.push((hash, item));
             }
             self.split(number, hash, &hash_of);

@@ -176,8 +176,10 @@ impl Live {
 #[inline(always)]
 fn said(cell: &Cell, key: &Key, row: u32) -> Said {
     let [_, class, flags, device, ..] = Word::load(&cell[CODES]).to_le_bytes();
-    let (size, program) = (Word::load(&cell[SIZE]), Word::load(&cell[AUX]));
-    Said { device, class, flags, row, id: key.id, size, program }
+    // A buffer has no program, and a load that is not needed would not be left out by itself.
+    let is_buffer = key.scope as u8 == RowKind::Buffer as u8;
+    let program = if is_buffer { 0 } else { Word::load(&cell[AUX]) };
+    Said { device, class, flags, row, id: key.id, size: Word::load(&cell[SIZE]), program }
 }
 
 /// The row of an item that is one.

@@ -4,6 +4,8 @@ use crate::error::RecordError;
 use crate::index::Index;
 use crate::live::{Key, Said, hash};
 use crate::request::{CircularBuffer, Kernel, Loaded, ProgramBinaryStatus};
+use crate::rows::Rows;
+use crate::segment::Segment;
 use crate::state::State;
 use shm_layout::control::Anomaly;
 use shm_layout::{Class, CoreType, Event, EventKind, KernelType, NO_ROW, Row, RowKind, flags};
@@ -27,7 +29,8 @@ pub(crate) struct Program {
     pending: Vec<(RowKind, u64)>,
     /// The pair of rows that count the dispatches, once there was one.
     rows: Option<[u32; 2]>,
-    newest: Option<Row>,
+    dispatches: u64,
+    cached_dispatches: u64,
     name: u16,
 }
 
@@ -252,16 +255,7 @@ impl State {
         };
         self.stamp(&mut event);
         let program = &mut self.programs.list[number as usize];
-        let [row, partner] = *program.rows.get_or_insert_with(|| {
-            // Both or none: one row alone could not survive a kill.
-            match [self.rows.take(&self.segment), self.rows.take(&self.segment)] {
-                [row, NO_ROW] | [NO_ROW, row] => {
-                    self.rows.put(row);
-                    [NO_ROW; 2]
-                }
-                pair => pair,
-            }
-        });
+        let [row, partner] = program.rows.unwrap_or_else(|| take_pair(&mut self.rows, &self.segment));
         event.id = id;
         event.class = Class::KernelApplication as u8;
         event.flags = if cached { flags::CACHED } else { 0 };
@@ -276,16 +270,29 @@ impl State {
             event.aux = program.kernel_eth_bytes;
             program.pending.clear();
         }
-        let newest = Row::after_dispatch(program.newest.as_ref(), &event);
-        program.newest = Some(newest);
+        program.dispatches += 1;
+        program.cached_dispatches += u64::from(cached);
+        let program_row = Row::of_program(&event, program.dispatches, program.cached_dispatches);
         // The next dispatch writes the other row of the pair.
         program.rows = Some([partner, row]);
         let device = &mut self.devices[usize::from(device)];
         if application {
             device.resident = Some(number);
         }
-        self.segment.words().commit(&event, Some(&newest), &mut self.accounts);
+        self.segment.words().commit(&event, Some(&program_row), &mut self.accounts);
         Ok(())
+    }
+}
+
+/// Two rows or none: one alone could not survive a kill.
+#[cold]
+fn take_pair(rows: &mut Rows, segment: &Segment) -> [u32; 2] {
+    match [rows.take(segment), rows.take(segment)] {
+        [row, NO_ROW] | [NO_ROW, row] => {
+            rows.put(row);
+            [NO_ROW; 2]
+        }
+        pair => pair,
     }
 }
 

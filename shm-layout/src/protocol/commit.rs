@@ -84,10 +84,10 @@ impl Accounts {
     /// refused has changed nothing, and must not be published.
     #[inline(always)]
     pub fn count(&mut self, event: &Event) -> Result<(), Refused> {
-        if event.device == NO_DEVICE {
-            return Ok(());
-        }
-        let device = self.devices.get_mut(usize::from(event.device)).ok_or(Refused::UnknownDevice)?;
+        let Some(device) = self.devices.get_mut(usize::from(event.device)) else {
+            // Asked last: most events have a device.
+            return if event.device == NO_DEVICE { Ok(()) } else { Err(Refused::UnknownDevice) };
+        };
         device.counters.apply(event).map_err(|_| Refused::Implausible)?;
         if device.since == 0 {
             device.since = event.stamp;
