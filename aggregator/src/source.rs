@@ -1,7 +1,7 @@
 //! One segment that is followed: a place in its ring, and the events that wait for their turn.
 
 use shm_layout::protocol::observe::{Attached, CatchUpError, Cursor, Slot};
-use shm_layout::{Counters, DeviceEntry, Event, MAX_DEVICES, NO_DEVICE, load_pod};
+use shm_layout::{Counters, DeviceEntry, Event, MAX_COUNT, MAX_DEVICES, NO_DEVICE, load_pod};
 use tt_shm_os::{ClockKind, monotonic_ns};
 use tt_shm_reader::Segment;
 
@@ -39,6 +39,8 @@ pub(crate) struct Source {
     position: u64,
     /// The counters have to be read as a whole; says what is known of the time before.
     detached: Option<Known>,
+    /// The head when the state could not be read the last time.
+    busy_at: Option<u64>,
     queue: Queue,
     last_time: u64,
     pub(crate) devices: usize,
@@ -60,6 +62,7 @@ impl Source {
             complete: Vec::new(),
             position: 0,
             detached: (!whole).then_some(Known::First),
+            busy_at: None,
             queue: Queue::default(),
             last_time: 0,
             devices: 0,
@@ -98,10 +101,19 @@ impl Source {
         }
         let words = self.segment.words();
         self.queue.tidy();
-        while self.queue.len() < MAX_QUEUED {
+        // Bounded by the looks, not only by what is queued: events that are no news are not.
+        for _ in 0..MAX_QUEUED {
+            if self.queue.len() >= MAX_QUEUED {
+                break;
+            }
             // Not the cursor's own step: an event is 64 bytes, and each hand that it goes through copies them.
             let position = self.cursor.position() + 1;
             match words.read_slot(position) {
+                Slot::Ready(_) if position > MAX_COUNT => {
+                    return Drained::Broken(format!(
+                        "an event at position {position}, which no process reaches"
+                    ));
+                }
                 Slot::Ready(event) => {
                     self.cursor = Cursor::after(position);
                     self.position = position;
@@ -125,7 +137,7 @@ impl Source {
         let state = match now_of(&self.segment) {
             Ok(state) => state,
             // The process was faster; the next poll tries again.
-            Err(Unread::Busy) => return Drained::All,
+            Err(Unread::Busy) => return self.give_time(),
             Err(Unread::Broken(why)) => return Drained::Broken(why),
         };
         let Attached { devices, cursor } = state;
@@ -143,8 +155,19 @@ impl Source {
         };
         self.complete = devices.iter().map(|(_, complete)| *complete).collect();
         self.queue.push_back((self.last_time, Item::State(Box::new(state))));
-        (self.cursor, self.position, self.detached) = (cursor, cursor.position(), None);
+        (self.cursor, self.position, self.detached, self.busy_at) = (cursor, cursor.position(), None, None);
         Drained::All
+    }
+
+    /// The state could not be read. That is for a process to explain which emits, not for one at rest.
+    fn give_time(&mut self) -> Drained {
+        let head = self.segment.words().head();
+        match self.busy_at.replace(head) {
+            Some(before) if before == head => {
+                Drained::Broken("its state cannot be read, although it is at rest".into())
+            }
+            _ => Drained::All,
+        }
     }
 
     /// Devices that were registered since the last call.

@@ -18,8 +18,8 @@ use crate::words::viewed_struct;
 /// that sums over thousands of processes cannot overflow.
 pub const MAX_BYTES: u64 = 1 << 50;
 
-/// More events of one kind than a process can emit in its life.
-const MAX_COUNT: u64 = 1 << 60;
+/// More events than a process can emit in its life.
+pub const MAX_COUNT: u64 = 1 << 60;
 
 viewed_struct! {
     /// One class on one device. What was freed is the difference of allocated and live.
@@ -201,7 +201,7 @@ impl Counters {
             self.l1_peak_bytes,
             self.eth_peak_bytes,
         ];
-        let counts = [self.dispatches, self.cached_dispatches, self.failed_allocs];
+        let counts = [self.position, self.dispatches, self.cached_dispatches, self.failed_allocs];
         bytes.iter().all(|bytes| *bytes <= 8 * MAX_BYTES)
             && counts.iter().all(|count| *count <= MAX_COUNT)
             && self.classes.iter().all(|class| {

@@ -66,7 +66,7 @@ mod words;
 
 pub use block::{ALIGN, Block};
 pub use class::{Class, CoreType, KernelType};
-pub use counters::{ClassCounters, Counters, Implausible, MAX_BYTES};
+pub use counters::{ClassCounters, Counters, Implausible, MAX_BYTES, MAX_COUNT};
 pub use device::{Arch, DEVICE_WORDS, DeviceEntry, MAX_DEVICES, known};
 pub use error::LayoutError;
 pub use event::{Event, EventKind, MarkerPhase, NO_DEVICE, NO_ROW, UNKNOWN, flags};

@@ -127,12 +127,12 @@ impl Live {
         inserted.map_err(|live| said(self.cell(rows, live), key, row_of(rows, live)))
     }
 
-    /// The same for something that has no row: what was said of it is kept here. Returns its key.
-    pub(crate) fn insert_unlisted(&mut self, rows: &[Cell], event: &Event) -> Result<Key, Said> {
+    /// The same for something that has no row: what was said of it is kept here. Returns its key and item.
+    pub(crate) fn insert_unlisted(&mut self, rows: &[Cell], event: &Event) -> Result<(Key, u32), Said> {
         let item = rows.len() as u32 + self.unlisted.add(event);
         let key = Key::of(self.cell(rows, item));
         match self.insert(rows, &key, item) {
-            Ok(()) => Ok(key),
+            Ok(()) => Ok((key, item)),
             Err(live) => {
                 self.forget_unlisted(rows, item);
                 Err(live)
@@ -158,6 +158,13 @@ impl Live {
         Some(said)
     }
 
+    /// Takes out something that was added under a key, and whose row was not written.
+    pub(crate) fn forget(&mut self, rows: &[Cell], key: &Key, item: u32) {
+        // By its number: the row does not say what it is yet, but what was there before.
+        self.index.take(key.hash(), |other| other == item);
+        self.forget_unlisted(rows, item);
+    }
+
     /// Gives the cell of an item back, if it is not a row.
     fn forget_unlisted(&mut self, rows: &[Cell], item: u32) {
         self.unlisted.free.extend(item.checked_sub(rows.len() as u32));
@@ -175,7 +182,8 @@ impl Live {
 
 #[inline(always)]
 fn said(cell: &Cell, key: &Key, row: u32) -> Said {
-    let [_, class, flags, device, ..] = Word::load(&cell[CODES]).to_le_bytes();
+    let [_, class, flags, ..] = Word::load(&cell[CODES]).to_le_bytes();
+    let device = (key.scope >> 24) as u8;
     // A buffer has no program, and a load that is not needed would not be left out by itself.
     let is_buffer = key.scope as u8 == RowKind::Buffer as u8;
     let program = if is_buffer { 0 } else { Word::load(&cell[AUX]) };
@@ -238,7 +246,7 @@ mod tests {
 
     fn add(live: &mut Live, rows: &[Cell], key: Key, event: Event) -> Result<(), Said> {
         match event.row {
-            NO_ROW => drop(live.insert_unlisted(rows, &event)?),
+            NO_ROW => _ = live.insert_unlisted(rows, &event)?,
             row if live.insert_at_home(rows, &key, row) => {}
             row => live.insert(rows, &key, row)?,
         }

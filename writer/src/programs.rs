@@ -182,13 +182,15 @@ impl State {
             ids.swap_remove(place);
         }
         if kind == RowKind::Cb {
-            program.cb_bytes -= said.size;
+            // Saturating: the size was read back from shared memory.
+            program.cb_bytes = program.cb_bytes.saturating_sub(said.size);
         } else if said.class == Class::KernelApplication as u8 {
-            *program.bytes_on(said.flags & flags::ETHERNET != 0) -= said.size;
+            let bytes = program.bytes_on(said.flags & flags::ETHERNET != 0);
+            *bytes = bytes.saturating_sub(said.size);
         } else {
             return 0;
         }
-        program.applications -= 1;
+        program.applications = program.applications.saturating_sub(1);
         if let Some(place) = program.pending.iter().position(|added| *added == (kind, said.id)) {
             program.pending.swap_remove(place);
             return 0;

@@ -206,17 +206,16 @@ impl State {
         }
         match self.emit(&mut event) {
             Ok(()) => Ok(()),
-            Err(error) => self.undo(key, error),
+            Err(error) => self.undo(key, event.row, error),
         }
     }
 
     /// Forgets something whose event was refused.
     #[cold]
     #[inline(never)]
-    fn undo(&mut self, key: Key, error: RecordError) -> Recorded {
-        if let Some(said) = self.live.take(self.segment.words().rows, &key) {
-            self.rows.put(said.row);
-        }
+    fn undo(&mut self, key: Key, row: u32, error: RecordError) -> Recorded {
+        self.live.forget(self.segment.words().rows, &key, row);
+        self.rows.put(row);
         Err(error)
     }
 
@@ -232,12 +231,13 @@ impl State {
     fn begin_unlisted(&mut self, event: [u64; SLOT_WORDS], what: &'static str) -> Recorded {
         // As words: an event whose address is taken would have to be in memory on the usual way, too.
         let mut event: Event = bytemuck::must_cast(event);
-        let key = match self.live.insert_unlisted(self.segment.words().rows, &event) {
-            Ok(key) => key,
+        let (key, item) = match self.live.insert_unlisted(self.segment.words().rows, &event) {
+            Ok(inserted) => inserted,
             Err(live) => return self.double_alloc(NO_ROW, live, what),
         };
         if let Err(error) = self.emit(&mut event) {
-            return self.undo(key, error);
+            self.live.forget(self.segment.words().rows, &key, item);
+            return Err(error);
         }
         self.segment.count(Anomaly::Unlisted);
         self.publish_unlisted();

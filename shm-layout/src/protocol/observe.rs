@@ -1,7 +1,7 @@
 //! Reading a segment: attach to the exact state at a position, then follow the events after it.
 
 use crate::control::{DEVICE_COUNT, HEAD};
-use crate::counters::Counters;
+use crate::counters::{Counters, MAX_COUNT};
 use crate::device::MAX_DEVICES;
 use crate::event::{Event, NO_DEVICE};
 use crate::protocol::{commit::checkpoint_lag, latch, stamped};
@@ -127,11 +127,13 @@ impl Attached {
         event.stamp > self.devices[device].1
     }
 
-    /// Applies every event that is committed by now. On an error the counters are those of the last
-    /// event applied, and it is time to attach again.
+    /// Applies the events that a checkpoint may lack, and some more if there are any: right after
+    /// [`Attached::new`] that is every event which was committed before. On an error the counters are
+    /// those of the last event applied, and it is time to attach again.
     pub fn catch_up<W: Word>(&mut self, segment: &SegmentWords<'_, W>) -> Result<(), CatchUpError> {
-        // Bounded: a writer at full speed must not keep its observer here.
-        for _ in 0..=segment.ring.len() {
+        // Bounded, and not by the ring, whose size the writer chose: neither one at full speed nor a
+        // hostile one must keep its observer here.
+        for _ in 0..=2 * checkpoint_lag(segment.ring.len()) {
             match self.cursor.next(segment) {
                 Step::Event(event) if self.is_news(&event) && event.device != NO_DEVICE => {
                     self.devices[usize::from(event.device)].0.apply(&event)?;
@@ -193,6 +195,10 @@ impl Cursor {
     /// Takes the next event, if it has happened.
     #[inline]
     pub fn next<W: Word>(&mut self, segment: &SegmentWords<'_, W>) -> Step {
+        if self.next > MAX_COUNT {
+            // No process comes this far, and one that claims to have would be followed for ever.
+            return Step::Idle;
+        }
         match segment.read_slot(self.next) {
             Slot::Ready(event) => {
                 self.next = self.next.saturating_add(1);
