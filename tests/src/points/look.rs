@@ -1,0 +1,138 @@
+//! What readers and an aggregator see of a process that was ended somewhere.
+
+use super::oracle::{State, World};
+use crate::monitor::{as_truth, compare};
+use crate::script::{DeviceTruth, Truth};
+use crate::space::Space;
+use shm_layout::Class;
+use tt_shm_aggregator::{Aggregator, Config};
+use tt_shm_reader::{Namespace, Segment, Table, TableSnapshot, notice_kind};
+
+/// The segment of a process, if it has one. A name that is there and cannot be opened is a failure.
+pub fn segment_of(space: &Space, pid: u32) -> Result<Option<Segment>, String> {
+    let mark = format!(".{pid}-");
+    let path = space.segments().into_iter().find(|path| path.to_string_lossy().contains(&mark));
+    path.map(|path| Segment::open(&path).map_err(|error| error.to_string())).transpose()
+}
+
+/// What a reader sees in a segment.
+pub fn read(segment: Option<&Segment>) -> Result<State, String> {
+    let Some(segment) = segment else { return Ok(State::Absent) };
+    let snapshot = segment.counters().map_err(|error| error.to_string())?;
+    let list = segment.live_list();
+    if !list.exact || list.position != snapshot.position {
+        return Err(format!("a list at {} beside counters at {}", list.position, snapshot.position));
+    }
+    let known = DeviceTruth::default();
+    let devices = snapshot.counters.iter().map(|counters| as_truth(counters, &known)).collect();
+    let allocations = segment.allocations().list;
+    let mut live: Vec<_> =
+        allocations.iter().map(|a| (a.row.device, a.row.class, a.row.id, a.row.size)).collect();
+    live.sort_unstable();
+    let programs = segment.programs_of(&list.rows);
+    let of_program = |program: &tt_shm_reader::Program| {
+        let dispatched = program.devices.iter().filter(|on| on.last_dispatch.is_some());
+        let id = program.id;
+        dispatched.map(|on| ((on.device, id), (on.dispatches, on.cache_hits))).collect::<Vec<_>>()
+    };
+    Ok(State::Present(World {
+        truth: Truth { devices, live },
+        programs: programs.iter().flat_map(of_program).collect(),
+        names: (1..).map_while(|number| segment.name(number)).collect(),
+        anomalies: segment.anomalies().iter().sum(),
+        unlisted: list.unlisted,
+    }))
+}
+
+/// An aggregator that begins to follow now. It removes what is dead, as the daemon does.
+pub fn aggregator(namespace: &Namespace) -> Aggregator {
+    let config = Config { watch: false, ..Config::new(namespace.clone()) };
+    Aggregator::new(config).expect("an aggregator can start")
+}
+
+/// An aggregator says exactly this of a process that lives.
+pub fn check_living(table: &TableSnapshot, pid: u32, state: &State) -> Result<(), String> {
+    match state {
+        State::Absent => compare(table, &[]),
+        State::Present(world) => compare(table, &[(pid, world.truth.clone())]),
+    }
+}
+
+/// An aggregator counts nothing of a process that is dead, and reports exactly what that held.
+pub fn check_dead(table: &TableSnapshot, pid: u32, state: &State) -> Result<(), String> {
+    compare(table, &[])?;
+    let said = table.notices.iter().find(|n| n.kind == notice_kind::RECLAIMED && n.pid == u64::from(pid));
+    let held = match state {
+        State::Absent => Truth::default(),
+        State::Present(world) => world.truth.clone(),
+    };
+    let held = |class: Class, what: fn(&DeviceTruth) -> &[u64; Class::COUNT]| -> u64 {
+        held.devices.iter().map(|device| what(device)[class as usize]).sum()
+    };
+    match (said, state) {
+        (None, State::Absent) => Ok(()),
+        (Some(notice), State::Present(_)) => {
+            let wrong = Class::ALL.into_iter().find(|class| {
+                notice.bytes[*class as usize] != held(*class, |device| &device.bytes)
+                    || notice.counts[*class as usize] != held(*class, |device| &device.counts)
+            });
+            wrong.map_or(Ok(()), |class| Err(format!("{} of the dead: {notice:?}", class.name())))
+        }
+        (said, _) => Err(format!("the notice of its end is {said:?}")),
+    }
+}
+
+/// Every row of a table is whole and of one of these moments; if the table says that its rows belong
+/// together, all are of the same one. `None` is the moment when the process is not there.
+pub fn check_table(table: &Table, pid: u32, moments: &[Option<&Truth>]) -> Result<(), String> {
+    let snapshot = table.snapshot();
+    if snapshot.consistent {
+        let expected = |truth: &Option<&Truth>| truth.map(|truth| (pid, truth.clone()));
+        let found = moments.iter().map(|truth| compare(&snapshot, expected(truth).as_slice()));
+        let wrong: Vec<String> = found.filter_map(Result::err).collect();
+        if wrong.len() == moments.len() {
+            return Err(wrong.join("; or "));
+        }
+    }
+    for (row, usage) in &snapshot.usages {
+        let nothing = DeviceTruth::default();
+        let (said, number) = (as_truth(&usage.counters, &nothing), usage.logical_id as usize);
+        let at = |moment: &Option<&Truth>| match moment {
+            Some(truth) => truth.devices.get(number) == Some(&said),
+            None => said == nothing,
+        };
+        if !moments.iter().any(at) {
+            return Err(format!("usage row {row} is of no moment: {said:?}"));
+        }
+    }
+    check_devices(table, &snapshot, moments)
+}
+
+fn check_devices(table: &Table, snapshot: &TableSnapshot, moments: &[Option<&Truth>]) -> Result<(), String> {
+    let nothing = DeviceTruth::default();
+    for (row, device) in &snapshot.devices {
+        // Chips are registered in the order of their ids, from 11 on.
+        let number = device.entry.chip_id.wrapping_sub(11) as usize;
+        let at =
+            |moment: &Option<&Truth>| moment.and_then(|t| t.devices.get(number)).unwrap_or(&nothing).clone();
+        let mut moments: Vec<DeviceTruth> = moments.iter().map(at).collect();
+        // A device is there a moment before its process is counted.
+        moments.push(nothing.clone());
+        let said = |truth: &DeviceTruth| {
+            device.classes.map(|class| class.live_bytes) == truth.bytes
+                && (device.dram_used_bytes, device.l1_used_bytes) == (truth.dram_used, truth.l1_used)
+        };
+        if !moments.iter().any(said) {
+            return Err(format!("device row {row} is of no moment: {device:?}"));
+        }
+        let most = moments.iter().map(|truth| truth.dram_peak).max().unwrap_or(0);
+        for bucket in (0..3).flat_map(|resolution| table.history(*row, resolution)) {
+            let last = moments.iter().any(|truth| truth.dram_used == bucket.dram_last);
+            let order = bucket.dram_min <= bucket.dram_last && bucket.dram_last <= bucket.dram_max;
+            if !last || !order || bucket.dram_max > most {
+                return Err(format!("history of device row {row} is of no moment: {bucket:?}"));
+            }
+        }
+    }
+    Ok(())
+}
