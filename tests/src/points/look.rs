@@ -1,12 +1,13 @@
 //! What readers and an aggregator see of a process that was ended somewhere.
 
 use super::oracle::{State, World};
+use super::step::FIRST_CHIP;
 use crate::monitor::{as_truth, compare};
 use crate::script::{DeviceTruth, Truth};
 use crate::space::Space;
 use shm_layout::Class;
 use tt_shm_aggregator::{Aggregator, Config};
-use tt_shm_reader::{Namespace, Segment, Table, TableSnapshot, notice_kind};
+use tt_shm_reader::{DeviceStats, Namespace, Segment, Table, TableSnapshot, notice_kind};
 
 /// The segment of a process, if it has one. A name that is there and cannot be opened is a failure.
 pub fn segment_of(space: &Space, pid: u32) -> Result<Option<Segment>, String> {
@@ -38,6 +39,7 @@ pub fn read(segment: Option<&Segment>) -> Result<State, String> {
     Ok(State::Present(World {
         truth: Truth { devices, live },
         programs: programs.iter().flat_map(of_program).collect(),
+        chips: segment.devices().iter().map(|entry| (entry.chip_id, entry.dram_bytes)).collect(),
         names: (1..).map_while(|number| segment.name(number)).collect(),
         anomalies: segment.anomalies().iter().sum(),
         unlisted: list.unlisted,
@@ -83,8 +85,14 @@ pub fn check_dead(table: &TableSnapshot, pid: u32, state: &State) -> Result<(), 
 }
 
 /// Every row of a table is whole and of one of these moments; if the table says that its rows belong
-/// together, all are of the same one. `None` is the moment when the process is not there.
-pub fn check_table(table: &Table, pid: u32, moments: &[Option<&Truth>]) -> Result<(), String> {
+/// together, all are of the same one. `None` is the moment when the process is not there. History may have
+/// what the process `passed` on its way.
+pub fn check_table(
+    table: &Table,
+    pid: u32,
+    moments: &[Option<&Truth>],
+    passed: &[Truth],
+) -> Result<(), String> {
     let snapshot = table.snapshot();
     if snapshot.consistent {
         let expected = |truth: &Option<&Truth>| truth.map(|truth| (pid, truth.clone()));
@@ -105,14 +113,14 @@ pub fn check_table(table: &Table, pid: u32, moments: &[Option<&Truth>]) -> Resul
             return Err(format!("usage row {row} is of no moment: {said:?}"));
         }
     }
-    check_devices(table, &snapshot, moments)
+    check_devices(&snapshot, moments)?;
+    check_history(table, &snapshot, passed)
 }
 
-fn check_devices(table: &Table, snapshot: &TableSnapshot, moments: &[Option<&Truth>]) -> Result<(), String> {
+fn check_devices(snapshot: &TableSnapshot, moments: &[Option<&Truth>]) -> Result<(), String> {
     let nothing = DeviceTruth::default();
     for (row, device) in &snapshot.devices {
-        // Chips are registered in the order of their ids, from 11 on.
-        let number = device.entry.chip_id.wrapping_sub(11) as usize;
+        let number = number_of(device);
         let at =
             |moment: &Option<&Truth>| moment.and_then(|t| t.devices.get(number)).unwrap_or(&nothing).clone();
         let mut moments: Vec<DeviceTruth> = moments.iter().map(at).collect();
@@ -125,14 +133,27 @@ fn check_devices(table: &Table, snapshot: &TableSnapshot, moments: &[Option<&Tru
         if !moments.iter().any(said) {
             return Err(format!("device row {row} is of no moment: {device:?}"));
         }
-        let most = moments.iter().map(|truth| truth.dram_peak).max().unwrap_or(0);
+    }
+    Ok(())
+}
+
+fn check_history(table: &Table, snapshot: &TableSnapshot, passed: &[Truth]) -> Result<(), String> {
+    for (row, device) in &snapshot.devices {
+        let number = number_of(device);
+        let mut used: Vec<u64> =
+            passed.iter().filter_map(|t| Some(t.devices.get(number)?.dram_used)).collect();
+        used.push(0);
         for bucket in (0..3).flat_map(|resolution| table.history(*row, resolution)) {
-            let last = moments.iter().any(|truth| truth.dram_used == bucket.dram_last);
-            let order = bucket.dram_min <= bucket.dram_last && bucket.dram_last <= bucket.dram_max;
-            if !last || !order || bucket.dram_max > most {
+            let known = [bucket.dram_min, bucket.dram_last, bucket.dram_max].iter().all(|b| used.contains(b));
+            if !known || bucket.dram_min > bucket.dram_last || bucket.dram_last > bucket.dram_max {
                 return Err(format!("history of device row {row} is of no moment: {bucket:?}"));
             }
         }
     }
     Ok(())
+}
+
+/// The number that the process has for a device: chips are registered in the order of their ids.
+fn number_of(device: &DeviceStats) -> usize {
+    device.entry.chip_id.wrapping_sub(FIRST_CHIP) as usize
 }

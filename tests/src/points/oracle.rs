@@ -1,6 +1,6 @@
 //! What must be seen of a process after each of its steps, by the naive model.
 
-use super::step::{BULK, CB_BYTES, KERNEL_BYTES, Scenario, Step};
+use super::step::{BULK, CB_BYTES, DRAM_BYTES, KERNEL_BYTES, Scenario, Step};
 use crate::model::{DeviceModel, Name, Thing, truth};
 use crate::script::Truth;
 use shm_layout::{Class, CoreType};
@@ -16,6 +16,8 @@ pub struct World {
     pub truth: Truth,
     /// Programs that were dispatched and have something left.
     pub programs: Dispatches,
+    /// Registered chips, and their DRAM.
+    pub chips: Vec<(u64, u64)>,
     /// Interned names.
     pub names: Vec<String>,
     /// Misuses counted.
@@ -44,6 +46,7 @@ struct Oracle {
     open: bool,
     models: Vec<DeviceModel>,
     programs: Dispatches,
+    chips: Vec<(u64, u64)>,
     names: Vec<String>,
     unlisted: BTreeSet<u64>,
     unlisted_count: u64,
@@ -57,7 +60,10 @@ impl Oracle {
         match step {
             Step::Open => self.open = true,
             Step::Close | Step::Exit => self.open = false,
-            Step::Register(_) => self.models.push(DeviceModel::default()),
+            Step::Register(chip) => {
+                self.chips.push((chip, DRAM_BYTES));
+                self.models.push(DeviceModel::default());
+            }
             Step::Name(name) => self.names.push(name.to_owned()),
             Step::Alloc(device, buffer_type, id, size) => {
                 self.buffer(device, buffer_type.class(), id, size);
@@ -143,6 +149,7 @@ impl Oracle {
         State::Present(World {
             truth,
             programs: self.programs.clone(),
+            chips: self.chips.clone(),
             names: self.names.clone(),
             anomalies: self.anomalies,
             unlisted: self.unlisted_count,

@@ -12,6 +12,11 @@ pub const KERNEL_BYTES: u64 = 3000;
 /// See [`KERNEL_BYTES`].
 pub const CB_BYTES: u64 = 512;
 
+/// The chip that is registered first; the next ones follow.
+pub const FIRST_CHIP: u64 = 11;
+/// DRAM of each.
+pub const DRAM_BYTES: u64 = 12 << 30;
+
 /// One call of the writer's interface.
 #[derive(Clone, Copy, Debug)]
 pub enum Step {
@@ -107,7 +112,7 @@ impl Stepper {
                 let info = DeviceInfo {
                     chip_id,
                     logical_id: Some(self.devices.len() as u32),
-                    dram_bytes: Some(12 << 30),
+                    dram_bytes: Some(DRAM_BYTES),
                     l1: Some(CoreMemory { cores: 64, bytes_per_core: 1464 << 10 }),
                     ..Default::default()
                 };
@@ -198,7 +203,7 @@ impl Scenario {
 
     /// What it does.
     pub fn steps(self) -> Vec<Step> {
-        let open = [Step::Open, Step::Register(11)];
+        let open = [Step::Open, Step::Register(FIRST_CHIP)];
         let steps = match self {
             Scenario::Life => life(),
             Scenario::Growth => vec![Step::Bulk(4095), alloc(1), alloc(2), alloc(3), Step::Free(0, 2)],
@@ -221,7 +226,7 @@ fn life() -> Vec<Step> {
         Step::Name("weights of a layer"),
         Step::Alloc(0, Dram, 1, 4096),
         Step::Alloc(0, L1, 2, 2048),
-        Step::Register(12),
+        Step::Register(FIRST_CHIP + 1),
         Step::Alloc(1, L1Small, 1, 64),
         Step::Alloc(1, Trace, 2, 10_000),
         Step::Alloc(1, SystemMemory, 3, 77),
@@ -275,7 +280,7 @@ fn cramped() -> Vec<Step> {
 fn followed() -> Vec<Step> {
     use BufferType::*;
     vec![
-        Step::Register(12),
+        Step::Register(FIRST_CHIP + 1),
         Step::Alloc(0, Dram, 1, 1_000_000),
         Step::Alloc(1, L1, 2, 2000),
         Step::Launch(0, 30),

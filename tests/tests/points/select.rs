@@ -25,13 +25,6 @@ impl Visits {
         self.0.insert(point.name().to_owned(), visits);
         self
     }
-
-    /// The smaller number of each: what every run visits, whatever the clock says.
-    pub(crate) fn at_least(self, other: &Visits) -> Visits {
-        Visits(
-            self.0.into_iter().map(|(point, visits)| (point.clone(), visits.min(other.0[&point]))).collect(),
-        )
-    }
 }
 
 /// Both ends at up to `most` visits of a point, from the first to the last, evenly.
