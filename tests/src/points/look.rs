@@ -84,21 +84,30 @@ pub fn check_dead(table: &TableSnapshot, pid: u32, state: &State) -> Result<(), 
     }
 }
 
+/// What the rows of a table may be of.
+pub struct Moments<'a> {
+    /// The process that is followed, and what tells its segment from others.
+    pub pid: u32,
+    /// See `pid`.
+    pub identity: u64,
+    /// Its state; `None` where it is not there.
+    pub states: &'a [Option<&'a Truth>],
+    /// The positions of its ring at those states.
+    pub positions: [u64; 2],
+    /// What it went through, which history may have.
+    pub passed: &'a [Truth],
+}
+
 /// Every row of a table is whole and of one of these moments; if the table says that its rows belong
-/// together, all are of the same one. `None` is the moment when the process is not there. History may have
-/// what the process `passed` on its way.
-pub fn check_table(
-    table: &Table,
-    pid: u32,
-    moments: &[Option<&Truth>],
-    passed: &[Truth],
-) -> Result<(), String> {
+/// together, all are of the same one.
+pub fn check_table(table: &Table, moments: &Moments<'_>) -> Result<(), String> {
+    let Moments { pid, identity, states, positions, passed } = *moments;
     let snapshot = table.snapshot();
     if snapshot.consistent {
         let expected = |truth: &Option<&Truth>| truth.map(|truth| (pid, truth.clone()));
-        let found = moments.iter().map(|truth| compare(&snapshot, expected(truth).as_slice()));
+        let found = states.iter().map(|truth| compare(&snapshot, expected(truth).as_slice()));
         let wrong: Vec<String> = found.filter_map(Result::err).collect();
-        if wrong.len() == moments.len() {
+        if wrong.len() == states.len() {
             return Err(wrong.join("; or "));
         }
     }
@@ -109,11 +118,17 @@ pub fn check_table(
             Some(truth) => truth.devices.get(number) == Some(&said),
             None => said == nothing,
         };
-        if !moments.iter().any(at) {
+        if !states.iter().any(at) {
             return Err(format!("usage row {row} is of no moment: {said:?}"));
         }
     }
-    check_devices(&snapshot, moments)?;
+    for (row, process) in &snapshot.processes {
+        let whole = process.pid == u64::from(pid) && process.identity == identity;
+        if !whole || !positions.contains(&process.position) {
+            return Err(format!("process row {row} is of no moment: {process:?}"));
+        }
+    }
+    check_devices(&snapshot, states)?;
     check_history(table, &snapshot, passed)
 }
 

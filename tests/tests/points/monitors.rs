@@ -6,9 +6,9 @@ use shm_layout::points::Point;
 use std::collections::VecDeque;
 use tt_shm_aggregator::{Aggregator, Claim, Config, TablePublisher};
 use tt_shm_os::{path_of, table_file_name, table_lock_file_name};
-use tt_shm_reader::Table;
+use tt_shm_reader::{Segment, Table};
 use tt_shm_tests::points::case::{Found, Helper};
-use tt_shm_tests::points::look::check_table;
+use tt_shm_tests::points::look::{Moments, check_table, segment_of};
 use tt_shm_tests::points::oracle::{State, states};
 use tt_shm_tests::points::step::{FIRST_CHIP, Scenario, Step};
 use tt_shm_tests::points::trap::{End, Trap};
@@ -81,6 +81,9 @@ struct Scene {
     space: Space,
     host: Helper,
     monitor: Helper,
+    segment: Segment,
+    /// Of its ring, at the first and the second state.
+    positions: [u64; 2],
     passed: Vec<Truth>,
     first: Truth,
     second: Truth,
@@ -94,6 +97,8 @@ impl Scene {
         let pause = steps.iter().position(|step| matches!(step, Step::Pause)).expect("it pauses");
         (0..=pause).for_each(|_| drop(host.line().expect("it takes its steps")));
         let states = states(Scenario::Followed);
+        let segment = segment_of(&space, host.pid()).ok().flatten().expect("it has a segment");
+        let before = segment.words().head();
         let passed: Vec<Truth> = states.iter().flatten().filter_map(truth_of).collect();
         let last_of = |states: &[State]| states.last().and_then(truth_of).expect("something to be followed");
         let (first, second) = (last_of(&states[pause]), last_of(&states[steps.len() - 2]));
@@ -112,6 +117,7 @@ impl Scene {
         }
         host.tell("go on");
         host.lines_until("ready").expect("it goes on");
+        let positions = [before, segment.words().head()];
         if matches!(phase, Phase::Bury | Phase::Close) {
             told(&mut monitor, "publish");
         }
@@ -119,7 +125,7 @@ impl Scene {
             host.kill();
         }
         told(&mut monitor, "arm");
-        Scene { space, host, monitor, passed, first, second }
+        Scene { space, host, monitor, segment, positions, passed, first, second }
     }
 
     fn table(&self) -> Result<Table, String> {
@@ -185,12 +191,19 @@ fn check_in_flight(scene: &Scene, phase: Phase, point: Point) -> Result<(), Stri
         table => table?,
     };
     let (first, second) = (Some(&scene.first), Some(&scene.second));
-    let moments = match phase {
+    let states = match phase {
         Phase::Start | Phase::Publish => vec![first, second],
         Phase::Bury => vec![second, None],
         Phase::Close => vec![second],
     };
-    check_table(&table, scene.host.pid(), &moments, &scene.passed)
+    let moments = Moments {
+        pid: scene.host.pid(),
+        identity: scene.segment.identity(),
+        states: &states,
+        positions: scene.positions,
+        passed: &scene.passed,
+    };
+    check_table(&table, &moments)
 }
 
 /// Another aggregator takes over from one that was killed, and is exact.
