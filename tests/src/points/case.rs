@@ -1,6 +1,6 @@
 //! Runs a helper into its trap, and watches how it ends.
 
-use super::trap::{ENV, Trap};
+use super::trap::{ENV, End, Trap};
 use crate::space::{Process, Space};
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, waitid};
 use std::io::{BufRead, BufReader, Write};
@@ -94,7 +94,7 @@ impl Helper {
     }
 
     /// Waits until it is stopped or has ended. It stays waitable: its pid remains its own.
-    pub fn wait(&self) -> Found {
+    fn wait(&self) -> Found {
         let pid = WaitId::Pid(Pid::from_child(&self.process.0));
         let options = WaitIdOptions::STOPPED | WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
         let begun = Instant::now();
@@ -110,6 +110,13 @@ impl Helper {
             }
         }
         Found::Running
+    }
+
+    /// Waits until it is in its trap; anything else means that the point was never reached.
+    pub fn wait_for(&self, end: End) -> Result<Found, String> {
+        let expected = if end == End::Kill { Found::Killed } else { Found::Stopped };
+        let found = self.wait();
+        if found == expected { Ok(found) } else { Err(format!("the point was never reached: {found:?}")) }
     }
 
     /// Lets it go on.

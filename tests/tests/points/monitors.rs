@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use tt_shm_aggregator::{Aggregator, Claim, Config, TablePublisher};
 use tt_shm_os::{path_of, table_file_name, table_lock_file_name};
 use tt_shm_reader::{Segment, Table};
-use tt_shm_tests::points::case::{Found, Helper};
+use tt_shm_tests::points::case::Helper;
 use tt_shm_tests::points::look::{Moments, check_table, segment_of};
 use tt_shm_tests::points::oracle::{State, states};
 use tt_shm_tests::points::step::{FIRST_CHIP, Scenario, Step};
@@ -169,11 +169,7 @@ fn leave_requests(space: &Space) {
 fn run(phase: Phase, trap: Trap) -> Result<(), String> {
     let mut scene = Scene::set(phase, Some(trap));
     scene.monitor.tell(phase.command());
-    let expected = if trap.end == End::Kill { Found::Killed } else { Found::Stopped };
-    let found = scene.monitor.wait();
-    if found != expected {
-        return Err(format!("the point was never reached: {found:?}"));
-    }
+    scene.monitor.wait_for(trap.end)?;
     check_in_flight(&scene, phase, trap.point)?;
     match trap.end {
         End::Kill => succeed(&scene, phase),

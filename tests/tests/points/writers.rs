@@ -10,6 +10,7 @@ use tt_shm_tests::points::look::{aggregator, check_dead, check_living, read, seg
 use tt_shm_tests::points::oracle::{State, states};
 use tt_shm_tests::points::step::Scenario;
 use tt_shm_tests::points::trap::{End, Trap};
+use tt_shm_tests::space::until;
 
 const STEPPER: &str = env!("CARGO_BIN_EXE_stepper");
 
@@ -49,6 +50,20 @@ pub(crate) fn cases(cases: &mut VecDeque<Case>, note: &mut impl FnMut(&Visits)) 
                 cases.push_back(Case { name, trap, run: Box::new(move || run(scenario, trap, closing)) });
             }
         }
+        if scenario == Scenario::Life {
+            followed_cases(cases, &ready);
+        }
+    }
+}
+
+/// Adds cases in which an aggregator follows the process before it is killed. Few: a death is noticed within
+/// a quarter of a second.
+fn followed_cases(cases: &mut VecDeque<Case>, visits: &Visits) {
+    for point in [Point::EmitSlot, Point::EmitRow, Point::EmitCheckpoint, Point::EmitHead] {
+        for trap in traps(point, visits.of(point), 9).filter(|trap| trap.end == End::Stop) {
+            let name = format!("{} and killed", trap.to_text());
+            cases.push_back(Case { name, trap, run: Box::new(move || run_followed(trap)) });
+        }
     }
 }
 
@@ -86,11 +101,7 @@ fn run(scenario: Scenario, trap: Trap, closing: bool) -> Result<(), String> {
     if closing || trap.end == End::Kill {
         helper.end_input();
     }
-    let expected = if trap.end == End::Kill { Found::Killed } else { Found::Stopped };
-    let found = helper.wait();
-    if found != expected {
-        return Err(format!("the point was never reached: {found:?}"));
-    }
+    let found = helper.wait_for(trap.end)?;
     let states = states(scenario);
     let seen = check_in_flight(&space, &mut helper, &states, found == Found::Stopped)?;
     let mut monitor = aggregator(space.namespace());
@@ -116,6 +127,23 @@ fn run(scenario: Scenario, trap: Trap, closing: bool) -> Result<(), String> {
     if !helper.succeeds() {
         return Err("it did not end well".to_owned());
     }
+    nothing_left(&space)
+}
+
+/// An aggregator that has followed a process reports exactly what it held when it was killed.
+fn run_followed(trap: Trap) -> Result<(), String> {
+    let space = Space::new();
+    let mut helper = start(Scenario::Life, &space, Some(trap));
+    helper.wait_for(trap.end)?;
+    let seen = check_in_flight(&space, &mut helper, &states(Scenario::Life), true)?;
+    let mut monitor = aggregator(space.namespace());
+    check_living(&monitor.snapshot(), helper.pid(), &seen)?;
+    helper.kill();
+    until("the death to be noticed", || {
+        monitor.poll();
+        (monitor.segments() == 0).then_some(())
+    });
+    check_dead(&monitor.snapshot(), helper.pid(), &seen)?;
     nothing_left(&space)
 }
 
