@@ -133,19 +133,14 @@ pub fn check_table(table: &Table, moments: &Moments<'_>) -> Result<(), String> {
 }
 
 fn check_devices(snapshot: &TableSnapshot, moments: &[Option<&Truth>]) -> Result<(), String> {
-    let nothing = DeviceTruth::default();
     for (row, device) in &snapshot.devices {
         let number = number_of(device);
-        let at =
-            |moment: &Option<&Truth>| moment.and_then(|t| t.devices.get(number)).unwrap_or(&nothing).clone();
-        let mut moments: Vec<DeviceTruth> = moments.iter().map(at).collect();
-        // A device is there a moment before its process is counted.
-        moments.push(nothing.clone());
+        let at = |moment: &Option<&'_ Truth>| moment.and_then(|truth| truth.devices.get(number).cloned());
         let said = |truth: &DeviceTruth| {
             device.classes.map(|class| class.live_bytes) == truth.bytes
                 && (device.dram_used_bytes, device.l1_used_bytes) == (truth.dram_used, truth.l1_used)
         };
-        if !moments.iter().any(said) {
+        if !moments.iter().any(|moment| said(&at(moment).unwrap_or_default())) {
             return Err(format!("device row {row} is of no moment: {device:?}"));
         }
     }

@@ -40,10 +40,8 @@ pub(crate) fn cases(cases: &mut VecDeque<Case>, note: &mut impl FnMut(&Visits)) 
     for scenario in Scenario::ALL {
         let (ready, end) = census(scenario);
         note(&end);
-        for point in Point::ALL
-            .iter()
-            .filter(|point| purpose(scenario).is_empty() || purpose(scenario).contains(point))
-        {
+        let purpose = purpose(scenario);
+        for point in Point::ALL.iter().filter(|point| purpose.is_empty() || purpose.contains(point)) {
             for trap in traps(*point, end.of(*point), most(*point)) {
                 let closing = trap.visit > ready.of(*point);
                 let name = format!("{scenario:?} {}", trap.to_text());
