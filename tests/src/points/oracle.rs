@@ -68,6 +68,13 @@ impl Oracle {
             Step::Alloc(device, buffer_type, id, size) => {
                 self.buffer(device, buffer_type.class(), id, size);
             }
+            Step::AllocOnAll(id, size) => {
+                for device in 0..self.models.len() {
+                    self.buffer(device, Class::L1, id, size);
+                    // One event per device.
+                    seen.push(self.state());
+                }
+            }
             Step::Unlisted(device, id, size) => {
                 self.unlisted.insert(id);
                 self.buffer(device, Class::Dram, id, size);

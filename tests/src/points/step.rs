@@ -3,8 +3,8 @@
 use anyhow::{Context, Result};
 use shm_layout::{Class, MarkerPhase};
 use tt_shm_writer::{
-    Alloc, BufferType, CircularBuffer, CoreMemory, CoreType, Device, DeviceInfo, Kernel, KernelType, NameId,
-    ProgramBinaryStatus, Record, RecordError, Tracker,
+    Alloc, BufferType, CircularBuffer, CoreMemory, CoreType, Device, DeviceInfo, Kernel, KernelType, Mesh,
+    NameId, ProgramBinaryStatus, Record, RecordError, Tracker,
 };
 
 /// Bytes of a kernel on each of its two cores, and of a circular buffer on each of four.
@@ -28,7 +28,9 @@ pub enum Step {
     Name(&'static str),
     /// Allocates a buffer of that many bytes on a device.
     Alloc(usize, BufferType, u64, u64),
-    /// Likewise; the live list has no room for it.
+    /// Allocates a buffer of that many bytes on every device, in one call.
+    AllocOnAll(u64, u64),
+    /// Allocates a buffer of that many bytes on a device; the live list has no room for it.
     Unlisted(usize, u64, u64),
     /// Allocates what is live.
     AllocTwice(usize, u64),
@@ -121,6 +123,10 @@ impl Stepper {
             Step::Name(name) => self.name = tracker.intern(name)?,
             Step::Alloc(device, buffer_type, id, size) => {
                 tracker.alloc(on(device), Alloc::new(buffer_type, id, size).name(self.name))?;
+            }
+            Step::AllocOnAll(id, size) => {
+                let mesh = Mesh::new(self.devices.clone());
+                tracker.alloc(&mesh, Alloc::new(BufferType::L1, id, size))?;
             }
             Step::Unlisted(device, id, size) => {
                 tracker.alloc(on(device), Alloc::new(BufferType::Dram, id, size))?;
@@ -244,6 +250,7 @@ fn life() -> Vec<Step> {
         Step::AllocTwice(0, 1),
         Step::FreeNothing(0, 99),
         Step::FreeMisjudged(0, 2),
+        Step::AllocOnAll(50, 5000),
         Step::Tell(1),
         Step::Free(0, 1),
         Step::ResetPeaks(0),
