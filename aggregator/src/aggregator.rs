@@ -80,6 +80,7 @@ impl Aggregator {
         let mut model = Model::new(Clock::begin(), uid, monotonic_ns());
         if let Some(adopted) = adopted {
             adopted.install(&mut model);
+            shm_layout::point!(AdoptInstalled);
         }
         let mut aggregator = Aggregator {
             config,

@@ -35,7 +35,9 @@ impl Claim {
         if !try_lock_exclusive(file.as_fd()).map_err(|cause| system("lock", cause))? {
             return Err(PublishError::Running { pid: holder(&mut file), path });
         }
+        shm_layout::point!(ClaimLocked);
         note_holder(&mut file).map_err(|cause| system("write", cause))?;
+        shm_layout::point!(ClaimNoted);
         Ok(Claim { file, path, namespace: namespace.clone(), uid })
     }
 
@@ -46,7 +48,9 @@ impl Claim {
 
     /// What the table of an earlier aggregator still tells, if there is one of this boot.
     pub fn adopt(&self) -> Option<Adopted> {
-        Adopted::read(&self.namespace, self.uid)
+        let adopted = Adopted::read(&self.namespace, self.uid);
+        shm_layout::point!(AdoptRead);
+        adopted
     }
 
     /// Gives up the lock and removes its file. Only where nobody else can be about to take it: in a

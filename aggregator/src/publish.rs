@@ -8,7 +8,7 @@ use shm_layout::table::{
     DEVICE_ROW_WORDS, DeviceStats, NOTICE_ROW_WORDS, Notice, PROCESS_ROW_WORDS, ProcessStats, TableHeader,
     TableWords, USAGE_ROW_WORDS, UsageStats, control,
 };
-use shm_layout::{Block, Word, store_pod};
+use shm_layout::{Block, Word, point, store_pod, stores_of};
 
 use crate::aggregator::Aggregator;
 use crate::error::PublishError;
@@ -66,6 +66,7 @@ impl TablePublisher {
             self.write_batch(aggregator)
         };
         let words = TableWords::carve(self.file.map.words(), &self.file.header);
+        stores_of!(TableHeartbeat);
         Word::store(&words.control[control::INTERVAL], aggregator.sleep_hint().as_nanos() as u64);
         Word::store(&words.control[control::HEARTBEAT], model.now);
         result
@@ -78,21 +79,25 @@ impl TablePublisher {
         let news = |changed: u64| changed > after;
         self.devices.room(file, model.devices.high_water())?;
         for (row, g, device) in model.devices.iter().filter(|(_, g, _)| news(*g)) {
+            stores_of!(TableDevice);
             let stats = device.map_or(DeviceStats::zeroed(), |device| model.device_stats(g, device));
             self.devices.write(row, &words.devices[row], &stats);
         }
         self.processes.room(file, model.processes.high_water())?;
         for (row, g, process) in model.processes.iter().filter(|(_, g, _)| news(*g)) {
+            stores_of!(TableProcess);
             let stats = process.map_or(ProcessStats::zeroed(), |process| model.process_stats(g, process));
             self.processes.write(row, &words.processes[row], &stats);
         }
         self.usages.room(file, model.usages.high_water())?;
         for (row, g, usage) in model.usages.iter().filter(|(_, g, _)| news(*g)) {
+            stores_of!(TableUsage);
             let stats = usage.map_or(UsageStats::zeroed(), |usage| model.usage_stats(g, usage));
             self.usages.write(row, &words.usages[row], &stats);
         }
         self.notices.room(file, model.notices.rows().count())?;
         for (row, notice) in model.notices.rows().filter(|(_, notice)| news(notice.generation)) {
+            stores_of!(TableNotice);
             self.notices.write::<Notice>(row, &words.notices[row], notice);
         }
         self.histories.write(file, &words, &model.devices, after)?;
@@ -105,9 +110,11 @@ impl TablePublisher {
     /// which holds until dropped.
     pub fn close(self) -> std::io::Result<Claim> {
         let words = TableWords::carve(self.file.map.words(), &self.file.header);
+        stores_of!(TableClosed);
         // Release: a reader that sees it closed sees the last batch.
         words.control[control::CLOSED].store_release(1);
         self.file.unlink()?;
+        point!(TableUnlinked);
         Ok(self.claim)
     }
 }
@@ -130,10 +137,12 @@ fn write_control(words: &TableWords<'_, AtomicU64>, aggregator: &Aggregator) {
         (control::GAP_END, gap_end),
         (control::OVERFLOW, model.totals.overflow),
     ];
+    stores_of!(TableControl);
     for (word, value) in figures {
         // Release: pairs with the acquire fence behind which readers look at the rows that these count.
         words.control[word].store_release(value);
     }
+    stores_of!(TableGeneration);
     // Release: pairs with the acquire fence in Table::snapshot(). Who sees the generation sees its rows.
     words.control[control::GENERATION].store_release(model.generation());
 }

@@ -52,6 +52,7 @@ impl Histories {
 }
 
 fn write_device(written: &mut Written, cells: &[AtomicU64; HISTORY_WORDS], device: &Device) {
+    shm_layout::stores_of!(TableHistory);
     if written.chip_id != device.entry.chip_id {
         // The row was another device's.
         cells.as_chunks::<BUCKET_WORDS>().0.iter().for_each(|cell| stamped::clear(cell));

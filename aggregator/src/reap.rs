@@ -22,5 +22,11 @@ pub(crate) fn reap(path: &Path, inode: Inode) -> bool {
     let Ok(file) = rustix::fs::open(path, flags, Mode::empty()) else { return false };
     let same = rustix::fs::fstat(&file).is_ok_and(|stat| (stat.st_dev, stat.st_ino) == inode);
     let dead = is_write_locked(file.as_fd()).is_ok_and(|locked| !locked);
-    same && dead && rustix::fs::unlink(path).is_ok()
+    if !same || !dead {
+        return false;
+    }
+    shm_layout::point!(ReapChecked);
+    let unlinked = rustix::fs::unlink(path).is_ok();
+    shm_layout::point!(ReapUnlinked);
+    unlinked
 }

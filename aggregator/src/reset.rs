@@ -33,7 +33,9 @@ pub(crate) fn take_request(namespace: &Namespace, uid: u32) -> bool {
     // Only what can be removed counts, or one file would open a window every second. In a folder with the
     // sticky bit, that is ours and, for root, everybody's.
     let same = crate::reap::inode_at(&path) == Some((stat.st_dev, stat.st_ino));
-    same && rustix::fs::unlink(&path).is_ok() && may_ask
+    let taken = same && rustix::fs::unlink(&path).is_ok();
+    shm_layout::point!(ResetTaken);
+    taken && may_ask
 }
 
 /// Asks the aggregator of `owner` to open a new window of peaks, and waits until it has.

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use shm_layout::table::TableHeader;
-use shm_layout::{Block, store_pod};
+use shm_layout::{Block, point, store_pod, stores_of};
 use tt_shm_os::{
     Namespace, SHM_DIR, SharedObject, boot_id, check_file_size_limit, monotonic_ns, path_of, random_u64,
     realtime_ns, table_file_name,
@@ -38,8 +38,11 @@ impl TableFile {
         let path = path_of(&name);
         let map = SharedObject::create(&name, header.total_len as usize)
             .map_err(|cause| PublishError::System { action: "create", path: path.clone(), cause })?;
+        point!(TableFile);
         let table = TableFile { map, header, inode: open_to_all(&path)?, path, temporary: true };
+        point!(TableReadable);
         table.populate(&HEAD, 0, header.devices.offset as usize, 1)?;
+        stores_of!(TableHeader);
         store_pod(table.map.words(), &header);
         Ok(table)
     }
@@ -55,7 +58,9 @@ impl TableFile {
         let offset = block.offset as usize + from * entry_bytes;
         self.map
             .populate(offset, (to - from) * entry_bytes)
-            .map_err(|cause| PublishError::Full { path: self.path.clone(), cause })
+            .map_err(|cause| PublishError::Full { path: self.path.clone(), cause })?;
+        point!(TablePopulated);
+        Ok(())
     }
 
     /// Puts the table in the place of the one before, if there is one, at once.
@@ -66,6 +71,7 @@ impl TableFile {
             path: place.clone(),
             cause: errno.into(),
         })?;
+        point!(TableRenamed);
         (self.path, self.temporary) = (place, false);
         Ok(())
     }
@@ -128,6 +134,7 @@ fn sweep(final_name: &str, uid: u32) {
         let ours = rustix::fs::lstat(entry.path()).is_ok_and(|stat| stat.st_uid == uid);
         if ours && entry.file_name().to_str().is_some_and(|name| name.starts_with(&prefix)) {
             let _ = rustix::fs::unlink(entry.path());
+            point!(TableSwept);
         }
     }
 }

@@ -57,6 +57,7 @@ mod counters;
 mod device;
 mod error;
 mod event;
+pub mod points;
 pub mod protocol;
 mod row;
 mod segment;

@@ -34,10 +34,14 @@ impl Word for AtomicU64 {
     #[inline(always)]
     fn store(&self, value: u64) {
         AtomicU64::store(self, value, Ordering::Relaxed);
+        #[cfg(feature = "test-points")]
+        crate::points::stored();
     }
     #[inline(always)]
     fn store_release(&self, value: u64) {
         AtomicU64::store(self, value, Ordering::Release);
+        #[cfg(feature = "test-points")]
+        crate::points::stored();
     }
     #[inline(always)]
     fn fence_acquire() {

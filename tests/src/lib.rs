@@ -7,6 +7,8 @@
 pub mod host;
 pub mod model;
 pub mod monitor;
+#[cfg(feature = "test-points")]
+pub mod points;
 pub mod script;
 pub mod space;
 pub mod workload;

@@ -88,6 +88,11 @@ impl DeviceModel {
         self.measure();
     }
 
+    /// Peaks are counted anew.
+    pub fn reset_peaks(&mut self) {
+        (self.sums.dram_peak, self.sums.l1_peak) = (self.sums.dram_used, self.sums.l1_used);
+    }
+
     /// Whether something of a program is live.
     pub fn has_program(&self, program: u64) -> bool {
         self.live.keys().any(|name| name.program() == Some(program))

@@ -38,6 +38,7 @@ extern "C" fn remove_all() {
         // The pid tells ours from those of the process that we were forked from.
         if open && segment.pid == std::process::id() {
             let _ = std::fs::remove_file(file.path());
+            shm_layout::point!(SegmentUnlinkedAtExit);
         }
     }
 }

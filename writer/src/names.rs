@@ -41,6 +41,7 @@ impl Names {
     fn add(&mut self, segment: &Segment, name: &str) -> Option<u16> {
         let number = u16::try_from(self.count).ok().filter(|_| self.count < MAX_NAMES)?;
         self.make_room(segment, name.len())?;
+        shm_layout::stores_of!(NameText);
         let words = segment.words();
         for (word, bytes) in words.name_bytes[self.used / 8..].iter().zip(name.as_bytes().chunks(8)) {
             let mut padded = [0; 8];
@@ -51,6 +52,7 @@ impl Names {
         Word::store(&words.name_index[usize::from(number)], place);
         self.used += name.len().next_multiple_of(8);
         self.count += 1;
+        shm_layout::stores_of!(NameCount);
         // Release: pairs with the acquire fence of whoever looks a name up.
         words.control[control::NAME_COUNT].store_release(self.count);
         self.numbers.insert(name.into(), number);
@@ -66,10 +68,12 @@ impl Names {
         if end > self.populated {
             segment.populate(header.name_bytes.offset as usize + self.populated, GROWTH).ok()?;
             self.populated += GROWTH;
+            shm_layout::point!(NamePopulated);
         }
         if (self.count as usize + 1) * 8 > self.index_populated {
             segment.populate(header.name_index.offset as usize + self.index_populated, PAGE).ok()?;
             self.index_populated += PAGE;
+            shm_layout::point!(NamePopulated);
         }
         Some(())
     }

@@ -27,7 +27,9 @@ fn reap(path: &Path) -> rustix::io::Result<()> {
     let alive = tt_shm_os::is_write_locked(file.as_fd()).unwrap_or(true);
     let named = rustix::fs::lstat(path)?;
     if own && !alive && (named.st_dev, named.st_ino) == (opened.st_dev, opened.st_ino) {
+        shm_layout::point!(TrackerReapChecked);
         rustix::fs::unlink(path)?;
+        shm_layout::point!(TrackerReapUnlinked);
     }
     Ok(())
 }

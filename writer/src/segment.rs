@@ -4,7 +4,7 @@ use crate::config::Config;
 use crate::error::OpenError;
 use rustix::fs::{AtFlags, CWD, Mode, OFlags};
 use shm_layout::control::{self, Anomaly, state};
-use shm_layout::{SegmentHeader, SegmentWords, Word, store_pod, text};
+use shm_layout::{SegmentHeader, SegmentWords, Word, point, store_pod, stores_of, text};
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
@@ -35,6 +35,7 @@ impl Segment {
         let len = header.total_len as usize;
         tt_shm_os::check_file_size_limit(header.total_len)?;
         let file = unnamed_file(header.total_len)?;
+        point!(SegmentFile);
         let map = locked_map(&file, len)?;
         // SAFETY: the slice lives in the returned Segment beside the map it belongs to, and leaves it
         // only with the lifetime of `&self`.
@@ -48,6 +49,7 @@ impl Segment {
         let mut segment = Segment { words, header, path, clock, published: false, map };
         segment.initialise()?;
         publish(&file, &segment.path)?;
+        point!(SegmentLinked);
         segment.published = true;
         Ok(segment)
     }
@@ -60,6 +62,7 @@ impl Segment {
         self.populate_at_open(self.header.ring.offset as usize, ring_end - self.header.ring.offset as usize)?;
         let rows = FIRST_ROWS.min(self.header.rows.capacity as usize);
         self.populate_at_open(self.header.rows.offset as usize, rows * 64)?;
+        stores_of!(SegmentHeader);
         let words = self.words();
         Word::store(&words.control[control::NAME_COUNT], 1);
         Word::store(&words.control[control::ROWS_PUBLISHED], rows as u64);
@@ -71,7 +74,9 @@ impl Segment {
         self.populate(offset, bytes).map_err(|cause| match cause.kind() {
             io::ErrorKind::InvalidInput => OpenError::OldKernel,
             _ => OpenError::NoRoom { bytes, cause },
-        })
+        })?;
+        point!(SegmentPopulated);
+        Ok(())
     }
 
     /// Makes sure that a range can be written without a fault.
@@ -100,6 +105,7 @@ impl Segment {
 
     /// Sets a bit of the state word.
     pub(crate) fn set_state(&self, bit: u64) {
+        stores_of!(SegmentState);
         let state = &self.words.control[control::STATE];
         Word::store(state, Word::load(state) | bit);
     }
@@ -107,6 +113,7 @@ impl Segment {
     /// Counts a misuse.
     #[cold]
     pub(crate) fn count(&self, anomaly: Anomaly) {
+        stores_of!(Anomaly);
         let count = &self.words.control[control::ANOMALIES + anomaly as usize];
         Word::store(count, Word::load(count) + 1);
     }
@@ -122,6 +129,7 @@ impl Drop for Segment {
         self.set_state(state::CLOSED);
         // Gone already (systemd's RemoveIPC, somebody's cleaning): then there is nothing to do.
         let _ = rustix::fs::unlink(&self.path);
+        point!(SegmentUnlinked);
     }
 }
 
@@ -168,8 +176,10 @@ fn locked_map(file: &File, len: usize) -> Result<WriteMap, OpenError> {
     // Without /proc there is no other description to be had.
     let own = own.or_else(|_| file.try_clone()).map_err(failed("open it again"))?;
     tt_shm_os::lock_exclusive(own.as_fd()).map_err(failed("lock"))?;
+    point!(SegmentLocked);
     let map = WriteMap::new(&own, len)?;
     map.dont_fork().map_err(failed("keep the mapping from children"))?;
+    point!(SegmentMapped);
     Ok(map)
 }
 

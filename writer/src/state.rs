@@ -101,7 +101,10 @@ impl State {
         if number == MAX_DEVICES || self.segment.populate(offset, bytes).is_err() {
             return self.misuse(Anomaly::DeviceListFull, RecordError::DeviceListFull);
         }
+        shm_layout::point!(DevicePopulated);
+        shm_layout::stores_of!(DeviceEntry);
         store_pod(&words.devices[number], entry);
+        shm_layout::stores_of!(DeviceCount);
         // Release: pairs with the acquire fence in device_count().
         words.control[control::DEVICE_COUNT].store_release(number as u64 + 1);
         self.devices.push(DeviceState { chip_id: entry.chip_id, resident: None });
@@ -314,6 +317,7 @@ impl State {
 
     #[cold]
     fn publish_unlisted(&self) {
+        shm_layout::stores_of!(UnlistedCount);
         let count = self.live.unlisted() as u64;
         Word::store(&self.segment.words().control[control::UNLISTED], count);
     }

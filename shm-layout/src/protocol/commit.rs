@@ -105,6 +105,7 @@ impl Accounts {
     /// Publishes the counters of the device that waited longest.
     #[cold]
     fn checkpoint<W: Word>(&mut self, segment: &SegmentWords<'_, W>) {
+        crate::stores_of!(EmitCheckpoint);
         if let Some(number) = self.waiting.pop_front().map(usize::from)
             && let (Some(device), Some(latch)) = (self.devices.get_mut(number), segment.counters.get(number))
         {
@@ -148,6 +149,7 @@ impl<W: Word> SegmentWords<'_, W> {
     /// Step 1: writes the slot. From the moment its stamp is stored, the event has happened.
     #[inline(always)]
     pub fn write_slot(&self, event: [u64; SLOT_WORDS]) {
+        crate::stores_of!(EmitSlot);
         let [stamp, ..] = event;
         if let Some(slot) = self.slot(stamp) {
             stamped::write_words(slot, event);
@@ -157,6 +159,7 @@ impl<W: Word> SegmentWords<'_, W> {
     /// Step 2: does to the live list what the event says.
     #[inline(always)]
     pub fn change_row(&self, event: &Event, words: [u64; SLOT_WORDS]) {
+        crate::stores_of!(EmitRow);
         let row = |index: u32| self.rows.get(index as usize);
         match (RowEffect::of(event), row(event.row)) {
             // One row of the pair, which holds the dispatch before the last.
@@ -177,6 +180,7 @@ impl<W: Word> SegmentWords<'_, W> {
     /// Step 4: everything up to here is complete.
     #[inline]
     pub fn publish_head(&self, position: u64) {
+        crate::stores_of!(EmitHead);
         if let Some(head) = self.control.get(HEAD) {
             // Release: pairs with the acquire fence in head(). Who sees the head sees the rows of every
             // event up to it, and checkpoints that lack none older than the lag.

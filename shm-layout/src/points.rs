@@ -1,0 +1,153 @@
+//! Test points: every store and system call that others can see the effect of, by name.
+//!
+//! Without the feature `test-points` both macros are empty and nothing of this is compiled. With it, a test
+//! helper is told of each visit right behind the store or call, and may be killed or stopped there. Only a
+//! test package turns the feature on, and only when it is asked to; see its `Cargo.toml`.
+
+/// From here to the end of the block, stores to shared words belong to a point.
+#[cfg(feature = "test-points")]
+#[macro_export]
+macro_rules! stores_of {
+    ($point:ident) => {
+        let _stores = $crate::points::enter($crate::points::Point::$point);
+    };
+}
+/// Nothing, without the feature `test-points`.
+#[cfg(not(feature = "test-points"))]
+#[macro_export]
+macro_rules! stores_of {
+    ($point:ident) => {};
+}
+
+/// A system call that others can see the effect of has just been made.
+#[cfg(feature = "test-points")]
+#[macro_export]
+macro_rules! point {
+    ($point:ident) => {
+        $crate::points::visit($crate::points::Point::$point)
+    };
+}
+/// Nothing, without the feature `test-points`.
+#[cfg(not(feature = "test-points"))]
+#[macro_export]
+macro_rules! point {
+    ($point:ident) => {};
+}
+
+#[cfg(feature = "test-points")]
+pub use compiled_in::*;
+
+#[cfg(feature = "test-points")]
+mod compiled_in {
+    use std::cell::Cell;
+    use std::sync::OnceLock;
+
+    macro_rules! points {
+        ($($point:ident = $name:literal,)*) => {
+            /// A place where a process may be killed or stopped.
+            #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+            pub enum Point { $(#[doc = $name] $point,)* }
+
+            impl Point {
+                /// All of them, in the order of their discriminants.
+                pub const ALL: &[Point] = &[$(Point::$point),*];
+
+                /// What a test calls it.
+                pub fn name(self) -> &'static str {
+                    match self { $(Point::$point => $name,)* }
+                }
+            }
+        };
+    }
+
+    points! {
+        Unlabelled = "store without a name",
+        SegmentFile = "segment.file",
+        SegmentLocked = "segment.locked",
+        SegmentMapped = "segment.mapped",
+        SegmentPopulated = "segment.populated",
+        SegmentHeader = "segment.header",
+        SegmentLinked = "segment.linked",
+        SegmentState = "segment.state",
+        SegmentUnlinked = "segment.unlinked",
+        SegmentUnlinkedAtExit = "segment.unlinked-at-exit",
+        DevicePopulated = "device.populated",
+        DeviceEntry = "device.entry",
+        DeviceCount = "device.count",
+        NamePopulated = "name.populated",
+        NameText = "name.text",
+        NameCount = "name.count",
+        EmitSlot = "emit.slot",
+        EmitRow = "emit.row",
+        EmitCheckpoint = "emit.checkpoint",
+        EmitHead = "emit.head",
+        Anomaly = "emit.anomaly",
+        UnlistedCell = "unlisted.cell",
+        UnlistedCount = "unlisted.count",
+        GrowthPopulated = "growth.populated",
+        GrowthPublished = "growth.published",
+        TrackerReapChecked = "tracker.reap.checked",
+        TrackerReapUnlinked = "tracker.reap.unlinked",
+        ClaimLocked = "claim.locked",
+        ClaimNoted = "claim.noted",
+        AdoptRead = "adopt.read",
+        AdoptInstalled = "adopt.installed",
+        TableSwept = "table.swept",
+        TableFile = "table.file",
+        TableReadable = "table.readable",
+        TablePopulated = "table.populated",
+        TableHeader = "table.header",
+        TableDevice = "table.device",
+        TableProcess = "table.process",
+        TableUsage = "table.usage",
+        TableNotice = "table.notice",
+        TableHistory = "table.history",
+        TableControl = "table.control",
+        TableGeneration = "table.generation",
+        TableHeartbeat = "table.heartbeat",
+        TableRenamed = "table.renamed",
+        TableClosed = "table.closed",
+        TableUnlinked = "table.unlinked",
+        ReapChecked = "reap.checked",
+        ReapUnlinked = "reap.unlinked",
+        ResetTaken = "reset.taken",
+    }
+
+    static HOOK: OnceLock<fn(Point)> = OnceLock::new();
+
+    thread_local! {
+        static CURRENT: Cell<Point> = const { Cell::new(Point::Unlabelled) };
+    }
+
+    /// Has a function told of every visit from now on. The first one stays.
+    pub fn install(hook: fn(Point)) {
+        let _ = HOOK.set(hook);
+    }
+
+    /// A point is reached.
+    pub fn visit(point: Point) {
+        if let Some(hook) = HOOK.get() {
+            hook(point);
+        }
+    }
+
+    /// A word was stored.
+    pub(crate) fn stored() {
+        visit(CURRENT.get());
+    }
+
+    /// Stores belong to a point until this is dropped.
+    #[must_use]
+    pub struct Stores(Point);
+
+    /// See [`crate::stores_of`].
+    pub fn enter(point: Point) -> Stores {
+        Stores(CURRENT.replace(point))
+    }
+
+    impl Drop for Stores {
+        fn drop(&mut self) {
+            CURRENT.set(self.0);
+        }
+    }
+}
