@@ -256,7 +256,7 @@ fn now_of(segment: &Segment) -> Result<Attached, Unread> {
     check(&attached)?;
     match attached.catch_up(&words) {
         Ok(()) => {}
-        Err(CatchUpError::Lapped { .. }) => return Err(Unread::Busy),
+        Err(CatchUpError::Lapped { .. } | CatchUpError::Behind { .. }) => return Err(Unread::Busy),
         Err(CatchUpError::Implausible(why)) => return Err(Unread::Broken(why.to_string())),
     }
     check(&attached)?;

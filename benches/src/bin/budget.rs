@@ -35,7 +35,24 @@ fn run(name: &str) -> Result<ExitCode, Box<dyn Error>> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn count() -> Result<Recorded, Box<dyn Error>> {
+/// Attempts at a case that seems to be over its budget.
+const ATTEMPTS: usize = 3;
+
+/// The instructions of a case; if they seem too many, the least of some attempts. What follows a clock does
+/// more in smaller portions when it was interrupted for long.
+fn least(case: &str, budget: Option<f64>) -> Result<f64, Box<dyn Error>> {
+    let mut least = f64::INFINITY;
+    for _ in 0..ATTEMPTS {
+        // A tenth of an instruction is as fine as it need be.
+        least = least.min((instructions(case)? * 10.0).round() / 10.0);
+        if Verdict::of(Some(least), budget) != Verdict::Over {
+            break;
+        }
+    }
+    Ok(least)
+}
+
+fn count(book: &Book) -> Result<Recorded, Box<dyn Error>> {
     if cfg!(debug_assertions) {
         return Err(
             "budgets are of release builds: cargo run --release -p tt-shm-benches --bin budget".into()
@@ -43,15 +60,17 @@ fn count() -> Result<Recorded, Box<dyn Error>> {
     }
     let tools = Tools::now()?;
     let mut counted = BTreeMap::new();
+    let budgets = budgets(book);
     for case in CASES {
-        // A tenth of an instruction is as fine as it need be.
-        counted.insert(case.name.to_owned(), (instructions(case.name)? * 10.0).round() / 10.0);
+        let budget = budgets.and_then(|budgets| budgets.get(case.name)).copied();
+        counted.insert(case.name.to_owned(), least(case.name, budget)?);
     }
     Ok(Recorded { tools, instructions: counted })
 }
 
 fn check() -> Result<ExitCode, Box<dyn Error>> {
-    let (book, now) = (Book::read()?, count()?);
+    let book = Book::read()?;
+    let now = count(&book)?;
     let verdicts = show(&book, &now);
     if let Some(Page::Unrecorded(why)) = book.page(ARCH) {
         println!(
@@ -66,7 +85,8 @@ fn check() -> Result<ExitCode, Box<dyn Error>> {
 }
 
 fn accept() -> Result<ExitCode, Box<dyn Error>> {
-    let (mut book, now) = (Book::read()?, count()?);
+    let mut book = Book::read()?;
+    let now = count(&book)?;
     show(&book, &now);
     book.accept(ARCH, now);
     book.write()?;
@@ -74,19 +94,22 @@ fn accept() -> Result<ExitCode, Box<dyn Error>> {
     Ok(ExitCode::SUCCESS)
 }
 
+fn budgets(book: &Book) -> Option<&BTreeMap<String, f64>> {
+    match book.page(ARCH) {
+        Some(Page::Recorded(recorded)) => Some(&recorded.instructions),
+        Some(Page::Unrecorded(_)) | None => None,
+    }
+}
+
 /// Prints the table, and says what it comes to.
 fn show(book: &Book, now: &Recorded) -> Vec<Verdict> {
-    let none = BTreeMap::new();
-    let budgets = match book.page(ARCH) {
-        Some(Page::Recorded(recorded)) => {
-            for difference in recorded.tools.differences(&now.tools) {
-                println!("note: {difference}");
-            }
-            &recorded.instructions
+    if let Some(Page::Recorded(recorded)) = book.page(ARCH) {
+        for difference in recorded.tools.differences(&now.tools) {
+            println!("note: {difference}");
         }
-        Some(Page::Unrecorded(_)) | None => &none,
-    };
-    let lines = compare(&now.instructions, budgets);
+    }
+    let none = BTreeMap::new();
+    let lines = compare(&now.instructions, budgets(book).unwrap_or(&none));
     println!("{}", heading());
     for line in &lines {
         println!("{line}");

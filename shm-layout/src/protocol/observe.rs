@@ -8,6 +8,9 @@ use crate::protocol::{commit::checkpoint_lag, latch, stamped};
 use crate::segment::{SLOT_WORDS, SegmentWords};
 use crate::words::{Word, load_pod};
 
+/// Events that are replayed at most because a device's counters were read later than the head.
+const MAX_BEHIND: u64 = 1 << 13;
+
 /// Attempts at a latch before giving up on it.
 const ATTEMPTS: usize = 64;
 
@@ -127,23 +130,29 @@ impl Attached {
         event.stamp > self.devices[device].1
     }
 
-    /// Applies the events that a checkpoint may lack, and some more if there are any: right after
-    /// [`Attached::new`] that is every event which was committed before. On an error the counters are
-    /// those of the last event applied, and it is time to attach again.
+    /// Applies events until the counters of all devices are of one position: right after
+    /// [`Attached::new`] that is every event which was committed before, and some more if there are any.
+    /// On an error the counters are those of the last event applied, and it is time to attach again.
     pub fn catch_up<W: Word>(&mut self, segment: &SegmentWords<'_, W>) -> Result<(), CatchUpError> {
+        let newest = self.devices.iter().map(|(_, complete)| *complete).max().unwrap_or(0);
+        let behind = newest.saturating_sub(self.cursor.position());
         // Bounded, and not by the ring, whose size the writer chose: neither one at full speed nor a
         // hostile one must keep its observer here.
-        for _ in 0..=2 * checkpoint_lag(segment.ring.len()) {
+        let steps = behind.min(MAX_BEHIND) + 2 * checkpoint_lag(segment.ring.len()) + 1;
+        for _ in 0..steps {
             match self.cursor.next(segment) {
                 Step::Event(event) if self.is_news(&event) && event.device != NO_DEVICE => {
                     self.devices[usize::from(event.device)].0.apply(&event)?;
                 }
                 Step::Event(_) => {}
-                Step::Idle => return Ok(()),
+                Step::Idle => break,
                 Step::Lapped { missed } => return Err(CatchUpError::Lapped { missed }),
             }
         }
-        Ok(())
+        match newest.saturating_sub(self.cursor.position()) {
+            0 => Ok(()),
+            events => Err(CatchUpError::Behind { events }),
+        }
     }
 }
 
@@ -155,6 +164,12 @@ pub enum CatchUpError {
     Lapped {
         /// Events that were not seen.
         missed: u64,
+    },
+    /// The counters of some device are ahead of the ring.
+    #[error("the counters are {events} events ahead of the ring")]
+    Behind {
+        /// By how much.
+        events: u64,
     },
     /// The segment is broken.
     #[error(transparent)]
@@ -184,7 +199,9 @@ pub enum Step {
 impl Cursor {
     /// Stands behind `position`.
     pub fn after(position: u64) -> Cursor {
-        Cursor { next: position.saturating_add(1) }
+        // No process comes beyond that. From the last position of all there would be no way on, and its
+        // event would be read for ever.
+        Cursor { next: position.min(MAX_COUNT) + 1 }
     }
 
     /// Position of the last event passed.
@@ -195,13 +212,9 @@ impl Cursor {
     /// Takes the next event, if it has happened.
     #[inline]
     pub fn next<W: Word>(&mut self, segment: &SegmentWords<'_, W>) -> Step {
-        if self.next > MAX_COUNT {
-            // No process comes this far, and one that claims to have would be followed for ever.
-            return Step::Idle;
-        }
         match segment.read_slot(self.next) {
             Slot::Ready(event) => {
-                self.next = self.next.saturating_add(1);
+                self.next += 1;
                 Step::Event(event)
             }
             Slot::Pending => Step::Idle,

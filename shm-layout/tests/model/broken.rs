@@ -67,7 +67,7 @@ fails! {
         segment.publish_head(position);
         segment.change_row(&event, event.to_words());
     }) => "at 2";
-    counters_before_slot: attach(&Arc::default(), TWO, counters_first) => "counted before it was committed";
+    counters_before_slot: attach(&Arc::default(), TWO, counters_first) => "Behind";
 }
 
 fn counters_first(segment: &SegmentWords<'_, ModelWord<SOUND>>, event: &Event, accounts: &mut Accounts) {
