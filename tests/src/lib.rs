@@ -8,6 +8,7 @@ pub mod host;
 pub mod model;
 pub mod monitor;
 pub mod script;
+pub mod soak;
 pub mod space;
 pub mod workload;
 
