@@ -55,7 +55,7 @@ fn scan(own: Option<u64>) -> HashMap<(u64, u32), u32> {
     .collect()
 }
 
-/// The last of `NSpid:	4711	1`: what the process calls itself.
+/// The last number of a line such as `NSpid: 4711 1`: what the process calls itself.
 fn innermost_pid(status: &str) -> Option<u32> {
     let line = status.lines().find_map(|line| line.strip_prefix("NSpid:"))?;
     line.split_ascii_whitespace().next_back()?.parse().ok()
