@@ -5,6 +5,7 @@ mod common;
 use common::{SMI, host};
 use rustix::process::Signal;
 use serde_json::Value;
+use shm_layout::Class;
 use std::os::fd::AsFd;
 use std::path::PathBuf;
 use std::process::Stdio;
@@ -105,9 +106,9 @@ fn a_stopped_aggregator_is_stale_and_nobody_believes_its_table() {
 }
 
 #[test]
-fn a_deleted_table_is_noticed_and_what_was_open_stays_readable() {
+fn a_deleted_table_is_made_anew_and_what_was_open_stays_readable() {
     let space = Space::new();
-    let (_host, dram) = busy_host(&space);
+    let (mut host, dram) = busy_host(&space);
     let _monitor = Monitor::start(SMI, &space);
     let table = Table::open(space.namespace()).unwrap();
     until("the host's memory", || {
@@ -116,36 +117,61 @@ fn a_deleted_table_is_noticed_and_what_was_open_stays_readable() {
     std::fs::remove_file(table_path(&space)).unwrap();
     assert!(table.is_replaced());
     assert_eq!(table.snapshot().devices[0].1.dram_used_bytes, dram);
-    let direct = shown(&space);
-    assert_eq!(direct["devices"][0]["dram_used_bytes"], dram);
+    assert_eq!(shown(&space)["devices"][0]["dram_used_bytes"], dram);
+    await_exact(&space, &[(host.pid(), host.truth())]);
+}
+
+/// Whoever removes everything lets a second aggregator start. The first must not fight with it.
+#[test]
+fn with_its_lock_file_removed_too_an_aggregator_makes_way_for_the_next() {
+    let space = Space::new();
+    let first = aggregator(&space);
+    until("its table", || Table::open(space.namespace()).ok());
+    first.signal(Signal::STOP);
+    for file in space.files() {
+        std::fs::remove_file(file).unwrap();
+    }
+    let next = Monitor::start(SMI, &space);
+    first.signal(Signal::CONT);
+    std::thread::sleep(Duration::from_millis(200));
+    let table = Table::open(space.namespace()).unwrap();
+    assert!(table.header().pid != u64::from(first.0.id()) && table.freshness().is_fresh());
+    assert!(next.terminate().success());
+    until("the first to take over again", || {
+        let table = Table::open(space.namespace()).ok()?;
+        (table.header().pid == u64::from(first.0.id())).then_some(())
+    });
 }
 
 #[test]
-fn a_table_replaced_by_something_else_is_refused() {
+fn a_file_in_the_place_of_the_table_is_refused_and_replaced() {
     let space = Space::new();
-    let (_host, dram) = busy_host(&space);
-    let _monitor = Monitor::start(SMI, &space);
-    let table = Table::open(space.namespace()).unwrap();
+    let (mut host, dram) = busy_host(&space);
+    let process = aggregator(&space);
+    let table = until("its table", || Table::open(space.namespace()).ok());
+    process.signal(Signal::STOP);
     std::fs::remove_file(table_path(&space)).unwrap();
     std::fs::write(table_path(&space), vec![7; 1 << 16]).unwrap();
     assert!(table.is_replaced());
     assert!(Table::open(space.namespace()).is_err());
     assert_eq!(shown(&space)["devices"][0]["dram_used_bytes"], dram);
+    process.signal(Signal::CONT);
+    await_exact(&space, &[(host.pid(), host.truth())]);
 }
 
-/// `tt-smi` guards itself against files that are cut short, and so does the aggregator, whose own file it is.
 #[test]
-fn a_table_cut_short_kills_neither_readers_nor_the_next_aggregator() {
+fn a_table_cut_short_kills_no_reader_and_is_made_anew() {
     let space = Space::new();
     let (mut host, dram) = busy_host(&space);
-    let mut monitor = Monitor::start(SMI, &space);
-    let mut screen = space.command(SMI);
-    screen.args(["snapshot", "--json"]);
+    let process = aggregator(&space);
+    until("its table", || Table::open(space.namespace()).ok());
+    process.signal(Signal::STOP);
     std::fs::File::options().write(true).open(table_path(&space)).unwrap().set_len(4096).unwrap();
     assert_eq!(shown(&space)["devices"][0]["dram_used_bytes"], dram);
-    monitor.kill();
-    let _next = Monitor::start(SMI, &space);
+    process.signal(Signal::CONT);
+    host.tell(Command::Spin { pairs: 10 });
     await_exact(&space, &[(host.pid(), host.truth())]);
+    assert_eq!(Table::open(space.namespace()).unwrap().header().pid, u64::from(process.0.id()));
 }
 
 /// A reader may lock what it may read; nobody who writes asks for such a lock.
@@ -161,9 +187,9 @@ fn a_reader_that_locks_the_table_stops_nobody() {
     await_exact(&space, &[(host.pid(), host.truth())]);
     monitor.kill();
     let _next = Monitor::start(SMI, &space);
-    host.tell(Command::Grow { count: 10 });
-    until("the next aggregator to be followed", || {
-        let used = snapshot(&space)?.devices.first()?.1.l1_used_bytes;
-        (used > 0).then_some(())
+    host.tell(Command::Figures);
+    until("the next aggregator to follow", || {
+        let classes = snapshot(&space)?.devices.first()?.1.classes;
+        (classes[Class::KernelFabric as usize].live_count == 2).then_some(())
     });
 }
