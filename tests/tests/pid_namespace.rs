@@ -99,3 +99,28 @@ fn its_death_is_noticed_and_its_pid_unknown_from_then_on() {
     assert_eq!((&process["pid"], &process["namespace_pid"]), (&Value::Null, &1.into()));
     assert!(space.segments().is_empty(), "what is left of it is removed");
 }
+
+/// The same pid twice, as after a pid was used again: only the lock and the identity tell them apart.
+#[test]
+fn two_processes_of_one_pid_are_not_mistaken_for_each_other() {
+    let space = Space::new();
+    let Some(mut dies) = Contained::start(&space) else { return };
+    let Some(lives) = Contained::start(&space) else { return };
+    let _monitor = Monitor::start(SMI, &space);
+    let used = |bytes| {
+        until("the sum of those that live", || {
+            snapshot(&space).filter(|table| table.devices.first().is_some_and(|d| d.1.l1_used_bytes == bytes))
+        })
+    };
+    let table = used(2 * 640);
+    assert_eq!(table.processes.iter().map(|(_, p)| p.pid).collect::<Vec<_>>(), [1, 1]);
+    dies.outer.kill();
+    let table = used(640);
+    let alive = table.processes.iter().filter(|(_, p)| p.state == process_state::ALIVE);
+    assert_eq!(alive.count(), 1);
+    assert_both_pids_are_shown(&space, lives.pid_here());
+    // A newcomer of the same pid removes what the dead left, and nothing else.
+    let _newcomer = Contained::start(&space);
+    used(2 * 640);
+    assert_eq!(space.segments().len(), 2);
+}
