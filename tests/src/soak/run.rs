@@ -131,7 +131,7 @@ impl Soak {
             threads: 1 + random.below(self.options.threads) as usize,
             ring_slots: rings[random.below(4) as usize],
             pause_us: [100, 1000, 5000][random.below(3) as usize],
-            burst: [2, 50, 1000][random.below(3) as usize],
+            burst: [2, 50, 1000, 5000][random.below(4) as usize],
             lies: self.options.lie && self.started == 0,
             notes: self.folder.join(format!("writer-{number}-{}.notes", self.started)),
         };
