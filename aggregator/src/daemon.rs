@@ -39,7 +39,7 @@ pub fn run_daemon(config: DaemonConfig, stop: &AtomicBool) -> Result<(), DaemonE
     // Relaxed: the flag guards no other memory.
     while !stop.load(Ordering::Relaxed) {
         aggregator.poll();
-        let result = publisher.publish(&aggregator);
+        let result = publish(&mut publisher, &mut aggregator);
         note_room(&mut full, result, &mut aggregator.config.log);
         summary.log(&mut aggregator);
         aggregator.wait(aggregator.sleep_hint(), None);
@@ -51,6 +51,14 @@ pub fn run_daemon(config: DaemonConfig, stop: &AtomicBool) -> Result<(), DaemonE
         Err(error) => log.line(format_args!("stopped; cannot remove the table: {error}")),
     }
     Ok(())
+}
+
+/// Publishes, in a new table if somebody took the old one away.
+fn publish(publisher: &mut TablePublisher, aggregator: &mut Aggregator) -> Result<(), PublishError> {
+    if publisher.restore(aggregator)? {
+        aggregator.config.log.line(format_args!("the table was removed, replaced or cut short: made anew"));
+    }
+    publisher.publish(aggregator)
 }
 
 /// Says once that rows are missing from the table, and once that they are not any more.

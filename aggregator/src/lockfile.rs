@@ -46,6 +46,14 @@ impl Claim {
         &self.path
     }
 
+    /// Whether the lock file is still the one that is locked, so that nobody else can have the claim.
+    pub(crate) fn is_in_place(&self) -> bool {
+        let (Ok(own), Ok(there)) = (rustix::fs::fstat(&self.file), rustix::fs::lstat(&self.path)) else {
+            return false;
+        };
+        (own.st_dev, own.st_ino) == (there.st_dev, there.st_ino)
+    }
+
     /// What the table of an earlier aggregator still tells, if there is one of this boot.
     pub fn adopt(&self) -> Option<Adopted> {
         let adopted = Adopted::read(&self.namespace, self.uid);

@@ -25,8 +25,14 @@ const STEP: usize = 32;
 /// leaves no table; one that is dropped leaves it as it is, and readers see that its heartbeat stops.
 #[derive(Debug)]
 pub struct TablePublisher {
-    file: TableFile,
     claim: Claim,
+    written: Written,
+}
+
+/// A table and what was written to it.
+#[derive(Debug)]
+struct Written {
+    file: TableFile,
     devices: Latches,
     processes: Latches,
     usages: Latches,
@@ -39,9 +45,67 @@ pub struct TablePublisher {
 impl TablePublisher {
     /// Makes a new table with all that is known now and puts it in place of the old one.
     pub fn create(claim: Claim, aggregator: &Aggregator) -> Result<TablePublisher, PublishError> {
-        let file = TableFile::create(&claim.namespace, claim.uid)?;
+        let written = Written::new(TableFile::create(&claim.namespace, claim.uid)?);
+        let mut publisher = TablePublisher { claim, written };
+        publisher.fill(aggregator)?;
+        Ok(publisher)
+    }
+
+    /// Makes the table anew if its file was removed, replaced or cut short: otherwise nobody would see it, and
+    /// nobody else could publish one. Says whether it was.
+    pub fn restore(&mut self, aggregator: &Aggregator) -> Result<bool, PublishError> {
+        if self.written.file.is_in_place() {
+            return Ok(false);
+        }
+        if !self.claim.is_in_place() {
+            // Whoever removed the lock file as well may have started another aggregator.
+            self.claim = Claim::take(&self.claim.namespace)?;
+        }
+        self.written = Written::new(TableFile::create(&self.claim.namespace, self.claim.uid)?);
+        self.fill(aggregator)?;
+        Ok(true)
+    }
+
+    fn fill(&mut self, aggregator: &Aggregator) -> Result<(), PublishError> {
+        self.publish(aggregator)?;
+        self.written.file.put_in_place(&self.claim.namespace, self.claim.uid)
+    }
+
+    /// Writes what changed since the last call, and a heartbeat in any case. Fails only if /dev/shm has no
+    /// room for more rows; what was there stays whole.
+    pub fn publish(&mut self, aggregator: &Aggregator) -> Result<(), PublishError> {
+        let model = &aggregator.model;
+        let written = &mut self.written;
+        let result = if model.generation() == written.published && written.published != 0 {
+            Ok(())
+        } else {
+            written.write_batch(aggregator)
+        };
+        let words = TableWords::carve(written.file.map.words(), &written.file.header);
+        stores_of!(TableHeartbeat);
+        Word::store(&words.control[control::INTERVAL], aggregator.sleep_hint().as_nanos() as u64);
+        Word::store(&words.control[control::HEARTBEAT], model.now);
+        result
+    }
+
+    /// Ends in an orderly way: readers see that the table is closed, and it is removed. Gives back the claim,
+    /// which holds until dropped.
+    pub fn close(self) -> std::io::Result<Claim> {
+        let file = &self.written.file;
+        let words = TableWords::carve(file.map.words(), &file.header);
+        stores_of!(TableClosed);
+        // Release: a reader that sees it closed sees the last batch.
+        words.control[control::CLOSED].store_release(1);
+        file.unlink()?;
+        point!(TableUnlinked);
+        Ok(self.claim)
+    }
+}
+
+impl Written {
+    fn new(file: TableFile) -> Written {
         let TableHeader { devices, processes, usages, notices, history, .. } = file.header;
-        let mut publisher = TablePublisher {
+        Written {
             devices: Latches::new(devices, DEVICE_ROW_WORDS),
             processes: Latches::new(processes, PROCESS_ROW_WORDS),
             usages: Latches::new(usages, USAGE_ROW_WORDS),
@@ -49,27 +113,7 @@ impl TablePublisher {
             histories: Histories::new(history),
             published: 0,
             file,
-            claim,
-        };
-        publisher.publish(aggregator)?;
-        publisher.file.put_in_place(&publisher.claim.namespace, publisher.claim.uid)?;
-        Ok(publisher)
-    }
-
-    /// Writes what changed since the last call, and a heartbeat in any case. Fails only if /dev/shm has no
-    /// room for more rows; what was there stays whole.
-    pub fn publish(&mut self, aggregator: &Aggregator) -> Result<(), PublishError> {
-        let model = &aggregator.model;
-        let result = if model.generation() == self.published && self.published != 0 {
-            Ok(())
-        } else {
-            self.write_batch(aggregator)
-        };
-        let words = TableWords::carve(self.file.map.words(), &self.file.header);
-        stores_of!(TableHeartbeat);
-        Word::store(&words.control[control::INTERVAL], aggregator.sleep_hint().as_nanos() as u64);
-        Word::store(&words.control[control::HEARTBEAT], model.now);
-        result
+        }
     }
 
     fn write_batch(&mut self, aggregator: &Aggregator) -> Result<(), PublishError> {
@@ -104,18 +148,6 @@ impl TablePublisher {
         write_control(&words, aggregator);
         self.published = model.generation();
         Ok(())
-    }
-
-    /// Ends in an orderly way: readers see that the table is closed, and it is removed. Gives back the claim,
-    /// which holds until dropped.
-    pub fn close(self) -> std::io::Result<Claim> {
-        let words = TableWords::carve(self.file.map.words(), &self.file.header);
-        stores_of!(TableClosed);
-        // Release: a reader that sees it closed sees the last batch.
-        words.control[control::CLOSED].store_release(1);
-        self.file.unlink()?;
-        point!(TableUnlinked);
-        Ok(self.claim)
     }
 }
 

@@ -76,6 +76,14 @@ impl TableFile {
         Ok(())
     }
 
+    /// Whether its name still names it, whole.
+    pub(crate) fn is_in_place(&self) -> bool {
+        let whole = |stat: rustix::fs::Stat| {
+            (stat.st_dev, stat.st_ino) == self.inode && stat.st_size as u64 == self.header.total_len
+        };
+        !self.temporary && rustix::fs::lstat(&self.path).is_ok_and(whole)
+    }
+
     /// Removes the file, unless its name is another's by now.
     pub(crate) fn unlink(&self) -> std::io::Result<()> {
         if crate::reap::inode_at(&self.path) == Some(self.inode) {

@@ -8,7 +8,8 @@ use std::sync::atomic::AtomicU64;
 use shm_layout::control::{self, Anomaly, state};
 use shm_layout::{DeviceEntry, SegmentHeader, SegmentWords, Word, load_pod, text};
 use tt_shm_os::{
-    Anchor, Calibration, ClockKind, Namespace, ReadMap, SHM_DIR, is_write_locked, parse_segment_name,
+    Anchor, Calibration, ClockKind, Namespace, PidMap, ReadMap, SHM_DIR, is_write_locked, parse_segment_name,
+    start_time_of,
 };
 
 use crate::error::OpenError;
@@ -58,6 +59,15 @@ impl Segment {
     /// Process id as the process itself sees it: for display, pids are reused.
     pub fn pid(&self) -> u32 {
         self.pid
+    }
+
+    /// Process id as this process sees it, if it lives and can be seen from here. Differs from
+    /// [`Segment::pid`] in a container.
+    pub fn pid_here(&self) -> Option<u32> {
+        let here = PidMap::now().pid_here(self.header.pid_namespace, self.pid)?;
+        // A pid is used again; when its process was started tells.
+        let started = Some(self.header.start_time).filter(|ticks| *ticks != 0);
+        (started.is_none() || start_time_of(here) == started).then_some(here)
     }
 
     /// Who owns the file, as the kernel says.

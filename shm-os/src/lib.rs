@@ -67,6 +67,7 @@ mod map;
 mod names;
 #[cfg(feature = "object")]
 mod object;
+mod pids;
 mod process;
 mod wipe;
 
@@ -85,5 +86,6 @@ pub use names::{
 };
 #[cfg(feature = "object")]
 pub use object::SharedObject;
+pub use pids::PidMap;
 pub use process::{at_exit, boot_id, pid_namespace, process_name, random_u64, start_time_of};
 pub use wipe::WipePage;

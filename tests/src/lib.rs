@@ -10,6 +10,7 @@ pub mod monitor;
 #[cfg(feature = "test-points")]
 pub mod points;
 pub mod script;
+pub mod soak;
 pub mod space;
 pub mod workload;
 

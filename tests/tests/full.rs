@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::HOST;
+use common::{HOST, SMI};
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{ChildStdin, ChildStdout, Stdio};
@@ -98,4 +98,18 @@ fn a_child_without_room_for_its_devices_mistakes_none_for_another() {
         String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{text}");
     assert!(text.contains("ForkedWithoutSegment"), "{text}");
+}
+
+/// Nothing is left of a table that found no room, and the next aggregator may try again.
+#[test]
+fn an_aggregator_without_room_for_its_table_says_so() {
+    let space = Space::new();
+    let script = format!("head -c 60k /dev/zero > /dev/shm/filler; {SMI} aggregate; echo $?; ls -A /dev/shm");
+    let Some(mut command) = shell(&space, "64k", &script) else { return };
+    let output = command.stderr(Stdio::piped()).output().unwrap();
+    let message = String::from_utf8_lossy(&output.stderr);
+    assert!(message.contains("/dev/shm") && message.contains("room"), "{message}");
+    let text = String::from_utf8_lossy(&output.stdout);
+    let left: Vec<&str> = text.lines().skip(1).filter(|name| !name.ends_with(".lock")).collect();
+    assert_eq!((text.lines().next(), left), (Some("1"), vec!["filler"]), "{message}");
 }

@@ -51,10 +51,12 @@ impl Segments {
 
     /// The living processes that are meant; all if none was named. Says on stderr who is not there.
     pub fn of(&self, pids: &[u32]) -> impl Iterator<Item = &Segment> {
-        for pid in pids.iter().filter(|pid| !self.live.iter().any(|segment| segment.pid() == **pid)) {
+        for pid in pids.iter().filter(|pid| !self.live.iter().any(|segment| is_pid(segment, **pid))) {
             eprintln!("tt-smi: no process {pid} reports here");
         }
-        self.live.iter().filter(move |segment| pids.is_empty() || pids.contains(&segment.pid()))
+        self.live
+            .iter()
+            .filter(move |segment| pids.is_empty() || pids.iter().any(|pid| is_pid(segment, *pid)))
     }
 
     /// Tells on stderr what is left out, so that a list is not taken for more than it is. An error if nothing
@@ -72,9 +74,19 @@ impl Segments {
     }
 }
 
+/// How a process is called here; as it calls itself if it cannot be seen from here.
+pub fn shown_pid(segment: &Segment) -> u32 {
+    segment.pid_here().unwrap_or(segment.pid())
+}
+
+/// Whether a user who names this pid means this process.
+pub fn is_pid(segment: &Segment, pid: u32) -> bool {
+    shown_pid(segment) == pid
+}
+
 /// What to say of a segment whose file was cut short while it was read.
 pub fn lost(segment: &Segment) -> Option<String> {
-    let pid = segment.pid();
+    let pid = shown_pid(segment);
     segment
         .is_lost()
         .then(|| format!("pid {pid}: its file was cut short while it was read; what it holds is unknown"))

@@ -107,6 +107,12 @@ impl TestProcess {
         TestProcess { map, header, path, devices: 0, accounts, position: 0, clock }
     }
 
+    /// Says something else of itself, before anybody looks.
+    pub(crate) fn change_header(&mut self, change: impl FnOnce(&mut SegmentHeader)) {
+        change(&mut self.header);
+        store_pod(self.map.words(), &self.header);
+    }
+
     pub(crate) fn words(&self) -> SegmentWords<'_, AtomicU64> {
         SegmentWords::carve(self.map.words(), &self.header)
     }

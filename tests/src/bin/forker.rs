@@ -5,7 +5,9 @@
 //! each child's own counters are exact. `forker intern N`: the same while another thread makes names known,
 //! and each child makes one known too. `forker unused`: the child drops its trackers without
 //! using them. `forker opening N`: opens N trackers while another thread forks, and
-//! counts the locks that outlive their tracker. `forker cramped`: forks a child that finds too little room
+//! counts the locks that outlive their tracker. `forker cloned`: as `once`, but by a raw system call, of which
+//! the C library learns nothing. `forker closes`: closes all descriptors that it did not open itself, reports on, and
+//! waits for the end of standard input. `forker cramped`: forks a child that finds too little room
 //! in /dev/shm for all of its devices.
 
 use anyhow::{Context, Result, bail, ensure};
@@ -21,17 +23,19 @@ fn main() -> Result<()> {
     let name = tracker.intern("inherited")?;
     let count = || anyhow::Ok(std::env::args().nth(2).context("how many?")?.parse()?);
     match std::env::args().nth(1).as_deref() {
-        Some("once") => once(&tracker, device, name),
+        Some("once") => once(&tracker, device, name, fork),
+        Some("cloned") => once(&tracker, device, name, raw_clone),
+        Some("closes") => closes(&tracker, device),
         Some("busy") => busy(&tracker, device, count()?),
         Some("intern") => intern(count()?),
         Some("unused") => unused(tracker),
         Some("opening") => opening(count()?),
         Some("cramped") => cramped(&tracker),
-        _ => bail!("usage: forker once | busy N | intern N | unused | opening N | cramped"),
+        _ => bail!("usage: forker once | cloned | closes | busy N | intern N | unused | opening N | cramped"),
     }
 }
 
-fn once(tracker: &Tracker, device: Device, name: NameId) -> Result<()> {
+fn once(tracker: &Tracker, device: Device, name: NameId, fork: fn() -> Result<i32>) -> Result<()> {
     tracker.alloc(device, Alloc::new(BufferType::Dram, 1, 1000).name(name))?;
     if fork()? == 0 {
         ensure!(tracker.free(device, 1).is_err(), "the child holds nothing of its parent's");
@@ -41,6 +45,19 @@ fn once(tracker: &Tracker, device: Device, name: NameId) -> Result<()> {
         tracker.alloc(device, Alloc::new(BufferType::Dram, 3, 30).name(name))?;
         println!("parent {}", std::process::id());
     }
+    std::io::stdin().read_to_end(&mut Vec::new())?;
+    Ok(())
+}
+
+/// As daemons do that want to inherit nothing.
+fn closes(tracker: &Tracker, device: Device) -> Result<()> {
+    // SAFETY: closes descriptors that nothing of this program uses; the tracker's segment needs none.
+    let closed = unsafe { libc::syscall(libc::SYS_close_range, 3, u32::MAX, 0) };
+    ensure!(closed == 0, "close_range failed: {}", std::io::Error::last_os_error());
+    for id in 0..100_000 {
+        tracker.alloc(device, Alloc::new(BufferType::Dram, id, 10))?;
+    }
+    println!("closed {}", std::process::id());
     std::io::stdin().read_to_end(&mut Vec::new())?;
     Ok(())
 }
@@ -187,6 +204,15 @@ fn child_is_exact(tracker: &Tracker, device: Device, number: u64) -> bool {
     let counters = tracker.counters(device);
     reported
         && counters.is_some_and(|counters| (counters.dram_used(), counters.l1_used()) == (sizes.sum(), 0))
+}
+
+/// A fork that no handler of the C library sees.
+fn raw_clone() -> Result<i32> {
+    // SAFETY: without flags and a stack this is fork: the child goes on here with a copy of everything. What it
+    // calls is what a child of fork() below calls.
+    let pid = unsafe { libc::syscall(libc::SYS_clone, libc::SIGCHLD, 0, 0, 0, 0) };
+    ensure!(pid >= 0, "clone failed: {}", std::io::Error::last_os_error());
+    Ok(pid as i32)
 }
 
 fn fork() -> Result<i32> {

@@ -61,12 +61,13 @@ impl Model {
             .collect();
         devices.sort_by_key(|device| device.index);
         let rows: Vec<(usize, usize)> = devices.iter().map(|device| (device.row, device.index)).collect();
+        let pids = tt_shm_os::PidMap::now();
         let mut processes: Vec<Process> = snapshot
             .processes
             .iter()
-            .map(|(row, stats)| Process::new(*row, stats, snapshot, &rows, *clock, *rates_known))
+            .map(|(row, stats)| Process::new(*row, stats, snapshot, &rows, *clock, *rates_known, &pids))
             .collect();
-        processes.sort_by_key(|process| (process.state, process.pid));
+        processes.sort_by_key(|process| (process.state, process.pid, process.namespace_pid));
         let noticed = snapshot.notices.iter().filter_map(Problem::new);
         Model {
             clock: *clock,

@@ -1,11 +1,13 @@
 //! A process, and what it has on each device.
 
+use tt_shm_os::PidMap;
 use tt_shm_reader::{
     Anomaly, Class, Counters, ProcessStats, TableSnapshot, UsageStats, process_flags, process_state, text,
 };
 
 use super::{ClassFigure, Clock, Memory, Peak, kernel_loaded};
 use crate::escape::escape;
+use crate::output::units::UNKNOWN;
 
 /// Whether a process lives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -29,8 +31,10 @@ impl ProcessState {
 /// A process.
 #[derive(Clone, Debug)]
 pub struct Process {
-    /// As the process itself sees it.
-    pub pid: u64,
+    /// As this machine's users see it; `None` if it cannot be seen from here.
+    pub pid: Option<u64>,
+    /// As the process itself sees it: another in a container.
+    pub namespace_pid: u64,
     /// Owner of its segment.
     pub uid: u32,
     /// The owner's name, if this machine knows it.
@@ -97,6 +101,7 @@ impl Process {
         devices: &[(usize, usize)],
         clock: Clock,
         rates_known: bool,
+        pids: &PidMap,
     ) -> Process {
         let uid = stats.uid as u32;
         let has = |flag: u64| stats.flags & flag != 0;
@@ -105,7 +110,8 @@ impl Process {
         let mut usages: Vec<Usage> = own.filter_map(|(_, usage)| Usage::new(usage, devices)).collect();
         usages.sort_by_key(|usage| usage.device);
         Process {
-            pid: stats.pid,
+            pid: pid_here(stats, pids),
+            namespace_pid: stats.pid,
             uid,
             user: crate::users::name_of(uid),
             name: escape(&text::decode(&stats.name)),
@@ -126,6 +132,15 @@ impl Process {
             degraded: has(process_flags::DEGRADED),
             broken: has(process_flags::BROKEN),
             unlinked: has(process_flags::UNLINKED),
+        }
+    }
+
+    /// Its pid; where the process itself sees another, that too: `4711 (1)`.
+    pub fn pid_text(&self) -> String {
+        match self.pid {
+            Some(pid) if pid == self.namespace_pid => pid.to_string(),
+            Some(pid) => format!("{pid} ({})", self.namespace_pid),
+            None => format!("{UNKNOWN} ({})", self.namespace_pid),
         }
     }
 
@@ -200,6 +215,13 @@ impl Usage {
     }
 }
 
+/// A pid of another namespace tells which process that is only while it lives.
+fn pid_here(stats: &ProcessStats, pids: &PidMap) -> Option<u64> {
+    let known = pids.is_own(stats.pid_namespace) || stats.state == process_state::ALIVE;
+    let pid = u32::try_from(stats.pid).ok().filter(|_| known)?;
+    pids.pid_here(stats.pid_namespace, pid).map(u64::from)
+}
+
 /// A process counts its own peaks, so they are exact.
 fn own_peak(bytes: u64, time: u64, count: u64) -> Peak {
     let time = Some(time).filter(|time| *time != 0 && bytes != 0);
@@ -220,7 +242,7 @@ pub fn ranges(numbers: impl IntoIterator<Item = usize>) -> String {
         false => format!("{start}-{end}"),
     };
     let text: Vec<String> = runs.iter().map(run).collect();
-    if text.is_empty() { crate::output::units::UNKNOWN.to_owned() } else { text.join(",") }
+    if text.is_empty() { UNKNOWN.to_owned() } else { text.join(",") }
 }
 
 #[cfg(test)]

@@ -73,7 +73,10 @@ struct FailureJson {
 
 #[derive(Debug, Serialize)]
 struct ProcessJson {
-    pid: u64,
+    /// As it is called here; `null` if it cannot be seen from here.
+    pid: Option<u64>,
+    /// As it calls itself: another in a container.
+    namespace_pid: u64,
     uid: u32,
     user: Option<String>,
     name: String,
@@ -187,6 +190,7 @@ fn device_json(device: &Device, age_ms: u64, clock: Clock) -> DeviceJson {
 fn process_json(process: &Process, age_ms: u64) -> ProcessJson {
     ProcessJson {
         pid: process.pid,
+        namespace_pid: process.namespace_pid,
         uid: process.uid,
         user: process.user.clone(),
         name: process.name.clone(),

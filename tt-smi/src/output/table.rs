@@ -114,7 +114,7 @@ fn write_processes(out: &mut dyn Write, model: &Model, paint: Paint) -> io::Resu
     ]);
     for process in &model.processes {
         columns.push(vec![
-            process.pid.to_string(),
+            process.pid_text(),
             crate::escape::fit(&process.owner(), 12),
             crate::escape::fit(&process.name, 24),
             process.state.name().to_owned(),
@@ -132,7 +132,7 @@ fn write_processes(out: &mut dyn Write, model: &Model, paint: Paint) -> io::Resu
 
 /// What is wrong with it; of one that ended, what it had held.
 fn remarks(process: &Process, model: &Model) -> String {
-    let reclaimed = model.reclaimed.iter().find(|reclaimed| reclaimed.pid == process.pid);
+    let reclaimed = model.reclaimed.iter().find(|reclaimed| reclaimed.pid == process.namespace_pid);
     let held = reclaimed.filter(|_| process.state == ProcessState::Ended).map(|reclaimed| {
         let all = reclaimed.held.iter().map(|(_, bytes, _)| *bytes).fold(0, u64::saturating_add);
         format!("held {}", bytes(all))
@@ -162,7 +162,7 @@ fn write_usages(out: &mut dyn Write, model: &Model, paint: Paint) -> io::Result<
         .flat_map(|process: &Process| process.usages.iter().map(move |usage| (process, usage)));
     for (process, usage) in pairs {
         columns.push(vec![
-            process.pid.to_string(),
+            process.pid_text(),
             crate::escape::fit(&process.name, 16),
             usage.device.to_string(),
             bytes(usage.class(Class::Dram).bytes),

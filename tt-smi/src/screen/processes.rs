@@ -14,7 +14,7 @@ use crate::output::units::{UNKNOWN, age, bytes_or_unknown, count};
 type Column = (&'static str, u16, bool, fn(&Process) -> String);
 
 const COLUMNS: [Column; 11] = [
-    ("PID", 7, true, |process| process.pid.to_string()),
+    ("PID", 7, true, |process| or_unknown(process.pid)),
     ("USER", 8, false, |process| fit(&process.owner(), 8)),
     ("NAME", 15, false, |process| fit(&process.name, 15)),
     ("DEV", 5, false, |process| fit(&process.device_set(), 5)),

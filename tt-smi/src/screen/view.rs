@@ -103,7 +103,7 @@ fn notes(model: &Model) -> Vec<String> {
     let devices =
         model.devices.iter().map(|device| (format!("device {}", device.index), device.flags().join(", ")));
     let alive = model.processes.iter().filter(|process| process.state == ProcessState::Alive);
-    let processes = alive.map(|process| (format!("pid {}", process.pid), process.flags().join(", ")));
+    let processes = alive.map(|process| (format!("pid {}", process.pid_text()), process.flags().join(", ")));
     let flagged = devices.chain(processes).filter(|(_, flags)| !flags.is_empty());
     let flagged = flagged.map(|(who, flags)| format!(" {who}: {flags}"));
     problems.chain(flagged).chain(last_failure(model)).take(NOTES).collect()

@@ -120,6 +120,7 @@ fn process(pid: u64, name: &str, state: u64) -> ProcessStats {
         state,
         identity: pid,
         pid,
+        pid_namespace: tt_shm_os::pid_namespace().unwrap(),
         uid: 54_321,
         started: NOW - 312 * SECOND,
         events_per_1000s: 1_234_000,

@@ -78,7 +78,7 @@ impl Listing {
         let indices: Vec<Option<usize>> =
             segment.devices().iter().map(|entry| directory.index_of(entry.chip_id)).collect();
         let list = segment.allocations();
-        let pid = segment.pid();
+        let pid = crate::segments::shown_pid(segment);
         self.doubts.extend(lost(segment));
         if !list.exact {
             self.inexact += 1;

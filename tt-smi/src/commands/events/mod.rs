@@ -52,7 +52,7 @@ struct Watch<'a> {
 
 impl Watch<'_> {
     fn wants(&self, segment: &Segment) -> bool {
-        self.args.pid.is_empty() || self.args.pid.contains(&segment.pid())
+        self.args.pid.is_empty() || self.args.pid.contains(&crate::segments::shown_pid(segment))
     }
 
     fn follow(&mut self, stop: &Stop) -> anyhow::Result<()> {
@@ -125,7 +125,7 @@ impl Watch<'_> {
 }
 
 fn report_missed(tail: &Tail) {
-    let pid = tail.segment.pid();
+    let pid = tail.pid;
     if tail.older > 0 {
         let older = plural(tail.older, "older event");
         eprintln!(

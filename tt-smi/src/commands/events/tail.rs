@@ -6,11 +6,14 @@ use tt_shm_reader::{Event, Segment};
 use super::line::Happened;
 use super::totals::Totals;
 use crate::directory::Directory;
+use crate::segments::shown_pid;
 
 /// A segment, and how far it was read.
 pub(crate) struct Tail {
     /// The segment.
     pub segment: Segment,
+    /// How its process is called here.
+    pub pid: u32,
     /// Events that the ring no longer held when it was looked at first.
     pub older: u64,
     /// Events that were overwritten while the ring was followed.
@@ -27,13 +30,15 @@ impl Tail {
         let (head, slots) = (words.head(), words.ring.len() as u64);
         // The oldest are about to be overwritten; better to begin behind them than to lose the thread.
         let start = if head > slots { head - slots + slots / 16 } else { 0 };
-        Tail { older: start, missed: 0, cursor: Cursor::after(start), totals: None, segment }
+        let pid = shown_pid(&segment);
+        Tail { pid, older: start, missed: 0, cursor: Cursor::after(start), totals: None, segment }
     }
 
     /// From now on.
     pub(crate) fn from_now(segment: Segment) -> Tail {
         let cursor = Cursor::after(segment.words().head());
-        Tail { older: 0, missed: 0, cursor, totals: None, segment }
+        let pid = shown_pid(&segment);
+        Tail { pid, older: 0, missed: 0, cursor, totals: None, segment }
     }
 
     /// Whether the process may have more to tell.
@@ -93,7 +98,7 @@ impl Tail {
         let describe = |(event, total): &(Event, Option<u64>)| {
             let device = devices.get(usize::from(event.device)).copied().flatten();
             let (time, name) = (clock.to_realtime_ns(event.time), self.segment.name(event.name));
-            Happened::new(self.segment.pid(), device, time, *total, name, event)
+            Happened::new(self.pid, device, time, *total, name, event)
         };
         events.iter().map(describe).collect()
     }

@@ -94,12 +94,10 @@ impl Listing {
             segment.devices().iter().map(|entry| directory.index_of(entry.chip_id)).collect();
         let index = |device: u8| index.get(usize::from(device)).copied().flatten();
         let list = segment.live_list();
+        let pid = crate::segments::shown_pid(segment);
         self.errors.extend(lost(segment));
         if !list.exact {
-            self.errors.push(format!(
-                "pid {}: too busy to be read exactly; its list may lack programs",
-                segment.pid()
-            ));
+            self.errors.push(format!("pid {pid}: too busy to be read exactly; its list may lack programs"));
         }
         let clock = segment.calibration();
         for program in segment.programs_of(&list.rows) {
@@ -108,7 +106,7 @@ impl Listing {
             if devices.iter().any(|device| wanted.contains(device)) {
                 let ago = |ticks| clock.second.monotonic_ns.saturating_sub(clock.to_monotonic_ns(ticks));
                 let last_dispatch_ns = program.last_dispatch.map(ago);
-                self.entries.push(Entry { pid: segment.pid(), program, devices, last_dispatch_ns });
+                self.entries.push(Entry { pid, program, devices, last_dispatch_ns });
             }
         }
         for row in list.rows.into_iter().filter(|row| row.kind() == Some(RowKind::Kernel)) {

@@ -1,0 +1,85 @@
+//! Pids of other PID namespaces, as this process would call them.
+//!
+//! A process in a container calls itself 1 and the host calls it 4711. A pid and the inode of its namespace name
+//! one living process, and procfs has both for every process that is visible here.
+
+use std::cell::OnceCell;
+use std::collections::HashMap;
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+
+use crate::process::pid_namespace;
+
+/// Translates pids of other PID namespaces into those of this one. Looks at procfs once, when first asked for a
+/// pid of another namespace: make a new one for a new look.
+#[derive(Debug, Default)]
+pub struct PidMap {
+    own: Option<u64>,
+    others: OnceCell<HashMap<(u64, u32), u32>>,
+}
+
+impl PidMap {
+    /// As of now.
+    #[must_use]
+    pub fn now() -> PidMap {
+        PidMap { own: pid_namespace(), others: OnceCell::new() }
+    }
+
+    /// What a process that lives, and calls itself `pid` in the namespace with that inode, is called here. `None` if
+    /// it is not to be seen from here, or its namespace is not known (0).
+    #[must_use]
+    pub fn pid_here(&self, namespace: u64, pid: u32) -> Option<u32> {
+        if self.is_own(namespace) {
+            return Some(pid);
+        }
+        self.others.get_or_init(|| scan(self.own)).get(&(namespace, pid)).copied()
+    }
+
+    /// Whether pids of that namespace are those of this process.
+    #[must_use]
+    pub fn is_own(&self, namespace: u64) -> bool {
+        namespace != 0 && self.own == Some(namespace)
+    }
+}
+
+/// Every process of another namespace that may be looked at.
+fn scan(own: Option<u64>) -> HashMap<(u64, u32), u32> {
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    pids.filter_map(|pid: u32| {
+        let inner = innermost_pid(&fs::read_to_string(format!("/proc/{pid}/status")).ok()?)?;
+        // Only its owner and root are told.
+        let namespace = fs::metadata(format!("/proc/{pid}/ns/pid")).ok()?.ino();
+        (Some(namespace) != own).then_some(((namespace, inner), pid))
+    })
+    .collect()
+}
+
+/// The last number of a line such as `NSpid: 4711 1`: what the process calls itself.
+fn innermost_pid(status: &str) -> Option<u32> {
+    let line = status.lines().find_map(|line| line.strip_prefix("NSpid:"))?;
+    line.split_ascii_whitespace().next_back()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn own_pids_stay_and_unknown_ones_are_unknown() {
+        let map = PidMap::now();
+        let own = pid_namespace().unwrap();
+        assert_eq!(map.pid_here(own, 42), Some(42));
+        assert_eq!(map.pid_here(0, 42), None);
+        assert_eq!(map.pid_here(own + 1_000_000, 42), None);
+    }
+
+    #[test]
+    fn the_innermost_pid_is_the_last() {
+        assert_eq!(innermost_pid("Name:\tx\nNSpid:\t4711\t12\t1\nNSpgid:\t9\n"), Some(1));
+        assert_eq!(innermost_pid("NSpid:\t4711\n"), Some(4711));
+        for bad in ["", "NSpid:\n", "NSpid:\tx\n", "Pid:\t3\n"] {
+            assert_eq!(innermost_pid(bad), None, "{bad:?}");
+        }
+    }
+}

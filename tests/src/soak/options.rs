@@ -1,0 +1,37 @@
+//! What the user typed.
+
+use clap::Parser;
+
+/// Kills, stops and restarts writers, an aggregator and readers at random, and compares what the monitor says with
+/// the writers' private notes.
+///
+/// Needs nothing but /dev/shm and a folder for temporary files. Works in a namespace of its own and leaves nothing
+/// behind, unless something is wrong: then what differs is printed, and the evidence is kept in a folder that is
+/// named.
+#[derive(Clone, Debug, Parser)]
+#[command(name = "soak", version, max_term_width = 100, after_help = EXAMPLES)]
+pub struct Options {
+    /// How long to run
+    #[arg(long, default_value_t = 60, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    pub seconds: u64,
+    /// The same seed gives the same calls and the same accidents, at moments that the machine decides [default:
+    /// random; it is printed]
+    #[arg(long, value_name = "N")]
+    pub seed: Option<u64>,
+    /// Writer processes
+    #[arg(long, default_value_t = 4, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=64))]
+    pub writers: u64,
+    /// Threads of each writer, at most
+    #[arg(long, default_value_t = 3, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=6))]
+    pub threads: u64,
+    /// Lets the first writer report something that it does not note: must be found
+    #[arg(long, hide = true)]
+    pub lie: bool,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  soak --seconds 60 --seed 7     repeatable, as far as scheduling allows
+  soak --seconds 20              a random seed, which is printed first
+
+Exit codes: 0 all exact, 1 something was wrong or could not be run, 2 wrong usage.";

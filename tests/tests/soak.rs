@@ -1,0 +1,34 @@
+//! The soak in its shortest form, and that it finds what is wrong.
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+fn soak(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_soak")).args(arguments).output().unwrap()
+}
+
+#[test]
+fn three_seconds_are_exact() {
+    let output = soak(&["--seconds", "3", "--seed", "11"]);
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{text}{}", String::from_utf8_lossy(&output.stderr));
+    let last = text.lines().last().unwrap();
+    let words = ["seed 11", "operations", "kills", "stops", "restarts", "comparisons", " 0 wrong"];
+    assert!(words.iter().all(|word| last.contains(word)), "{last}");
+    assert!(!last.contains(" 0 operations") && !last.contains(" 0 comparisons"), "{last}");
+}
+
+/// One byte too many in one process has to be found, with what was expected and found, and where to look.
+#[test]
+fn one_byte_too_many_is_found() {
+    let output = soak(&["--seconds", "1", "--seed", "12", "--lie"]);
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(output.status.code(), Some(1), "{text}");
+    assert!(text.contains("device 0 dram live_bytes: expected ") && text.contains(", found "), "{text}");
+    let folder = text.lines().find_map(|line| line.split_once("evidence in ")).unwrap().1;
+    let kept: Vec<_> = std::fs::read_dir(folder).unwrap().flatten().map(|f| f.file_name()).collect();
+    let kept: Vec<_> = kept.iter().map(|name| name.to_string_lossy()).collect();
+    assert!(kept.iter().any(|name| name.ends_with(".notes")), "{kept:?}");
+    assert!(kept.iter().any(|name| name.starts_with("tt-shm.v1.")), "{kept:?}");
+    std::fs::remove_dir_all(Path::new(folder).parent().unwrap()).unwrap();
+}
