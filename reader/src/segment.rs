@@ -1,7 +1,7 @@
 //! A process's segment, opened and checked.
 
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicU64;
 
@@ -63,6 +63,10 @@ impl Segment {
     /// Who owns the file, as the kernel says.
     pub fn uid(&self) -> u32 {
         self.uid
+    }
+
+    pub(crate) fn descriptor(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
     }
 
     /// The name under which it was opened, without the folder.
@@ -134,7 +138,7 @@ impl Segment {
         words.devices.iter().take(words.device_count()).map(|entry| load_pod(entry)).collect()
     }
 
-    fn control(&self, word: usize) -> u64 {
+    pub(crate) fn control(&self, word: usize) -> u64 {
         self.words().control.get(word).map_or(0, Word::load)
     }
 }
