@@ -3,7 +3,7 @@
 use tt_shm_reader::{Class, Notice, notice_kind, text};
 
 use super::Clock;
-use crate::escape::escape;
+use crate::escape::Foreign;
 use crate::segments::Hidden;
 
 /// Something that could not be read or believed.
@@ -15,10 +15,10 @@ pub struct Problem {
     pub pid: Option<u64>,
     /// Owner of the file.
     pub uid: u64,
-    /// File name, escaped.
-    pub file: String,
-    /// The reason, escaped.
-    pub message: String,
+    /// File name.
+    pub file: Foreign,
+    /// The reason.
+    pub message: Foreign,
 }
 
 /// What a process had held when it ended.
@@ -46,8 +46,8 @@ impl Problem {
             kind,
             pid: Some(notice.pid).filter(|pid| *pid != 0),
             uid: notice.uid,
-            file: escape(&text::decode(&notice.file)),
-            message: escape(&text::decode(&notice.text)),
+            file: text::decode(&notice.file).into(),
+            message: text::decode(&notice.text).into(),
         })
     }
 }
@@ -56,13 +56,14 @@ impl From<&Hidden> for Problem {
     fn from(hidden: &Hidden) -> Problem {
         let Hidden { pid, uid, file } = hidden;
         let who = pid.map_or_else(|| "it".to_owned(), |pid| format!("pid {pid}"));
-        let owner = crate::users::name_of(*uid).unwrap_or_else(|| format!("uid {uid}"));
+        let owner = crate::users::name_of(*uid).unwrap_or_else(|| format!("uid {uid}").into());
         Problem {
             kind: "hidden",
             pid: pid.map(u64::from),
             uid: u64::from(*uid),
-            file: escape(file),
-            message: format!("{who} belongs to {owner}: what it uses is missing here; root sees all"),
+            file: file.as_str().into(),
+            message: format!("{who} belongs to {}: what it uses is missing here; root sees all", owner.raw())
+                .into(),
         }
     }
 }
