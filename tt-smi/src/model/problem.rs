@@ -1,6 +1,9 @@
 //! What an operator should know.
 
-use tt_shm_reader::{Class, Notice, notice_kind, text};
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use tt_shm_reader::{Class, Notice, TableError, notice_kind, text};
 
 use super::Clock;
 use crate::escape::Foreign;
@@ -9,7 +12,7 @@ use crate::segments::Hidden;
 /// Something that could not be read or believed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
-    /// `refused`, `broken` or `hidden`.
+    /// `refused`, `broken`, `hidden` or `overflow`.
     pub kind: &'static str,
     /// The process, if known.
     pub pid: Option<u64>,
@@ -49,6 +52,35 @@ impl Problem {
             file: text::decode(&notice.file).into(),
             message: text::decode(&notice.text).into(),
         })
+    }
+}
+
+impl Problem {
+    /// More processes and devices than a table has rows for.
+    pub fn no_room(overflow: u64) -> Option<Problem> {
+        (overflow > 0).then(|| Problem {
+            kind: "overflow",
+            pid: None,
+            uid: 0,
+            file: "".into(),
+            message: format!("{overflow} devices or processes found no row; what they use is missing").into(),
+        })
+    }
+}
+
+impl From<&TableError> for Problem {
+    fn from(error: &TableError) -> Problem {
+        let path = error.path();
+        let name = path.and_then(Path::file_name).unwrap_or_default().to_string_lossy();
+        let uid = path.and_then(|path| path.symlink_metadata().ok()).map_or(0, |stat| stat.uid());
+        let message = error.to_string();
+        Problem {
+            kind: "refused",
+            pid: None,
+            uid: u64::from(uid),
+            file: name.into(),
+            message: message.into(),
+        }
     }
 }
 
