@@ -138,7 +138,8 @@ fn allowed(document: &str, list: &str) -> BTreeSet<String> {
 fn is_allowed(expression: &str, allowed: &BTreeSet<String>) -> bool {
     let flat = expression.replace('/', " OR ");
     let parts = flat.split(" AND ").map(|part| part.trim().trim_matches(['(', ')']));
-    parts.map(|part| part.split(" OR ").any(|licence| allowed.contains(licence.trim()))).all(|met| met)
+    let mut parts = parts.map(|part| part.split(" OR "));
+    parts.all(|mut choices| choices.any(|licence| allowed.contains(licence.trim())))
 }
 
 #[test]
