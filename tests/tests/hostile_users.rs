@@ -14,7 +14,7 @@ use serde_json::Value;
 use tt_shm_os::{path_of, table_file_name, table_lock_file_name};
 use tt_shm_tests::hostile::{Finished, Forged, finish, peak_memory};
 use tt_shm_tests::space::{Process, until};
-use tt_shm_tests::{Command, Monitor, Space};
+use tt_shm_tests::{Command, Monitor, Space, Truth};
 
 /// Usually `nobody`: has no files and no rights.
 const STRANGER: u32 = 65534;
@@ -171,13 +171,22 @@ fn ten_thousand_segments_of_one_user_hide_nobody() {
     let mut command = space.command(SMI);
     let log = space.folder_name("log");
     command.arg("aggregate").stderr(std::fs::File::create(&log).unwrap());
+    // One is found in the listing, the other by its appearance.
+    let mut early = host(&space, [1]);
     let mut daemon = Process::spawn(command);
-    let mut late = host(&space, [1]);
-    late.tell(Command::Work { seed: 1, calls: 500, threads: 1, pause_us: 0 });
-    let (pid, truth) = (late.pid(), late.truth());
+    let mut late = host(&space, [2]);
+    for host in [&mut early, &mut late] {
+        host.tell(Command::Work { seed: 1, calls: 500, threads: 1, pause_us: 0 });
+    }
+    let truths = [(early.pid(), early.truth()), (late.pid(), late.truth())];
+    let (pid, truth) = &truths[1];
     let shows = |snapshot: &Value| {
-        let process = snapshot["processes"].as_array()?.iter().find(|process| process["pid"] == pid)?;
-        (process["devices"][0]["dram_used_bytes"] == truth.devices[0].dram_used).then_some(())
+        let processes = snapshot["processes"].as_array()?;
+        let exact = |(pid, truth): &(u32, Truth)| {
+            let process = processes.iter().find(|process| process["pid"] == *pid);
+            process.is_some_and(|p| p["devices"][0]["dram_used_bytes"] == truth.devices[0].dram_used)
+        };
+        truths.iter().all(exact).then_some(())
     };
     let look = || -> Value {
         let mut command = space.command(SMI);
@@ -185,7 +194,7 @@ fn ten_thousand_segments_of_one_user_hide_nobody() {
         serde_json::from_str(&finish(command).stdout).unwrap()
     };
     if rustix::process::geteuid().is_root() {
-        until("the honest process in the daemon's table", || {
+        until("the honest processes in the daemon's table", || {
             let shown = look();
             shown["aggregator"]["pid"].as_u64().and_then(|_| shows(&shown))
         });
@@ -207,13 +216,13 @@ fn ten_thousand_segments_of_one_user_hide_nobody() {
 }
 
 /// Living segments of a stranger: one honest file, and copies of it under names that sort first.
-fn many(space: &Space, count: u32) -> Vec<std::fs::File> {
+fn many(space: &Space, count: usize) -> Vec<std::fs::File> {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let limit = getrlimit(Resource::Nofile);
     setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit }).unwrap();
     let template = Forged::honest(space);
     let mut held = Vec::new();
-    for pid in 1..=count {
+    for pid in (1_000_000_000..).take(count) {
         let mut header = template.header;
         (header.pid, header.identity) = (u64::from(pid), u64::from(pid));
         let path = path_of(&tt_shm_os::segment_file_name(space.namespace(), pid, header.identity));
