@@ -53,6 +53,8 @@ pub struct Aggregator {
     pub(crate) sources: Vec<Source>,
     pub(crate) known: HashMap<String, Fate>,
     pub(crate) pending: VecDeque<String>,
+    /// The name that was opened last.
+    pub(crate) last_considered: String,
     pub(crate) discovery: Discovery,
     pub(crate) next_expiry: u64,
     pub(crate) refusal_lines: u32,
@@ -89,6 +91,7 @@ impl Aggregator {
             sources: Vec::new(),
             known: HashMap::new(),
             pending: VecDeque::new(),
+            last_considered: String::new(),
             discovery,
             next_expiry: 0,
             refusal_lines: 0,

@@ -1,5 +1,8 @@
 //! What becomes of a file that looks like a segment: followed, refused, or buried.
 
+use std::collections::BTreeSet;
+use std::path::Path;
+
 use shm_layout::control::Anomaly;
 use shm_layout::table::{MAX_PROCESSES, ProcessStats, notice_kind, process_flags, process_state};
 use shm_layout::text;
@@ -21,6 +24,10 @@ pub(crate) const MAX_OPENS: usize = 64;
 /// Names that wait to be opened. Beyond that they are forgotten, and found again by the next look at the whole
 /// folder, if they are still there.
 pub(crate) const MAX_PENDING: usize = 4096;
+/// Names that are tried again at each look at the whole folder because something else kept them out.
+const MAX_RETRIES: usize = 256;
+/// Names whose fate is kept. Beyond that it is found out again each time, a bounded number at a look.
+const MAX_KNOWN: usize = 1 << 16;
 /// Refusals logged between two looks at the whole folder. All are counted.
 const MAX_REFUSAL_LINES: u32 = 32;
 /// Between two looks at a segment's lock.
@@ -46,8 +53,7 @@ impl Aggregator {
         if let Some(listing) = listing {
             self.refusal_lines = 0;
             vanished.extend(self.known.keys().filter(|name| !listing.contains(*name)).cloned());
-            let open = |name: &String| self.known.get(name).is_none_or(|fate| *fate == Fate::Waiting);
-            self.pending.extend(listing.into_iter().filter(open));
+            self.queue_listing(listing);
         }
         let found = !appeared.is_empty() || !vanished.is_empty();
         for name in vanished {
@@ -57,6 +63,7 @@ impl Aggregator {
         self.pending.truncate(MAX_PENDING);
         for _ in 0..MAX_OPENS {
             let Some(name) = self.pending.pop_front() else { break };
+            self.last_considered.clone_from(&name);
             self.consider(name, now);
         }
         if request
@@ -66,6 +73,28 @@ impl Aggregator {
             self.open_window();
         }
         found
+    }
+
+    /// Queues what is not known yet, then some of what was kept out. Each look goes on behind the last name
+    /// that had its turn: however many files somebody makes, and however they sort, everybody's turn comes.
+    fn queue_listing(&mut self, listing: BTreeSet<String>) {
+        let (mut fresh, mut waiting) = (Vec::new(), Vec::new());
+        for name in listing {
+            match self.known.get(&name) {
+                None => fresh.push(name),
+                Some(Fate::Waiting) => waiting.push(name),
+                Some(_) => {}
+            }
+        }
+        // Stable: within each half the order of names stays.
+        for names in [&mut fresh, &mut waiting] {
+            names.sort_by_key(|name| *name <= self.last_considered);
+        }
+        waiting.truncate(MAX_RETRIES);
+        // Whatever still waited to be opened is in the listing.
+        self.pending = fresh.into();
+        self.pending.truncate(MAX_PENDING - MAX_RETRIES);
+        self.pending.extend(waiting);
     }
 
     /// A name is gone. Its process may live on (systemd removes files of users who logged out).
@@ -97,13 +126,17 @@ impl Aggregator {
             Err(error) if error.is_not_found() => return,
             Err(error) if error.is_permission_denied() => (Fate::LeftAlone, None),
             // Too many open files, perhaps.
-            Err(error @ OpenError::File(FileError::Open { .. })) => (Fate::Waiting, Some(error.to_string())),
-            Err(error) => (Fate::Refused, Some(reason(&error))),
+            Err(error @ OpenError::File(FileError::Open { .. })) => {
+                (Fate::Waiting, Some(reason(&error, &path)))
+            }
+            Err(error) => (Fate::Refused, Some(reason(&error, &path))),
         };
         if let Some(why) = why.filter(|_| !again) {
             self.refuse(&name, &why, now);
         }
-        self.known.insert(name, fate);
+        if fate == Fate::Followed || self.known.len() < MAX_KNOWN {
+            self.known.insert(name, fate);
+        }
     }
 
     fn admit(&mut self, segment: Segment, now: u64) -> (Fate, Option<String>) {
@@ -215,10 +248,10 @@ fn process_stats(segment: &Segment) -> ProcessStats {
     }
 }
 
-/// The reason without the path, which the notice has beside it.
-fn reason(error: &OpenError) -> String {
+/// The reason without the path, which the notice has beside it, and little room.
+fn reason(error: &OpenError, path: &Path) -> String {
     match error {
         OpenError::Layout { cause, .. } => cause.to_string(),
-        error => error.to_string(),
+        error => error.to_string().replace(&path.display().to_string(), "it"),
     }
 }

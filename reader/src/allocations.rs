@@ -1,10 +1,18 @@
 //! What a process holds, one by one.
 
+use std::sync::Arc;
+
+use rustix::fs::SeekFrom;
+use shm_layout::control::ROWS_PUBLISHED;
 use shm_layout::protocol::live::LiveList;
-use shm_layout::{Row, RowKind};
+use shm_layout::{Row, RowKind, SLOT_WORDS};
 
 use crate::names::Names;
 use crate::segment::Segment;
+
+/// Times that the list is read again because more rows were published meanwhile. Honest processes publish a
+/// thousand at a time.
+const GROWTHS: usize = 3;
 
 /// A live buffer, circular buffer or kernel.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -12,9 +20,9 @@ pub struct Allocation {
     /// What the process reported of it.
     pub row: Row,
     /// Its name, if it has one. Not trusted: escape control characters before showing it.
-    pub name: Option<String>,
+    pub name: Option<Arc<str>>,
     /// Where it was made, if the process records that. Not trusted, as the name.
-    pub site: Option<String>,
+    pub site: Option<Arc<str>>,
     /// How long it has been live.
     pub age_ns: u64,
 }
@@ -37,8 +45,42 @@ pub struct Allocations {
 impl Segment {
     /// The rows of the live list, program rows included: what [`Segment::allocations`] and
     /// [`Segment::programs`] are made of, for those who want both at one position.
+    ///
+    /// Reads only what its process has filled: a process may publish more rows than it has memory for, and
+    /// touching those would make them, at the reader's cost.
     pub fn live_list(&self) -> LiveList {
-        LiveList::read(&self.words())
+        let (mut list, mut whole) = self.read_filled();
+        for _ in 0..GROWTHS {
+            if whole {
+                break;
+            }
+            (list, whole) = self.read_filled();
+        }
+        LiveList { exact: list.exact && whole, ..list }
+    }
+
+    /// The list, and whether it has every row that is published by now.
+    fn read_filled(&self) -> (LiveList, bool) {
+        let mut words = self.words();
+        let filled = words.rows.len().min(self.filled_rows());
+        let published = |rows: usize| (self.control(ROWS_PUBLISHED) as usize).min(rows);
+        let all = words.rows.len();
+        words.rows = &words.rows[..filled];
+        let list = LiveList::read(&words);
+        // Asked afterwards: more may have been filled and published meanwhile.
+        (list, published(all) <= filled)
+    }
+
+    /// Rows before the first hole of the file.
+    fn filled_rows(&self) -> usize {
+        let start = self.header().rows.offset;
+        match rustix::fs::seek(self.descriptor(), SeekFrom::Hole(start)) {
+            Ok(hole) => (hole.saturating_sub(start) / (8 * SLOT_WORDS as u64)) as usize,
+            // Behind the end: the file was cut short.
+            Err(errno) if errno == rustix::io::Errno::NXIO => 0,
+            // A file system that knows no holes.
+            Err(_) => usize::MAX,
+        }
     }
 
     /// What is live, with names and ages. Takes a bounded time, however fast the process is; the result

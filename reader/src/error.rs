@@ -1,7 +1,7 @@
 //! Why something could not be read. Every error says which file, what is wrong and what to do.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use shm_layout::{Implausible, LayoutError};
 use thiserror::Error;
@@ -62,6 +62,20 @@ pub enum FileError {
         /// What the map said.
         cause: MapError,
     },
+}
+
+impl FileError {
+    /// The file.
+    pub fn path(&self) -> &Path {
+        match self {
+            FileError::Open { path, .. }
+            | FileError::NotRegular { path, .. }
+            | FileError::Links { path, .. }
+            | FileError::Writable { path, .. }
+            | FileError::Size { path, .. }
+            | FileError::Map { path, .. } => path,
+        }
+    }
 }
 
 fn hint(cause: &io::Error) -> &'static str {
@@ -206,6 +220,15 @@ pub enum TableError {
 }
 
 impl TableError {
+    /// The file that is refused, if there is one.
+    pub fn path(&self) -> Option<&Path> {
+        match self {
+            TableError::NotFound { .. } => None,
+            TableError::File(error) => Some(error.path()),
+            TableError::Owner { path, .. } | TableError::Layout { path, .. } => Some(path),
+        }
+    }
+
     /// Whether there is no such table, as opposed to one that is refused.
     pub fn is_not_found(&self) -> bool {
         match self {

@@ -1,6 +1,7 @@
 //! Interned names: text that another process wrote, found through numbers that it wrote.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use shm_layout::control::NAME_COUNT;
@@ -31,10 +32,11 @@ impl Segment {
     }
 }
 
-/// Names that were looked up before: thousands of allocations share a few.
+/// Names that were looked up before: thousands of allocations share a few. They share the text, too: millions
+/// of rows with one long name must not cost a reader gigabytes.
 pub(crate) struct Names<'a> {
     segment: &'a Segment,
-    known: HashMap<u16, Option<String>>,
+    known: HashMap<u16, Option<Arc<str>>>,
 }
 
 impl<'a> Names<'a> {
@@ -44,11 +46,11 @@ impl<'a> Names<'a> {
 
     /// See [`Segment::name`].
     #[inline]
-    pub(crate) fn get(&mut self, id: u16) -> Option<String> {
+    pub(crate) fn get(&mut self, id: u16) -> Option<Arc<str>> {
         if id == 0 {
             return None;
         }
-        self.known.entry(id).or_insert_with(|| self.segment.name(id)).clone()
+        self.known.entry(id).or_insert_with(|| self.segment.name(id).map(Arc::from)).clone()
     }
 }
 

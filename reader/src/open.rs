@@ -27,6 +27,9 @@ pub(crate) fn open(path: &Path, min: u64) -> Result<Opened, FileError> {
     // NOFOLLOW: a link could lead to anything. NONBLOCK: opening a FIFO would wait for its writer.
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let refused = |errno: Errno| FileError::Open { path: path.to_owned(), cause: errno.into() };
+    // Looked at before it is opened: opening a device may do something to it. What counts is asked again
+    // of the descriptor.
+    require_regular(path, &rustix::fs::lstat(path).map_err(refused)?)?;
     let fd = rustix::fs::open(path, flags, Mode::empty()).map_err(|errno| match errno {
         Errno::LOOP => FileError::NotRegular { path: path.to_owned(), kind: "a symbolic link" },
         errno => refused(errno),
@@ -43,12 +46,16 @@ pub(crate) fn inode(stat: &Stat) -> (u64, u64) {
     (stat.st_dev, stat.st_ino)
 }
 
-fn check(path: &Path, stat: &Stat, min: u64) -> Result<u64, FileError> {
-    let path = || path.to_owned();
-    let kind = FileType::from_raw_mode(stat.st_mode);
-    if kind != FileType::RegularFile {
-        return Err(FileError::NotRegular { path: path(), kind: describe(kind) });
+fn require_regular(path: &Path, stat: &Stat) -> Result<(), FileError> {
+    match FileType::from_raw_mode(stat.st_mode) {
+        FileType::RegularFile => Ok(()),
+        kind => Err(FileError::NotRegular { path: path.to_owned(), kind: describe(kind) }),
     }
+}
+
+fn check(path: &Path, stat: &Stat, min: u64) -> Result<u64, FileError> {
+    require_regular(path, stat)?;
+    let path = || path.to_owned();
     // No link at all is fine: it was unlinked after it was opened, and its owner may well live.
     #[allow(clippy::useless_conversion, reason = "u32 on aarch64, u64 on x86_64")]
     let links = u64::from(stat.st_nlink);
@@ -72,6 +79,7 @@ fn describe(kind: FileType) -> &'static str {
         FileType::Fifo => "a FIFO",
         FileType::CharacterDevice | FileType::BlockDevice => "a device",
         FileType::Symlink => "a symbolic link",
+        FileType::Socket => "a socket",
         _ => "something else",
     }
 }

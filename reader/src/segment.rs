@@ -1,7 +1,7 @@
 //! A process's segment, opened and checked.
 
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicU64;
 
@@ -75,6 +75,10 @@ impl Segment {
         self.uid
     }
 
+    pub(crate) fn descriptor(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+
     /// The name under which it was opened, without the folder.
     pub fn file_name(&self) -> &str {
         &self.file_name
@@ -144,7 +148,7 @@ impl Segment {
         words.devices.iter().take(words.device_count()).map(|entry| load_pod(entry)).collect()
     }
 
-    fn control(&self, word: usize) -> u64 {
+    pub(crate) fn control(&self, word: usize) -> u64 {
         self.words().control.get(word).map_or(0, Word::load)
     }
 }

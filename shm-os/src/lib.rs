@@ -88,4 +88,7 @@ pub use names::{
 pub use object::SharedObject;
 pub use pids::PidMap;
 pub use process::{at_exit, boot_id, pid_namespace, process_name, random_u64, start_time_of};
+// For the fuzzer.
+#[doc(hidden)]
+pub use process::{describe, parse_start_time, parse_uuid};
 pub use wipe::WipePage;

@@ -63,7 +63,9 @@ fn read_start(path: &str) -> Vec<u8> {
     bytes
 }
 
-fn parse_uuid(text: &str) -> Option<[u8; 16]> {
+/// Sixteen bytes in hexadecimal, with or without dashes.
+#[must_use]
+pub fn parse_uuid(text: &str) -> Option<[u8; 16]> {
     let digits: Vec<u8> = text.trim_end().bytes().filter(|&b| b != b'-').collect();
     // from_str_radix would accept a leading sign.
     if digits.len() != 32 || !digits.iter().all(u8::is_ascii_hexdigit) {
@@ -75,12 +77,15 @@ fn parse_uuid(text: &str) -> Option<[u8; 16]> {
 
 /// Field 22 of a stat line. The name in field 2 may hold spaces and parentheses, and no field after
 /// it can, so the last closing parenthesis ends it.
-fn parse_start_time(stat: &str) -> Option<u64> {
+#[must_use]
+pub fn parse_start_time(stat: &str) -> Option<u64> {
     let (_, fields) = stat.rsplit_once(')')?;
     fields.split_ascii_whitespace().nth(22 - 3)?.parse().ok()
 }
 
-fn describe(comm: &str, cmdline: &[u8]) -> String {
+/// See [`process_name`].
+#[must_use]
+pub fn describe(comm: &str, cmdline: &[u8]) -> String {
     if !comm.starts_with("python") {
         return comm.to_owned();
     }

@@ -50,6 +50,11 @@ impl Space {
         ours
     }
 
+    /// A path that goes with this namespace and reads as nothing of the monitor's.
+    pub fn folder_name(&self, what: &str) -> PathBuf {
+        tt_shm_os::path_of(&format!("tt-shm.v1.{}.{what}", self.namespace))
+    }
+
     /// Segments of this namespace.
     pub fn segments(&self) -> Vec<PathBuf> {
         tt_shm_reader::segment_paths(&self.namespace).expect("/dev/shm can be listed")
@@ -59,7 +64,9 @@ impl Space {
 impl Drop for Space {
     fn drop(&mut self) {
         for file in self.files() {
-            let _ = std::fs::remove_file(file);
+            if std::fs::remove_file(&file).is_err() {
+                let _ = std::fs::remove_dir(file);
+            }
         }
     }
 }

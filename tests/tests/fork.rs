@@ -45,7 +45,7 @@ fn parent_and_child_report_apart() {
     assert_eq!((dram_used(&parent), dram_used(&child)), (1030, 500));
     // Handles made before the fork stay valid in the child.
     let names: Vec<_> = child.allocations().list.into_iter().map(|a| a.name).collect();
-    assert_eq!(names, [Some("inherited".to_string())]);
+    assert_eq!(names, [Some("inherited".into())]);
     assert_eq!(child.devices()[0].chip_id, 1);
 }
 

@@ -1,5 +1,40 @@
 //! Foreign text on a terminal: shown, never obeyed.
 
+use std::fmt;
+use std::sync::Arc;
+
+use serde::{Serialize, Serializer};
+
+/// Text that another process wrote. Shown to people it is escaped, in JSON it is what was written: a type, so
+/// that nobody has to remember which of the two a string is.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Foreign(Arc<str>);
+
+impl Foreign {
+    /// The text itself: for comparisons, never for a terminal.
+    pub fn raw(&self) -> &str {
+        &self.0
+    }
+}
+
+impl<T: Into<Arc<str>>> From<T> for Foreign {
+    fn from(text: T) -> Foreign {
+        Foreign(text.into())
+    }
+}
+
+impl Serialize for Foreign {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.0)
+    }
+}
+
+impl fmt::Display for Foreign {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&escape(&self.0))
+    }
+}
+
 /// A name from another process with everything that a terminal might obey written out: control characters,
 /// escapes, and the marks that change the direction of text or have no width.
 ///
@@ -19,7 +54,8 @@ pub fn escape(text: &str) -> String {
     shown
 }
 
-fn is_harmful(c: char) -> bool {
+/// Whether a terminal might obey a character, or hide it.
+pub(crate) fn is_harmful(c: char) -> bool {
     c.is_control()
         || matches!(c,
             '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
@@ -27,9 +63,10 @@ fn is_harmful(c: char) -> bool {
 }
 
 /// Cuts a text to at most `width` characters, with a mark where something is missing.
-pub fn fit(text: &str, width: usize) -> String {
+pub fn fit(text: &(impl fmt::Display + ?Sized), width: usize) -> String {
+    let text = text.to_string();
     if text.chars().count() <= width {
-        return text.to_owned();
+        return text;
     }
     let mut cut: String = text.chars().take(width.saturating_sub(1)).collect();
     if width > 0 {
@@ -53,6 +90,14 @@ mod tests {
     #[test]
     fn a_backslash_cannot_pretend_to_be_an_escape() {
         assert_ne!(escape("\\u{1b}"), escape("\u{1b}"));
+    }
+
+    #[test]
+    fn foreign_text_is_escaped_for_people_and_only_for_them() {
+        let name = Foreign::from("a\\b\u{1b}[2J");
+        assert_eq!(name.to_string(), "a\\\\b\\u{1b}[2J");
+        assert_eq!(fit(&name, 4), "a\\\\…");
+        assert_eq!(serde_json::to_value(&name).unwrap(), "a\\b\u{1b}[2J");
     }
 
     #[test]

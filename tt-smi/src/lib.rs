@@ -20,13 +20,15 @@ pub mod select;
 pub mod settings;
 pub mod signals;
 pub mod source;
-mod users;
+#[doc(hidden)]
+pub mod users;
 
 use std::io;
 use std::process::ExitCode;
 
 use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 /// Runs the program with the arguments of this process.
 pub fn run() -> ExitCode {
@@ -34,6 +36,7 @@ pub fn run() -> ExitCode {
     if let Err(error) = tt_shm_os::guard_truncation() {
         eprintln!("tt-smi: cannot guard against files that are cut short: {error}");
     }
+    allow_many_files();
     let cli = cli::Cli::parse();
     let settings = match settings::Settings::resolve(&cli) {
         Ok(settings) => settings,
@@ -48,6 +51,13 @@ pub fn run() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// Each segment that is followed is an open file, and the usual limit of 1024 is as many as one user may have.
+fn allow_many_files() {
+    let limit = getrlimit(Resource::Nofile);
+    // Refused: then some segments wait until others are gone, and the reason is told.
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
 }
 
 fn is_broken_pipe(error: &anyhow::Error) -> bool {

@@ -1,14 +1,22 @@
 //! Every segment of a namespace that can be opened.
 
+use std::collections::HashMap;
 use std::io;
 use std::os::unix::fs::MetadataExt;
 
 use rustix::fs::{Access, access};
 use rustix::io::Errno;
+use shm_layout::table::MAX_PROCESSES;
 use tt_shm_os::{Namespace, parse_segment_name};
 use tt_shm_reader::{OpenError, Segment, TableSnapshot, segment_paths};
 
 use crate::directory::{Claims, Directory};
+
+/// Segments of one user that are read, as many as a table has rows. More would use up the files that this
+/// process may open, and the mappings that it can guard.
+const MAX_PER_UID: usize = MAX_PROCESSES;
+/// Refusals told one by one.
+const MAX_WARNINGS: usize = 32;
 
 /// The segments of a namespace.
 #[derive(Debug, Default)]
@@ -19,14 +27,26 @@ pub struct Segments {
     pub dead: Vec<Segment>,
     /// Files that were refused, and why.
     pub refused: Vec<OpenError>,
+    /// Segments that were left out because their owner has too many.
+    pub surplus: u64,
 }
 
 impl Segments {
     /// Opens what is there.
     pub fn open(namespace: &Namespace) -> io::Result<Segments> {
         let mut segments = Segments::default();
+        let mut per_uid: HashMap<u32, usize> = HashMap::new();
         for path in segment_paths(namespace)? {
-            match Segment::open(&path) {
+            let opened = Segment::open(&path);
+            if let Ok(segment) = &opened {
+                let theirs = per_uid.entry(segment.uid()).or_default();
+                *theirs += 1;
+                if *theirs > MAX_PER_UID {
+                    segments.surplus += 1;
+                    continue;
+                }
+            }
+            match opened {
                 // If the kernel will not say, it counts: unknown is not dead.
                 Ok(segment) if segment.is_alive().unwrap_or(true) => segments.live.push(segment),
                 // An orderly end that unlinks the file at this moment.
@@ -62,8 +82,16 @@ impl Segments {
     /// Tells on stderr what is left out, so that a list is not taken for more than it is. An error if nothing
     /// is left.
     pub fn warn(&self) -> anyhow::Result<()> {
-        for error in &self.refused {
+        for error in self.refused.iter().take(MAX_WARNINGS) {
             eprintln!("tt-smi: left out: {}", crate::escape::escape(&error.to_string()));
+        }
+        let untold = self.refused.len().saturating_sub(MAX_WARNINGS);
+        if untold > 0 {
+            eprintln!("tt-smi: left out: {untold} more");
+        }
+        if self.surplus > 0 {
+            let surplus = crate::output::units::plural(self.surplus, "segment");
+            eprintln!("tt-smi: left out: {surplus} of users who have over {MAX_PER_UID}");
         }
         if !self.dead.is_empty() {
             let pids: Vec<String> = self.dead.iter().map(|segment| segment.pid().to_string()).collect();

@@ -1,11 +1,12 @@
 //! Where the data comes from: the aggregator's table if one runs, else the same aggregation in here.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use tt_shm_aggregator::{Aggregator, Config};
-use tt_shm_os::Namespace;
-use tt_shm_reader::{Table, TableSnapshot};
+use tt_shm_os::{Namespace, path_of, table_file_name};
+use tt_shm_reader::{Table, TableError, TableSnapshot};
 
 use crate::model::Clock;
 use crate::segments::{Hidden, hidden};
@@ -72,6 +73,8 @@ pub struct Reading {
     pub rates_known: bool,
     /// What whoever counted could not see.
     pub hidden: Vec<Hidden>,
+    /// A table in the place of one that may be read, and why it is not.
+    pub refused_table: Option<Arc<TableError>>,
 }
 
 /// Something to read from, again and again.
@@ -114,12 +117,13 @@ impl Source {
             }
         };
         let hidden = if self.sees_all() { Vec::new() } else { hidden(&self.namespace)? };
-        Ok(Reading { snapshot, origin, clock: Clock::now(), rates_known, hidden })
+        let refused_table = refused_table(&self.namespace).map(Arc::new);
+        Ok(Reading { snapshot, origin, clock: Clock::now(), rates_known, hidden, refused_table })
     }
 
     /// Root's aggregator may read every segment; that of another user, or this process, only what this user may.
     fn sees_all(&self) -> bool {
-        let root = tt_shm_os::path_of(&tt_shm_os::table_file_name(&self.namespace, 0));
+        let root = path_of(&table_file_name(&self.namespace, 0));
         matches!(&self.from, From::Table(table) if table.path() == root)
     }
 
@@ -161,6 +165,13 @@ impl Source {
 
 fn fresh_table(namespace: &Namespace) -> Option<Table> {
     Table::open(namespace).ok().filter(|table| table.freshness().is_fresh())
+}
+
+/// Why a table that is there is not read: somebody put it there whose place it is not, or it is broken.
+fn refused_table(namespace: &Namespace) -> Option<TableError> {
+    let uid = rustix::process::geteuid().as_raw();
+    let open = |uid| Table::open_path(&path_of(&table_file_name(namespace, uid)), uid);
+    [0, uid].into_iter().filter_map(|uid| open(uid).err()).find(|error| !error.is_not_found())
 }
 
 /// The rows of a running aggregator, if there is one.

@@ -64,6 +64,8 @@ impl Writer {
         lock_exclusive(file.as_fd()).unwrap();
         let map = WriteMap::new(&file, header.total_len as usize).unwrap();
         store_pod(map.words(), &header);
+        // As a writer does before it publishes rows: those without memory behind them are not read.
+        map.populate(header.rows.offset as usize, header.rows.capacity as usize * 64).unwrap();
         let mut accounts = Accounts::new(header.ring.capacity as usize);
         (0..devices).for_each(|_| accounts.add_device());
         let writer = Writer {

@@ -181,7 +181,7 @@ impl PeaksJson {
             errors: model
                 .problems
                 .iter()
-                .map(|problem| format!("{}: {}", problem.file, problem.message))
+                .map(|problem| format!("{}: {}", problem.file.raw(), problem.message.raw()))
                 .collect(),
         }
     }

@@ -4,7 +4,7 @@ use tt_shm_reader::{Arch, Class, Composition, DeviceStats, device_flags};
 
 use super::{ClassFigure, Memory, Peak, kernel_loaded};
 use crate::directory::DeviceId;
-use crate::escape::escape;
+use crate::escape::Foreign;
 
 /// A device.
 #[derive(Clone, Debug)]
@@ -18,7 +18,7 @@ pub struct Device {
     /// Architecture.
     pub arch: Option<&'static str>,
     /// Board.
-    pub board: Option<String>,
+    pub board: Option<Foreign>,
     /// DRAM: `dram` and `trace`.
     pub dram: Memory,
     /// L1 of Tensix cores: buffers and what is resident.
@@ -135,7 +135,7 @@ impl Device {
             row,
             id: id.clone(),
             arch: Arch::from_code(entry.arch).name(),
-            board: entry.board_name().map(|board| escape(&board)),
+            board: entry.board_name().map(Foreign::from),
             dram: memory(stats.dram_used_bytes, entry.dram_total(), (&stats.dram_peak).into()),
             l1: memory(stats.l1_used_bytes, entry.l1_total(), (&stats.l1_peak).into()),
             eth_l1: memory(
@@ -172,9 +172,10 @@ impl Device {
         kernel_loaded(&self.classes)
     }
 
-    /// The board, else the architecture.
-    pub fn kind(&self) -> &str {
-        self.board.as_deref().or(self.arch).unwrap_or(crate::output::units::UNKNOWN)
+    /// The board, else the architecture, for people.
+    pub fn kind(&self) -> String {
+        let arch = || self.arch.unwrap_or(crate::output::units::UNKNOWN).to_owned();
+        self.board.as_ref().map_or_else(arch, Foreign::to_string)
     }
 
     /// What is wrong with it, in a word each.

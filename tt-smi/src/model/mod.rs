@@ -49,7 +49,7 @@ pub struct Model {
 impl Model {
     /// Resolves a reading.
     pub fn new(reading: &Reading) -> Model {
-        let Reading { snapshot, origin, clock, rates_known, hidden } = reading;
+        let Reading { snapshot, origin, clock, rates_known, hidden, refused_table } = reading;
         let directory = directory(snapshot);
         let mut devices: Vec<Device> = snapshot
             .devices
@@ -69,6 +69,8 @@ impl Model {
             .collect();
         processes.sort_by_key(|process| (process.state, process.pid, process.namespace_pid));
         let noticed = snapshot.notices.iter().filter_map(Problem::new);
+        let noticed = refused_table.iter().map(|error| Problem::from(&**error)).chain(noticed);
+        let noticed = noticed.chain(Problem::no_room(snapshot.overflow));
         Model {
             clock: *clock,
             host: host(),

@@ -1,24 +1,27 @@
 //! What an operator should know.
 
-use tt_shm_reader::{Class, Notice, notice_kind, text};
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use tt_shm_reader::{Class, Notice, TableError, notice_kind, text};
 
 use super::Clock;
-use crate::escape::escape;
+use crate::escape::Foreign;
 use crate::segments::Hidden;
 
 /// Something that could not be read or believed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
-    /// `refused`, `broken` or `hidden`.
+    /// `refused`, `broken`, `hidden` or `overflow`.
     pub kind: &'static str,
     /// The process, if known.
     pub pid: Option<u64>,
     /// Owner of the file.
     pub uid: u64,
-    /// File name, escaped.
-    pub file: String,
-    /// The reason, escaped.
-    pub message: String,
+    /// File name.
+    pub file: Foreign,
+    /// The reason.
+    pub message: Foreign,
 }
 
 /// What a process had held when it ended.
@@ -46,9 +49,38 @@ impl Problem {
             kind,
             pid: Some(notice.pid).filter(|pid| *pid != 0),
             uid: notice.uid,
-            file: escape(&text::decode(&notice.file)),
-            message: escape(&text::decode(&notice.text)),
+            file: text::decode(&notice.file).into(),
+            message: text::decode(&notice.text).into(),
         })
+    }
+}
+
+impl Problem {
+    /// More processes and devices than a table has rows for.
+    pub fn no_room(overflow: u64) -> Option<Problem> {
+        (overflow > 0).then(|| Problem {
+            kind: "overflow",
+            pid: None,
+            uid: 0,
+            file: "".into(),
+            message: format!("{overflow} devices or processes found no row; what they use is missing").into(),
+        })
+    }
+}
+
+impl From<&TableError> for Problem {
+    fn from(error: &TableError) -> Problem {
+        let path = error.path();
+        let name = path.and_then(Path::file_name).unwrap_or_default().to_string_lossy();
+        let uid = path.and_then(|path| path.symlink_metadata().ok()).map_or(0, |stat| stat.uid());
+        let message = error.to_string();
+        Problem {
+            kind: "refused",
+            pid: None,
+            uid: u64::from(uid),
+            file: name.into(),
+            message: message.into(),
+        }
     }
 }
 
@@ -56,13 +88,14 @@ impl From<&Hidden> for Problem {
     fn from(hidden: &Hidden) -> Problem {
         let Hidden { pid, uid, file } = hidden;
         let who = pid.map_or_else(|| "it".to_owned(), |pid| format!("pid {pid}"));
-        let owner = crate::users::name_of(*uid).unwrap_or_else(|| format!("uid {uid}"));
+        let owner = crate::users::name_of(*uid).unwrap_or_else(|| format!("uid {uid}").into());
         Problem {
             kind: "hidden",
             pid: pid.map(u64::from),
             uid: u64::from(*uid),
-            file: escape(file),
-            message: format!("{who} belongs to {owner}: what it uses is missing here; root sees all"),
+            file: file.as_str().into(),
+            message: format!("{who} belongs to {}: what it uses is missing here; root sees all", owner.raw())
+                .into(),
         }
     }
 }

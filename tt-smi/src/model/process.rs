@@ -6,7 +6,7 @@ use tt_shm_reader::{
 };
 
 use super::{ClassFigure, Clock, Memory, Peak, kernel_loaded};
-use crate::escape::escape;
+use crate::escape::Foreign;
 use crate::output::units::UNKNOWN;
 
 /// Whether a process lives.
@@ -38,9 +38,9 @@ pub struct Process {
     /// Owner of its segment.
     pub uid: u32,
     /// The owner's name, if this machine knows it.
-    pub user: Option<String>,
-    /// What it calls itself, escaped.
-    pub name: String,
+    pub user: Option<Foreign>,
+    /// What it calls itself.
+    pub name: Foreign,
     /// Whether it lives.
     pub state: ProcessState,
     /// How long ago its segment was made.
@@ -114,7 +114,7 @@ impl Process {
             namespace_pid: stats.pid,
             uid,
             user: crate::users::name_of(uid),
-            name: escape(&text::decode(&stats.name)),
+            name: text::decode(&stats.name).into(),
             state: match stats.state {
                 process_state::ENDED => ProcessState::Ended,
                 _ => ProcessState::Alive,
@@ -149,9 +149,9 @@ impl Process {
         (!self.usages.is_empty()).then(|| self.usages.iter().map(figure).fold(0, u64::saturating_add))
     }
 
-    /// Owner by name, else by number.
+    /// Owner by name, else by number, for people.
     pub fn owner(&self) -> String {
-        self.user.clone().unwrap_or_else(|| self.uid.to_string())
+        self.user.as_ref().map_or_else(|| self.uid.to_string(), Foreign::to_string)
     }
 
     /// Its devices: `0-3`, `0,2`.

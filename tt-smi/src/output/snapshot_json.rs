@@ -7,6 +7,7 @@ use tt_shm_reader::Class;
 
 use super::figures_json::{Figures, FiguresJson};
 use super::json::Envelope;
+use crate::escape::Foreign;
 use crate::model::{Clock, Device, Model, Process, Usage};
 
 /// `tt-smi snapshot --json`.
@@ -40,7 +41,7 @@ struct DeviceJson {
     logical_id: Option<u64>,
     chip_id: String,
     arch: Option<&'static str>,
-    board: Option<String>,
+    board: Option<Foreign>,
     pci_address: Option<String>,
     source: &'static str,
     capacity_source: Option<&'static str>,
@@ -78,8 +79,8 @@ struct ProcessJson {
     /// As it calls itself: another in a container.
     namespace_pid: u64,
     uid: u32,
-    user: Option<String>,
-    name: String,
+    user: Option<Foreign>,
+    name: Foreign,
     state: &'static str,
     source: &'static str,
     age_ms: u64,
@@ -117,8 +118,8 @@ struct ErrorJson {
     kind: &'static str,
     pid: Option<u64>,
     uid: u64,
-    file: String,
-    message: String,
+    file: Foreign,
+    message: Foreign,
 }
 
 impl SnapshotJson {

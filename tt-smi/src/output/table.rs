@@ -69,7 +69,7 @@ fn write_devices(out: &mut dyn Write, model: &Model, paint: Paint) -> io::Result
         let line = format!(
             "{:>3}  {:<kind$}  {:<12}  {}  {}  {:>4}  {:>6}  {}",
             device.index,
-            crate::escape::fit(device.kind(), kind),
+            crate::escape::fit(&device.kind(), kind),
             device.id.pci.as_deref().unwrap_or(UNKNOWN),
             gauge(&device.dram, paint),
             gauge(&device.l1, paint),

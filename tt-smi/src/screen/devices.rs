@@ -65,7 +65,7 @@ fn two_lines(device: &Device, width: usize, theme: &Theme) -> [Line<'static>; 2]
         if device.processes == 1 { "1 proc".to_owned() } else { format!("{} procs", device.processes) };
     let names = if width >= WIDE { 12 } else { 6 };
     let pci = device.id.pci.as_deref().filter(|_| width >= WIDE).unwrap_or("");
-    let first = format!("{:>3} {:<names$} DRAM ", device.index, fit(device.kind(), names));
+    let first = format!("{:>3} {:<names$} DRAM ", device.index, fit(&device.kind(), names));
     let second = format!("{:>3} {pci:<names$} L1   ", "");
     let style = if device.flags().is_empty() { Style::new() } else { theme.warn() };
     let (first, second) = (Span::styled(first, style), Span::styled(second, style));
@@ -125,7 +125,7 @@ fn bracketed(memory: &Memory, parts: &[(Part, u64)], width: usize, theme: &Theme
 }
 
 fn one_line(device: &Device, width: usize, theme: &Theme) -> Line<'static> {
-    let head = format!("{:>3} {:<10}", device.index, fit(device.kind(), 10));
+    let head = format!("{:>3} {:<10}", device.index, fit(&device.kind(), 10));
     let rate = device.events_per_second.map_or_else(|| UNKNOWN.to_owned(), count);
     let figures =
         |memory: &Memory| format!(" {:>9} {:>4} ", bytes(memory.used), percent(memory.used, memory.total));

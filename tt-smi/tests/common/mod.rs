@@ -216,6 +216,7 @@ pub(crate) fn model_beside(snapshot: TableSnapshot, hidden: Vec<Hidden>) -> Mode
         clock: Clock { monotonic_ns: NOW, realtime_ns: 1_790_000_000 * SECOND },
         rates_known: true,
         hidden,
+        refused_table: None,
     };
     Model { host: "ttbox".to_owned(), ..Model::new(&reading) }
 }

@@ -4,6 +4,7 @@ use serde::Serialize;
 use tt_shm_reader::Class;
 
 use super::{Item, Listing};
+use crate::escape::Foreign;
 use crate::model::{Clock, core_type_name};
 use crate::output::json::Envelope;
 
@@ -39,8 +40,8 @@ struct ItemJson<'a> {
     core_type: Option<&'static str>,
     /// A circular buffer inside an L1 buffer, without bytes of its own.
     globally_allocated: bool,
-    name: Option<&'a str>,
-    site: Option<&'a str>,
+    name: Option<&'a Foreign>,
+    site: Option<&'a Foreign>,
     age_ms: u64,
 }
 
@@ -77,8 +78,8 @@ impl<'a> ItemJson<'a> {
             cores: item.cores,
             core_type: item.core_type.map(core_type_name),
             globally_allocated: item.globally_allocated,
-            name: item.name.as_deref(),
-            site: item.site.as_deref(),
+            name: item.name.as_ref(),
+            site: item.site.as_ref(),
             age_ms: item.age_ns / 1_000_000,
         }
     }

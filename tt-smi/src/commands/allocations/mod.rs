@@ -9,7 +9,7 @@ use tt_shm_reader::{Allocation, Class, CoreType, RowKind, Segment, UNKNOWN as NO
 
 use crate::cli::{AllocationsArgs, SortBy};
 use crate::directory::Directory;
-use crate::escape::{escape, fit};
+use crate::escape::{Foreign, fit};
 use crate::output::columns::{Align, Columns};
 use crate::output::json::write as write_json;
 use crate::output::paint::Paint;
@@ -56,8 +56,8 @@ struct Item {
     cores: Option<u32>,
     core_type: Option<CoreType>,
     globally_allocated: bool,
-    name: Option<String>,
-    site: Option<String>,
+    name: Option<Foreign>,
+    site: Option<Foreign>,
     age_ns: u64,
 }
 
@@ -131,8 +131,8 @@ impl Item {
             cores: Some(row.cores).filter(|cores| *cores != 0),
             core_type: in_cores(class).then(|| row.core_type()),
             globally_allocated: row.flags & flags::GLOBAL != 0,
-            name: name.map(|name| escape(&name)),
-            site: site.map(|site| escape(&site)),
+            name: name.map(Foreign::from),
+            site: site.map(Foreign::from),
             age_ns,
         })
     }
@@ -140,7 +140,8 @@ impl Item {
     /// Its name, and why it has no bytes if that is so.
     fn label(&self) -> String {
         let inside = if self.globally_allocated { " (inside an L1 buffer)" } else { "" };
-        format!("{}{inside}", fit(self.name.as_deref().unwrap_or(UNKNOWN), 40))
+        let name = self.name.as_ref().map_or_else(|| UNKNOWN.to_owned(), |name| fit(name, 40));
+        format!("{name}{inside}")
     }
 }
 
@@ -198,7 +199,8 @@ fn write_items(out: &mut dyn Write, items: &[Item], paint: Paint) -> io::Result<
             age(item.age_ns),
             item.label(),
         ];
-        cells.extend(sites.then(|| item.site.clone().unwrap_or_else(|| UNKNOWN.to_owned())));
+        cells
+            .extend(sites.then(|| item.site.as_ref().map_or_else(|| UNKNOWN.to_owned(), Foreign::to_string)));
         columns.push(cells);
     }
     columns.write(out, paint)

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use tt_shm_reader::{Class, Event, EventKind, MarkerPhase, NO_DEVICE, UNKNOWN as NO_VALUE, flags};
 
-use crate::escape::escape;
+use crate::escape::Foreign;
 use crate::model::{core_type_name, rfc3339};
 
 /// An event with its numbers resolved. Fields that its kind does not have are `None`.
@@ -29,7 +29,7 @@ pub(crate) struct Happened {
     pub binary_bytes: Option<u64>,
     pub program: Option<u64>,
     pub address: Option<u64>,
-    pub name: Option<String>,
+    pub name: Option<Foreign>,
     /// A kernel that was loaded before tracking began.
     pub late: Option<bool>,
     /// A circular buffer inside an L1 buffer, without bytes of its own.
@@ -67,7 +67,7 @@ impl Happened {
             event: kind.map_or("UNKNOWN", EventKind::label),
             device: device.filter(|_| event.device != NO_DEVICE),
             id: event.id,
-            name: name.map(|name| escape(&name)),
+            name: name.map(Foreign::from),
             kind,
             ..Happened::default()
         };

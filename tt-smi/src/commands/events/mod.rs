@@ -13,6 +13,7 @@ use tt_shm_reader::{Segment, segment_paths};
 
 use crate::cli::EventsArgs;
 use crate::directory::Directory;
+use crate::output::json::write_line;
 use crate::output::units::plural;
 use crate::segments::lost;
 use crate::settings::Settings;
@@ -113,8 +114,7 @@ impl Watch<'_> {
         let mut out = super::stdout();
         for event in &happened {
             if self.args.json {
-                serde_json::to_writer(&mut out, event)?;
-                writeln!(out)?;
+                write_line(&mut out, event)?;
             } else {
                 writeln!(out, "{event}")?;
             }

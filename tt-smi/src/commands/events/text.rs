@@ -154,9 +154,10 @@ mod tests {
     #[test]
     fn names_are_escaped_and_unknown_totals_are_a_dash() {
         let event = Event { size: 1, ..Event::new(EventKind::CbFree, 0) };
-        let happened = Happened::new(1, None, 0, None, Some("\u{1b}[2J".into()), &event);
+        let happened = Happened::new(1, None, 0, None, None, &event);
         assert!(happened.to_string().contains("Device -: -0.000001 MiB (Total: -)"), "{happened}");
-        assert!(!serde_json::to_string(&happened).unwrap().contains("\\u001b"));
+        let named = line(Event::new(EventKind::Alloc, 0), 0, Some("a\\\u{1b}[2J"));
+        assert!(named.ends_with(r#""a\\\u{1b}[2J""#), "{named}");
     }
 
     #[test]

@@ -4,7 +4,6 @@ use serde::Serialize;
 use tt_shm_reader::{Kernel, KernelType};
 
 use super::{Entry, Listing, Sharing};
-use crate::escape::escape;
 use crate::model::{Clock, core_type_name};
 use crate::output::json::Envelope;
 
@@ -12,7 +11,7 @@ use crate::output::json::Envelope;
 pub(super) struct ListingJson<'a> {
     #[serde(flatten)]
     envelope: Envelope,
-    programs: Vec<ProgramJson>,
+    programs: Vec<ProgramJson<'a>>,
     kernel_sharing: &'a [Sharing],
     errors: &'a [String],
 }
@@ -29,10 +28,10 @@ impl<'a> ListingJson<'a> {
 }
 
 #[derive(Serialize)]
-struct ProgramJson {
+struct ProgramJson<'a> {
     pid: u32,
     id: u64,
-    name: Option<String>,
+    name: Option<&'a str>,
     types: Vec<&'static str>,
     devices: Vec<usize>,
     kernel_bytes: u64,
@@ -58,14 +57,14 @@ struct KernelJson {
     hash: Option<String>,
 }
 
-impl ProgramJson {
-    fn new(entry: &Entry) -> ProgramJson {
+impl<'a> ProgramJson<'a> {
+    fn new(entry: &'a Entry) -> ProgramJson<'a> {
         let Entry { pid, program, devices, last_dispatch_ns } = entry;
         let kernels = program.devices.first().map_or(&[][..], |device| &device.kernels);
         ProgramJson {
             pid: *pid,
             id: program.id,
-            name: program.name.as_deref().map(escape),
+            name: program.name.as_deref(),
             types: program.kernel_types.iter().map(|kernel| type_name(*kernel)).collect(),
             devices: devices.clone(),
             kernel_bytes: program.kernel_bytes,

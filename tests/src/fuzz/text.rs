@@ -1,0 +1,64 @@
+//! Every parser of text from outside: names of files, the command line, procfs, /etc/passwd.
+
+use std::hint::black_box;
+
+use clap::Parser;
+use shm_layout::text::{decode, encode};
+use tt_shm_os::{Namespace, describe, parse_segment_name, parse_start_time, parse_uuid, segment_file_name};
+use tt_smi::cli::Cli;
+use tt_smi::escape::{escape, fit};
+
+/// See [`super::BODIES`].
+pub(super) fn run(data: &[u8]) {
+    let Some((kind, bytes)) = data.split_first() else { return };
+    let text = String::from_utf8_lossy(bytes);
+    match kind % 8 {
+        0 => segment_name(&text),
+        1 => namespace(&text),
+        2 => arguments(&text),
+        3 => drop(black_box((parse_start_time(&text), parse_uuid(&text)))),
+        4 => {
+            let comm = text.split('\0').next().unwrap_or_default();
+            black_box((describe(comm, bytes), describe("python3", bytes)));
+        }
+        5 => drop(black_box(tt_smi::users::parse(&text))),
+        6 => shown(&text),
+        _ => field(bytes, &text),
+    }
+}
+
+/// There is one spelling of each name.
+fn segment_name(text: &str) {
+    if let Some(name) = parse_segment_name(text) {
+        assert_eq!(segment_file_name(&name.namespace, name.pid, name.random), text);
+    }
+}
+
+/// A namespace cannot leave its place in a path.
+fn namespace(text: &str) {
+    if let Ok(namespace) = Namespace::new(text) {
+        assert!(!namespace.as_str().contains(['/', '.', '\0']));
+    }
+}
+
+/// The whole command line: commands, durations, devices, classes, numbers.
+fn arguments(text: &str) {
+    let arguments = ["tt-smi"].into_iter().chain(text.split('\n'));
+    black_box(Cli::try_parse_from(arguments).is_ok());
+}
+
+fn shown(text: &str) {
+    let escaped = escape(text);
+    assert!(!escaped.contains(char::is_control), "{escaped:?}");
+    assert!(fit(&escaped, 12).chars().count() <= 12);
+}
+
+fn field(bytes: &[u8], text: &str) {
+    let decoded = decode(bytes);
+    assert!(!decoded.contains('\0'));
+    let encoded: [u8; 16] = encode(text);
+    assert!(
+        text.as_bytes().starts_with(&encoded[..encoded.iter().position(|b| *b == 0).unwrap_or(16)])
+            || text.contains('\0')
+    );
+}

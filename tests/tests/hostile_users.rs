@@ -1,0 +1,248 @@
+//! What another user may and may not do. Needs root, to become another user; says so where it is not.
+
+mod common;
+
+use std::fs::Permissions;
+use std::io::ErrorKind;
+use std::os::fd::AsFd;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+
+use common::{SMI, host, segment_of};
+use serde_json::Value;
+use tt_shm_os::{path_of, table_file_name, table_lock_file_name};
+use tt_shm_tests::hostile::{Finished, Forged, finish, peak_memory};
+use tt_shm_tests::space::{Process, until};
+use tt_shm_tests::{Command, Monitor, Space, Truth};
+
+/// Usually `nobody`: has no files and no rights.
+const STRANGER: u32 = 65534;
+/// Somebody else who has no rights.
+const OTHER: u32 = 65533;
+
+/// Whether this test can become other users.
+fn is_root(test: &str) -> bool {
+    let root = rustix::process::geteuid().is_root();
+    if !root {
+        eprintln!("skipped, needs root to become another user: {test}");
+    }
+    root
+}
+
+/// A program that everybody may run: the one of the test may lie where others may not go.
+fn program_for_all(space: &Space) -> PathBuf {
+    let copy = space.folder_name("smi");
+    std::fs::copy(SMI, &copy).unwrap();
+    std::fs::set_permissions(&copy, Permissions::from_mode(0o755)).unwrap();
+    copy
+}
+
+fn run_as(space: &Space, uid: u32, program: &Path, arguments: &[&str]) -> Finished {
+    let mut command = space.command(program.to_str().unwrap());
+    // No groups: those of root might be let in.
+    command.args(arguments).uid(uid).gid(uid).current_dir("/");
+    finish(command)
+}
+
+fn snapshot_as(space: &Space, uid: u32, program: &Path) -> Value {
+    let finished = run_as(space, uid, program, &["snapshot", "--json"]);
+    serde_json::from_str(&finished.stdout).unwrap_or_else(|error| panic!("{error}: {finished:?}"))
+}
+
+/// The owner of a file is made another user.
+fn give(path: &Path, uid: u32) {
+    chown(path, Some(uid), Some(uid)).unwrap();
+}
+
+fn errors(snapshot: &Value) -> Vec<String> {
+    let errors = snapshot["errors"].as_array().unwrap();
+    errors.iter().map(|error| error["message"].as_str().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn a_segment_is_read_by_its_owner_and_root_alone() {
+    if !is_root("segments of others") {
+        return;
+    }
+    let space = Space::new();
+    let smi = program_for_all(&space);
+    let mut host = host(&space, [1]);
+    host.tell(Command::Grow { count: 3 });
+    let segment = segment_of(&space, host.pid());
+    assert_eq!(segment.metadata().unwrap().mode() & 0o7777, 0o600);
+    let cat = |path: &Path| run_as(&space, STRANGER, Path::new("/bin/cat"), &[path.to_str().unwrap()]);
+    assert!(cat(&segment).stderr.contains("Permission denied"));
+    // Without an aggregator of root's, a stranger learns that there is a process, and no more.
+    let alone = snapshot_as(&space, STRANGER, &smi);
+    assert_eq!((&alone["devices"], &alone["processes"]), (&Value::Array(vec![]), &Value::Array(vec![])));
+    assert_eq!(alone["aggregator"]["hidden_files"], 1);
+    // With it, the figures, and still not the list.
+    let _monitor = Monitor::start(SMI, &space);
+    until("the figures", || {
+        let shown = snapshot_as(&space, STRANGER, &smi);
+        (shown["processes"][0]["devices"][0]["l1_used_bytes"] == 192).then_some(())
+    });
+    let list = run_as(&space, STRANGER, &smi, &["allocations"]);
+    assert!(!list.status.success() && list.stderr.contains("Permission denied"), "{list:?}");
+}
+
+#[test]
+fn the_table_is_read_by_all_and_written_by_nobody_else() {
+    if !is_root("writing root's table") {
+        return;
+    }
+    let space = Space::new();
+    let _monitor = Monitor::start(SMI, &space);
+    let table = path_of(&table_file_name(space.namespace(), 0));
+    let lock = path_of(&table_lock_file_name(space.namespace(), 0));
+    assert_eq!(table.metadata().unwrap().mode() & 0o7777, 0o644);
+    assert_eq!(lock.metadata().unwrap().mode() & 0o7777, 0o600);
+    let shell = |line: &str| run_as(&space, STRANGER, Path::new("/bin/sh"), &["-c", line]);
+    let table = table.display();
+    assert!(shell(&format!("head -c 8 {table}")).stdout.contains("TTSHM"));
+    for line in [
+        format!("echo x >> {table}"),
+        format!(": > {table}"),
+        format!("rm -f {table}"),
+        format!("mv {table} {table}.x"),
+        format!("chmod 666 {table}"),
+        format!("cat {}", lock.display()),
+        format!("rm -f {}", lock.display()),
+    ] {
+        let tried = shell(&line);
+        let refused = ["Permission denied", "not permitted"].iter().any(|why| tried.stderr.contains(why));
+        assert!(!tried.status.success() && refused, "{line}: {tried:?}");
+    }
+}
+
+#[test]
+fn a_table_is_refused_that_neither_root_nor_the_user_owns() {
+    if !is_root("tables of others") {
+        return;
+    }
+    let space = Space::new();
+    let smi = program_for_all(&space);
+    let mut monitor = Monitor::start(SMI, &space);
+    let table = path_of(&table_file_name(space.namespace(), 0));
+    let own = path_of(&table_file_name(space.namespace(), STRANGER));
+    let content = std::fs::read(&table).unwrap();
+    monitor.kill();
+    // In root's place, and in that of the user who looks: a table of somebody else.
+    for place in [&table, &own] {
+        let _ = std::fs::remove_file(&table);
+        std::fs::write(place, &content).unwrap();
+        std::fs::set_permissions(place, Permissions::from_mode(0o644)).unwrap();
+        give(place, OTHER);
+        let shown = snapshot_as(&space, STRANGER, &smi);
+        assert_eq!(shown["aggregator"]["pid"], Value::Null, "nobody's table is believed");
+        let told = format!("belongs to uid {OTHER}, not to uid");
+        assert!(errors(&shown).iter().any(|error| error.contains(&told)), "{shown}");
+        std::fs::remove_file(place).unwrap();
+    }
+}
+
+/// Somebody takes the names that root's daemon needs, before it starts.
+#[test]
+fn squatted_names_are_taken_back_or_reported() {
+    if !is_root("squatting") {
+        return;
+    }
+    let space = Space::new();
+    let table = path_of(&table_file_name(space.namespace(), 0));
+    std::fs::write(&table, "mine").unwrap();
+    give(&table, STRANGER);
+    let monitor = Monitor::start(SMI, &space);
+    assert_eq!(table.metadata().unwrap().uid(), 0);
+    assert!(monitor.terminate().success());
+    let lock = path_of(&table_lock_file_name(space.namespace(), 0));
+    give(&lock, STRANGER);
+    let mut command = space.command(SMI);
+    command.arg("aggregate");
+    let refused = finish(command);
+    assert!(!refused.status.success() && refused.stderr.contains(".lock"), "{refused:?}");
+}
+
+/// Ten thousand living segments of one user, whose names come before all others. Those of others are found.
+#[test]
+fn ten_thousand_segments_of_one_user_hide_nobody() {
+    let space = Space::new();
+    let many = many(&space, 10_000);
+    let mut command = space.command(SMI);
+    let log = space.folder_name("log");
+    command.arg("aggregate").stderr(std::fs::File::create(&log).unwrap());
+    // One is found in the listing, the other by its appearance.
+    let mut early = host(&space, [1]);
+    let mut daemon = Process::spawn(command);
+    let mut late = host(&space, [2]);
+    for host in [&mut early, &mut late] {
+        host.tell(Command::Work { seed: 1, calls: 500, threads: 1, pause_us: 0 });
+    }
+    let truths = [(early.pid(), early.truth()), (late.pid(), late.truth())];
+    let (pid, truth) = &truths[1];
+    let shows = |snapshot: &Value| {
+        let processes = snapshot["processes"].as_array()?;
+        let exact = |(pid, truth): &(u32, Truth)| {
+            let process = processes.iter().find(|process| process["pid"] == *pid);
+            process.is_some_and(|p| p["devices"][0]["dram_used_bytes"] == truth.devices[0].dram_used)
+        };
+        truths.iter().all(exact).then_some(())
+    };
+    let look = || -> Value {
+        let mut command = space.command(SMI);
+        command.args(["snapshot", "--json"]);
+        serde_json::from_str(&finish(command).stdout).unwrap()
+    };
+    if rustix::process::geteuid().is_root() {
+        until("the honest processes in the daemon's table", || {
+            let shown = look();
+            shown["aggregator"]["pid"].as_u64().and_then(|_| shows(&shown))
+        });
+        let capped = std::fs::read_to_string(&log).unwrap();
+        assert!(capped.contains(&format!("uid {STRANGER} has 256 segments")), "{capped}");
+    } else {
+        eprintln!("skipped, needs root to make files of another user: whether the cap keeps room for others");
+    }
+    assert_eq!(daemon.0.try_wait().unwrap(), None, "the daemon ended");
+    assert!(peak_memory(daemon.0.id()) < 192 << 20, "{} bytes", peak_memory(daemon.0.id()));
+    daemon.kill();
+    // Who lists them himself is not kept from the honest one either.
+    let mut command = space.command(SMI);
+    command.args(["allocations", "--json", "--pid", &pid.to_string()]);
+    let listed = finish(command);
+    let list: Value = serde_json::from_str(&listed.stdout).unwrap_or_else(|_| panic!("{listed:?}"));
+    assert_eq!(list["allocations"].as_array().unwrap().len(), truth.live.len());
+    drop(many);
+}
+
+/// Living segments of a stranger: one honest file, and copies of it under names that sort first.
+fn many(space: &Space, count: usize) -> Vec<std::fs::File> {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let limit = getrlimit(Resource::Nofile);
+    setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit }).unwrap();
+    let template = Forged::honest(space);
+    let mut held = Vec::new();
+    for pid in (1_000_000_000..).take(count) {
+        let mut header = template.header;
+        (header.pid, header.identity) = (u64::from(pid), u64::from(pid));
+        let path = path_of(&tt_shm_os::segment_file_name(space.namespace(), pid, header.identity));
+        let mut options = std::fs::OpenOptions::new();
+        let file = match options.read(true).write(true).create_new(true).open(&path) {
+            Ok(file) => file,
+            Err(error) if error.kind() != ErrorKind::AlreadyExists => {
+                eprintln!("only {} segments: {error}", held.len());
+                break;
+            }
+            Err(error) => panic!("{}: {error}", path.display()),
+        };
+        file.set_permissions(Permissions::from_mode(0o600)).unwrap();
+        tt_shm_os::lock_exclusive(file.as_fd()).unwrap();
+        std::os::unix::fs::FileExt::write_all_at(&file, bytemuck::bytes_of(&header), 0).unwrap();
+        file.set_len(header.total_len).unwrap();
+        if rustix::process::geteuid().is_root() {
+            give(&path, STRANGER);
+        }
+        held.push(file);
+    }
+    held
+}
