@@ -3,6 +3,7 @@
 
 use crate::cells::{cell, expect_first, latch, overwrite};
 use crate::commit::{Script, attach, in_order, lap};
+use crate::growth;
 use crate::live::{commit_reuse, reuse, reuse_event, walk};
 use crate::word::{ModelWord, NO_ACQUIRE_FENCE, NO_RELEASE_FENCE, RELAXED_STORE, SOUND, kill_writer_after};
 use shm_layout::protocol::{commit::Accounts, stamped};
@@ -67,6 +68,14 @@ fails! {
         segment.publish_head(position);
         segment.change_row(&event, event.to_words());
     }) => "at 2";
+    row_used_before_it_is_published: growth::walk::<SOUND>(&Arc::default(), |segment| {
+        growth::allocate(segment);
+        growth::grow(segment);
+    }) => "at 2";
+    growth_with_relaxed_stores: growth::walk::<RELAXED_STORE>(&Arc::default(), |segment| {
+        growth::grow(segment);
+        growth::allocate(segment);
+    }) => "at ";
     counters_before_slot: attach(&Arc::default(), TWO, counters_first) => "Behind";
 }
 

@@ -7,5 +7,7 @@
 mod broken;
 mod cells;
 mod commit;
+mod files;
+mod growth;
 mod live;
 mod word;

@@ -131,6 +131,13 @@ impl<const V: u8> Memory<V> {
         memory
     }
 
+    /// With so many rows published, of which there will be more.
+    pub(crate) fn with_published(mut self, rows: u64) -> Memory<V> {
+        self.control[ROWS_PUBLISHED] = ModelWord::watched();
+        self.control[ROWS_PUBLISHED].store(rows);
+        self
+    }
+
     pub(crate) fn segment(&self) -> SegmentWords<'_, ModelWord<V>> {
         SegmentWords {
             control: &self.control,
