@@ -201,7 +201,7 @@ impl Counters {
             self.l1_peak_bytes,
             self.eth_peak_bytes,
         ];
-        let counts = [self.position, self.dispatches, self.cached_dispatches, self.failed_allocs];
+        let counts = [self.dispatches, self.cached_dispatches, self.failed_allocs];
         bytes.iter().all(|bytes| *bytes <= 8 * MAX_BYTES)
             && counts.iter().all(|count| *count <= MAX_COUNT)
             && self.classes.iter().all(|class| {
