@@ -1,7 +1,7 @@
 //! What is known of all processes and devices at one moment of merged time. No I/O, no clock of its own:
 //! processes, events and states go in, rows come out.
 
-use shm_layout::table::{MAX_PROCESSES, MAX_USAGES, ProcessStats};
+use shm_layout::table::{MAX_PROCESSES, MAX_USAGES, ProcessStats, TABLE_DEVICES};
 use shm_layout::{Counters, DeviceEntry, MAX_DEVICES};
 use tt_shm_os::ClockKind;
 
@@ -87,7 +87,7 @@ pub(crate) struct Model {
 impl Model {
     pub(crate) fn new(clock: Clock, uid: u32, now: u64) -> Model {
         Model {
-            devices: Rows::new(MAX_DEVICES),
+            devices: Rows::new(TABLE_DEVICES),
             processes: Rows::new(MAX_PROCESSES),
             usages: Rows::new(MAX_USAGES),
             notices: Notices::default(),

@@ -14,6 +14,8 @@ use crate::words::{Word, load_pod, shared_struct, viewed_struct, words_of};
 
 /// First eight bytes of a table, "TTSHMTAB".
 pub const TABLE_MAGIC: u64 = u64::from_le_bytes(*b"TTSHMTAB");
+/// Devices in a table: one process that claims as many as it can leaves room for others'.
+pub const TABLE_DEVICES: usize = 2 * MAX_DEVICES;
 /// Processes that a table can show.
 pub const MAX_PROCESSES: usize = 1024;
 /// (Process, device) pairs that a table can show.
@@ -417,11 +419,11 @@ impl TableHeader {
         (header.major, header.minor) = (MAJOR, MINOR);
         header.header_len = size_of::<TableHeader>() as u64;
         header.control = planner.place(control::WORDS as u64, CONTROL_BYTES);
-        header.devices = planner.place(MAX_DEVICES as u64, DEVICE_BYTES);
+        header.devices = planner.place(TABLE_DEVICES as u64, DEVICE_BYTES);
         header.processes = planner.place(MAX_PROCESSES as u64, PROCESS_BYTES);
         header.usages = planner.place(MAX_USAGES as u64, USAGE_BYTES);
         header.notices = planner.place(MAX_NOTICES as u64, NOTICE_BYTES);
-        header.history = planner.place(MAX_DEVICES as u64, HISTORY_BYTES);
+        header.history = planner.place(TABLE_DEVICES as u64, HISTORY_BYTES);
         header.total_len = planner.len();
         header
     }
@@ -445,11 +447,11 @@ impl TableHeader {
         expect("control words", self.control.capacity, control::WORDS as u64)?;
         expect("history", self.history.capacity, self.devices.capacity)?;
         self.control.check("control", CONTROL_BYTES, control::WORDS as u64, len)?;
-        self.devices.check("devices", DEVICE_BYTES, MAX_DEVICES as u64, len)?;
+        self.devices.check("devices", DEVICE_BYTES, TABLE_DEVICES as u64, len)?;
         self.processes.check("processes", PROCESS_BYTES, MAX_PROCESSES as u64, len)?;
         self.usages.check("usages", USAGE_BYTES, MAX_USAGES as u64, len)?;
         self.notices.check("notices", NOTICE_BYTES, MAX_NOTICES as u64, len)?;
-        self.history.check("history", HISTORY_BYTES, MAX_DEVICES as u64, len)
+        self.history.check("history", HISTORY_BYTES, TABLE_DEVICES as u64, len)
     }
 }
 

@@ -147,6 +147,7 @@ fn constants() {
         ("CONTROL_WORDS", segment_control::CONTROL_WORDS as u64),
         ("DEVICE_COUNTER_WORDS", shm_layout::DEVICE_COUNTER_WORDS as u64),
         ("TABLE_CONTROL_WORDS", control::WORDS as u64),
+        ("TABLE_DEVICES", table::TABLE_DEVICES as u64),
         ("MAX_PROCESSES", table::MAX_PROCESSES as u64),
         ("MAX_USAGES", table::MAX_USAGES as u64),
         ("MAX_NOTICES", table::MAX_NOTICES as u64),

@@ -176,7 +176,7 @@ fn a_daemon_meets_every_case_and_stays_exact() {
 
 fn followed(snapshot: &Value, forged: &Forged) -> Result<(), String> {
     let processes = snapshot["processes"].as_array().ok_or("no processes")?;
-    let there = processes.iter().any(|process| process["pid"] == forged.header.pid);
+    let there = processes.iter().any(|process| process["namespace_pid"] == forged.header.pid);
     if there { Ok(()) } else { Err("it is not followed".into()) }
 }
 

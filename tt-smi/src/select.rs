@@ -2,7 +2,8 @@
 
 use std::str::FromStr;
 
-use tt_shm_reader::{Class, MAX_DEVICES};
+use shm_layout::table::TABLE_DEVICES;
+use tt_shm_reader::Class;
 
 use crate::directory::{DeviceId, Directory};
 
@@ -56,7 +57,7 @@ impl DeviceSelector {
     /// Whether it means this device.
     pub fn matches(&self, index: usize, device: &DeviceId) -> bool {
         match self {
-            DeviceSelector::Number(number) if *number < MAX_DEVICES as u64 => *number == index as u64,
+            DeviceSelector::Number(number) if *number < TABLE_DEVICES as u64 => *number == index as u64,
             DeviceSelector::Number(chip) | DeviceSelector::Chip(chip) => *chip == device.chip_id,
             DeviceSelector::Pci(address) => device.pci.as_ref() == Some(address),
         }
