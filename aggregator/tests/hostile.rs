@@ -5,6 +5,7 @@ mod common;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use common::{Scene, TestProcess, chip};
+use shm_layout::table::TABLE_DEVICES;
 use shm_layout::{Class, control};
 
 /// A fixed sequence (splitmix64), so that a failure repeats.
@@ -90,17 +91,17 @@ fn scribbling_harms_nobody_else() {
 #[test]
 fn more_devices_than_the_table_holds_are_counted_as_such() {
     let scene = Scene::new();
-    let mut many = scene.process();
+    let mut many = [scene.process(), scene.process()];
     let mut more = scene.process();
-    for id in 0..128 {
-        many.register(chip(id));
+    for id in 0..TABLE_DEVICES as u64 {
+        many[id as usize % 2].register(chip(id));
     }
-    let (first, known) = (more.register(chip(500)), more.register(chip(7)));
+    let (first, known) = (more.register(chip(5000)), more.register(chip(7)));
     more.alloc(first, Class::Dram, 1);
     more.alloc(known, Class::Dram, 2);
     let mut aggregator = scene.aggregator();
     let snapshot = aggregator.snapshot();
-    assert_eq!((snapshot.devices.len(), snapshot.overflow), (128, 1));
+    assert_eq!((snapshot.devices.len(), snapshot.overflow), (TABLE_DEVICES, 1));
     assert_eq!(snapshot.devices.iter().map(|(_, device)| device.dram_used_bytes).sum::<u64>(), 2);
 
     // Rows that nobody uses any more are free for others.
@@ -113,5 +114,5 @@ fn more_devices_than_the_table_holds_are_counted_as_such() {
     aggregator.settle();
     let snapshot = aggregator.snapshot();
     assert!(snapshot.devices.iter().any(|(_, device)| device.entry.chip_id == 600));
-    assert_eq!(snapshot.devices.len(), 128);
+    assert_eq!(snapshot.devices.len(), TABLE_DEVICES);
 }
