@@ -12,6 +12,7 @@ pub mod commands;
 pub mod demo;
 pub mod directory;
 pub mod escape;
+pub mod lists;
 pub mod model;
 pub mod output;
 pub mod screen;

@@ -3,8 +3,8 @@
 use serde::Serialize;
 use tt_shm_reader::Class;
 
-use super::{Item, Listing};
 use crate::escape::Foreign;
+use crate::lists::allocations::{Item, Listing};
 use crate::model::{Clock, core_type_name};
 use crate::output::json::Envelope;
 

@@ -2,19 +2,15 @@
 
 mod json;
 
-use std::collections::BTreeMap;
 use std::io::{self, Write};
 
-use tt_shm_reader::{Allocation, Class, CoreType, RowKind, Segment, UNKNOWN as NO_ADDRESS, flags};
-
-use crate::cli::{AllocationsArgs, SortBy};
-use crate::directory::Directory;
-use crate::escape::{Foreign, fit};
+use crate::cli::AllocationsArgs;
+use crate::escape::Foreign;
+use crate::lists::allocations::{Item, Listing};
 use crate::output::columns::{Align, Columns};
 use crate::output::json::write as write_json;
 use crate::output::paint::Paint;
-use crate::output::units::{UNKNOWN, age, bytes, plural};
-use crate::segments::lost;
+use crate::output::units::{UNKNOWN, age, bytes};
 use crate::select::select;
 use crate::settings::Settings;
 use json::ListingJson;
@@ -41,113 +37,6 @@ pub(crate) fn run(args: &AllocationsArgs, settings: &Settings) -> anyhow::Result
     out.flush()?;
     listing.doubts.iter().for_each(|doubt| eprintln!("tt-smi: {doubt}"));
     Ok(())
-}
-
-/// Something live.
-#[derive(Debug)]
-struct Item {
-    device: usize,
-    pid: u32,
-    class: Class,
-    id: u64,
-    program: Option<u64>,
-    size: u64,
-    address: Option<u64>,
-    cores: Option<u32>,
-    core_type: Option<CoreType>,
-    globally_allocated: bool,
-    name: Option<Foreign>,
-    site: Option<Foreign>,
-    age_ns: u64,
-}
-
-/// What is live, and what is in doubt about it.
-#[derive(Debug, Default)]
-struct Listing {
-    items: Vec<Item>,
-    /// By device and class: bytes and number.
-    subtotals: BTreeMap<(usize, Class), (u64, u64)>,
-    doubts: Vec<String>,
-    /// Processes whose list is not that of one moment.
-    inexact: u64,
-    unlisted: u64,
-}
-
-impl Listing {
-    fn add(&mut self, segment: &Segment, directory: &Directory, wanted: impl Fn(&Item) -> bool) {
-        let indices: Vec<Option<usize>> =
-            segment.devices().iter().map(|entry| directory.index_of(entry.chip_id)).collect();
-        let list = segment.allocations();
-        let pid = crate::segments::shown_pid(segment);
-        self.doubts.extend(lost(segment));
-        if !list.exact {
-            self.inexact += 1;
-            self.doubts.push(format!(
-                "pid {pid}: allocates faster than its list can be read; the list is not exact ({} missed)",
-                plural(list.missed, "event")
-            ));
-        }
-        if list.unlisted > 0 {
-            self.unlisted += list.unlisted;
-            let unlisted = plural(list.unlisted, "live allocation");
-            self.doubts.push(format!("pid {pid}: {unlisted} not listed: it had no room; totals are exact"));
-        }
-        for allocation in list.list {
-            let Some(item) = Item::new(allocation, pid, &indices).filter(&wanted) else { continue };
-            let (bytes, count) = self.subtotals.entry((item.device, item.class)).or_default();
-            *bytes = bytes.saturating_add(item.size);
-            *count += 1;
-            self.items.push(item);
-        }
-    }
-
-    fn sort(&mut self, by: SortBy) {
-        match by {
-            SortBy::Size => {
-                self.items.sort_by_key(|item| (std::cmp::Reverse(item.size), item.device, item.pid))
-            }
-            SortBy::Age => {
-                self.items.sort_by_key(|item| (std::cmp::Reverse(item.age_ns), item.device, item.pid))
-            }
-        }
-    }
-}
-
-impl Item {
-    /// `None` for a row of a later version, or of a device that is not listed.
-    fn new(allocation: Allocation, pid: u32, indices: &[Option<usize>]) -> Option<Item> {
-        let Allocation { row, name, site, age_ns } = allocation;
-        let is_kernel = row.kind()? == RowKind::Kernel;
-        let class = row.class()?;
-        Some(Item {
-            device: *indices.get(usize::from(row.device))?.as_ref()?,
-            pid,
-            class,
-            id: row.id,
-            program: row.program(),
-            size: row.size,
-            // A kernel's row has the hash of its binary there.
-            address: Some(row.address).filter(|address| !is_kernel && *address != NO_ADDRESS),
-            cores: Some(row.cores).filter(|cores| *cores != 0),
-            core_type: in_cores(class).then(|| row.core_type()),
-            globally_allocated: row.flags & flags::GLOBAL != 0,
-            name: name.map(Foreign::from),
-            site: site.map(Foreign::from),
-            age_ns,
-        })
-    }
-
-    /// Its name, and why it has no bytes if that is so.
-    fn label(&self) -> String {
-        let inside = if self.globally_allocated { " (inside an L1 buffer)" } else { "" };
-        let name = self.name.as_ref().map_or_else(|| UNKNOWN.to_owned(), |name| fit(name, 40));
-        format!("{name}{inside}")
-    }
-}
-
-/// Whether what is in this class lies in the L1 of cores.
-fn in_cores(class: Class) -> bool {
-    !matches!(class, Class::Dram | Class::Trace | Class::SystemMemory)
 }
 
 fn write(out: &mut dyn Write, listing: &Listing, shown: usize, paint: Paint) -> io::Result<()> {

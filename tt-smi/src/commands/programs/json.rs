@@ -3,7 +3,7 @@
 use serde::Serialize;
 use tt_shm_reader::{Kernel, KernelType};
 
-use super::{Entry, Listing, Sharing};
+use crate::lists::programs::{Entry, Listing, Sharing};
 use crate::model::{Clock, core_type_name};
 use crate::output::json::Envelope;
 

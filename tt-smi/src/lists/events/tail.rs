@@ -9,7 +9,8 @@ use crate::directory::Directory;
 use crate::segments::shown_pid;
 
 /// A segment, and how far it was read.
-pub(crate) struct Tail {
+#[derive(Debug)]
+pub struct Tail {
     /// The segment.
     pub segment: Segment,
     /// How its process is called here.
@@ -25,7 +26,7 @@ pub(crate) struct Tail {
 
 impl Tail {
     /// From the oldest event that the ring still holds.
-    pub(crate) fn from_start(segment: Segment) -> Tail {
+    pub fn from_start(segment: Segment) -> Tail {
         let words = segment.words();
         let (head, slots) = (words.head(), words.ring.len() as u64);
         // The oldest are about to be overwritten; better to begin behind them than to lose the thread.
@@ -35,24 +36,24 @@ impl Tail {
     }
 
     /// From now on.
-    pub(crate) fn from_now(segment: Segment) -> Tail {
+    pub fn from_now(segment: Segment) -> Tail {
         let cursor = Cursor::after(segment.words().head());
         let pid = shown_pid(&segment);
         Tail { pid, older: 0, missed: 0, cursor, totals: None, segment }
     }
 
     /// Whether the process may have more to tell.
-    pub(crate) fn is_alive(&self) -> bool {
+    pub fn is_alive(&self) -> bool {
         self.segment.is_alive().unwrap_or(true)
     }
 
     /// Whether the process registered a device that the directory lacks.
-    pub(crate) fn has_unknown_device(&self, directory: &Directory) -> bool {
+    pub fn has_unknown_device(&self, directory: &Directory) -> bool {
         self.segment.devices().iter().any(|entry| directory.index_of(entry.chip_id).is_none())
     }
 
     /// What is new, each with the total after it.
-    pub(crate) fn read(&mut self) -> Vec<(Event, Option<u64>)> {
+    pub fn read(&mut self) -> Vec<(Event, Option<u64>)> {
         // Read before the events, so that these lead up to it.
         let now = if self.totals.is_none() { self.segment.counters().ok() } else { None };
         let missed = self.missed;
@@ -91,7 +92,7 @@ impl Tail {
     }
 
     /// What events of this process mean.
-    pub(crate) fn describe(&self, events: &[(Event, Option<u64>)], directory: &Directory) -> Vec<Happened> {
+    pub fn describe(&self, events: &[(Event, Option<u64>)], directory: &Directory) -> Vec<Happened> {
         let clock = self.segment.calibration();
         let chips = self.segment.devices();
         let devices: Vec<_> = chips.iter().map(|entry| directory.index_of(entry.chip_id)).collect();

@@ -8,40 +8,56 @@ use crate::model::{core_type_name, rfc3339};
 
 /// An event with its numbers resolved. Fields that its kind does not have are `None`.
 #[derive(Clone, Debug, Default, Serialize)]
-pub(crate) struct Happened {
+pub struct Happened {
     /// RFC 3339, UTC.
     pub time: String,
+    /// Nanoseconds since 1970.
     #[serde(skip)]
     pub realtime_ns: u64,
+    /// Its process, as it is called here.
     pub pid: u32,
     /// `KERNEL_LOAD` and so on.
     pub event: &'static str,
+    /// Index of the device.
     pub device: Option<usize>,
+    /// What it was of.
     pub class: Option<&'static str>,
+    /// Buffer, circular buffer, kernel, program or step.
     pub id: u64,
     /// Of an allocation or a kernel; asked for, if it failed; of a dispatch, the kernels it makes resident; of a
     /// gauge, all that there is.
     pub size_bytes: Option<u64>,
     /// Live bytes of its class after it (of all kernels for a kernel), of this process on this device.
     pub total_bytes: Option<u64>,
+    /// Number of cores.
     pub cores: Option<u32>,
+    /// Kind of these cores.
     pub core_type: Option<&'static str>,
+    /// Of a kernel, on one core.
     pub binary_bytes: Option<u64>,
+    /// Program that it belongs to, or is.
     pub program: Option<u64>,
+    /// Where it lies.
     pub address: Option<u64>,
+    /// What the process calls it.
     pub name: Option<Foreign>,
     /// A kernel that was loaded before tracking began.
     pub late: Option<bool>,
     /// A circular buffer inside an L1 buffer, without bytes of its own.
     pub globally_allocated: Option<bool>,
+    /// Of a dispatch: the binary was on the device already.
     pub cached: Option<bool>,
+    /// Of a dispatch: the circular buffers that it makes resident.
     pub cb_resident_bytes: Option<u64>,
     /// Of a failed allocation.
     pub free_bytes: Option<u64>,
+    /// Of a failed allocation.
     pub largest_free_bytes: Option<u64>,
     /// Of a gauge.
     pub used_bytes: Option<u64>,
+    /// Of a gauge.
     pub programs: Option<u64>,
+    /// Of a marker: `begin`, `end` or `instant`.
     pub phase: Option<&'static str>,
     #[serde(skip)]
     pub(super) kind: Option<EventKind>,
@@ -51,7 +67,7 @@ pub(crate) struct Happened {
 
 impl Happened {
     /// Resolves an event.
-    pub(crate) fn new(
+    pub fn new(
         pid: u32,
         device: Option<usize>,
         realtime_ns: u64,

@@ -4,14 +4,14 @@ use tt_shm_reader::{Class, Event, EventKind, Snapshot};
 
 /// Live bytes per device and class.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Totals {
+pub(super) struct Totals {
     devices: Vec<[u64; Class::COUNT]>,
 }
 
 impl Totals {
     /// The totals before the first of `events`, which lead without a gap to the position of the counters and
     /// maybe beyond: what is live there, less what they changed.
-    pub(crate) fn before(events: &[Event], now: &Snapshot) -> Totals {
+    pub(super) fn before(events: &[Event], now: &Snapshot) -> Totals {
         let mut totals = Totals {
             devices: now
                 .counters
@@ -26,7 +26,7 @@ impl Totals {
     }
 
     /// Counts an event in; says what is live of its class then, of all kernels if it is about one.
-    pub(crate) fn apply(&mut self, event: &Event) -> Option<u64> {
+    pub(super) fn apply(&mut self, event: &Event) -> Option<u64> {
         self.change(event, u64::wrapping_add, u64::wrapping_sub);
         let classes = self.devices.get(usize::from(event.device))?;
         let class = event.class()?;

@@ -1,0 +1,136 @@
+//! What is live, one by one.
+
+use std::collections::BTreeMap;
+
+use tt_shm_reader::{Allocation, Class, CoreType, RowKind, Segment, UNKNOWN as NO_ADDRESS, flags};
+
+use crate::cli::SortBy;
+use crate::directory::Directory;
+use crate::escape::{Foreign, fit};
+use crate::output::units::{UNKNOWN, plural};
+use crate::segments::lost;
+
+/// Something live.
+#[derive(Clone, Debug)]
+pub struct Item {
+    /// Index of the device.
+    pub device: usize,
+    /// Its process, as it is called here.
+    pub pid: u32,
+    /// What it is.
+    pub class: Class,
+    /// Buffer, circular buffer or kernel id.
+    pub id: u64,
+    /// Program that it belongs to.
+    pub program: Option<u64>,
+    /// Bytes in total on that device.
+    pub size: u64,
+    /// Where it lies, if the producer says so.
+    pub address: Option<u64>,
+    /// Number of cores, if known.
+    pub cores: Option<u32>,
+    /// Kind of these cores.
+    pub core_type: Option<CoreType>,
+    /// A circular buffer inside an L1 buffer, without bytes of its own.
+    pub globally_allocated: bool,
+    /// What the process calls it.
+    pub name: Option<Foreign>,
+    /// Where it was made, if the process records that.
+    pub site: Option<Foreign>,
+    /// How long it has been live.
+    pub age_ns: u64,
+}
+
+/// What is live, and what is in doubt about it.
+#[derive(Debug, Default)]
+pub struct Listing {
+    /// One by one.
+    pub items: Vec<Item>,
+    /// By device and class: bytes and number.
+    pub subtotals: BTreeMap<(usize, Class), (u64, u64)>,
+    /// For people: what the list lacks.
+    pub doubts: Vec<String>,
+    /// Processes whose list is not that of one moment.
+    pub inexact: u64,
+    /// Live allocations that had no room in a list.
+    pub unlisted: u64,
+}
+
+impl Listing {
+    /// Adds what a process lists, as far as it is wanted.
+    pub fn add(&mut self, segment: &Segment, directory: &Directory, wanted: impl Fn(&Item) -> bool) {
+        let indices: Vec<Option<usize>> =
+            segment.devices().iter().map(|entry| directory.index_of(entry.chip_id)).collect();
+        let list = segment.allocations();
+        let pid = crate::segments::shown_pid(segment);
+        self.doubts.extend(lost(segment));
+        if !list.exact {
+            self.inexact += 1;
+            self.doubts.push(format!(
+                "pid {pid}: allocates faster than its list can be read; the list is not exact ({} missed)",
+                plural(list.missed, "event")
+            ));
+        }
+        if list.unlisted > 0 {
+            self.unlisted += list.unlisted;
+            let unlisted = plural(list.unlisted, "live allocation");
+            self.doubts.push(format!("pid {pid}: {unlisted} not listed: it had no room; totals are exact"));
+        }
+        for allocation in list.list {
+            let Some(item) = Item::new(allocation, pid, &indices).filter(&wanted) else { continue };
+            let (bytes, count) = self.subtotals.entry((item.device, item.class)).or_default();
+            *bytes = bytes.saturating_add(item.size);
+            *count += 1;
+            self.items.push(item);
+        }
+    }
+
+    /// Puts them in order.
+    pub fn sort(&mut self, by: SortBy) {
+        match by {
+            SortBy::Size => {
+                self.items.sort_by_key(|item| (std::cmp::Reverse(item.size), item.device, item.pid))
+            }
+            SortBy::Age => {
+                self.items.sort_by_key(|item| (std::cmp::Reverse(item.age_ns), item.device, item.pid))
+            }
+        }
+    }
+}
+
+impl Item {
+    /// `None` for a row of a later version, or of a device that is not listed.
+    fn new(allocation: Allocation, pid: u32, indices: &[Option<usize>]) -> Option<Item> {
+        let Allocation { row, name, site, age_ns } = allocation;
+        let is_kernel = row.kind()? == RowKind::Kernel;
+        let class = row.class()?;
+        Some(Item {
+            device: *indices.get(usize::from(row.device))?.as_ref()?,
+            pid,
+            class,
+            id: row.id,
+            program: row.program(),
+            size: row.size,
+            // A kernel's row has the hash of its binary there.
+            address: Some(row.address).filter(|address| !is_kernel && *address != NO_ADDRESS),
+            cores: Some(row.cores).filter(|cores| *cores != 0),
+            core_type: in_cores(class).then(|| row.core_type()),
+            globally_allocated: row.flags & flags::GLOBAL != 0,
+            name: name.map(Foreign::from),
+            site: site.map(Foreign::from),
+            age_ns,
+        })
+    }
+
+    /// Its name, and why it has no bytes if that is so.
+    pub fn label(&self) -> String {
+        let inside = if self.globally_allocated { " (inside an L1 buffer)" } else { "" };
+        let name = self.name.as_ref().map_or_else(|| UNKNOWN.to_owned(), |name| fit(name, 40));
+        format!("{name}{inside}")
+    }
+}
+
+/// Whether what is in this class lies in the L1 of cores.
+fn in_cores(class: Class) -> bool {
+    !matches!(class, Class::Dram | Class::Trace | Class::SystemMemory)
+}

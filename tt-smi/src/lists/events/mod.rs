@@ -1,0 +1,11 @@
+//! What happened, in the order in which it happened.
+
+mod line;
+mod tail;
+mod text;
+mod totals;
+mod watch;
+
+pub use line::Happened;
+pub use tail::Tail;
+pub use watch::Watch;

@@ -1,0 +1,85 @@
+//! The rings of several processes, merged by time.
+
+use std::io;
+
+use tt_shm_os::Namespace;
+use tt_shm_reader::{Segment, segment_paths};
+
+use super::{Happened, Tail};
+use crate::directory::{Claims, Directory};
+use crate::segments::shown_pid;
+
+/// The rings that are looked at.
+#[derive(Debug)]
+pub struct Watch {
+    namespace: Namespace,
+    /// Only these processes; all if none is named.
+    pids: Vec<u32>,
+    directory: Directory,
+    /// One for each process.
+    pub tails: Vec<Tail>,
+}
+
+impl Watch {
+    /// Of a namespace's processes, or only of those named; no ring yet.
+    pub fn new(namespace: &Namespace, pids: &[u32], directory: Directory) -> Watch {
+        Watch { namespace: namespace.clone(), pids: pids.to_vec(), directory, tails: Vec::new() }
+    }
+
+    /// Looks at these from now on, each from where `begin` says.
+    pub fn add(&mut self, segments: Vec<Segment>, begin: impl Fn(Segment) -> Tail) {
+        let wanted: Vec<Tail> =
+            segments.into_iter().filter(|segment| self.wants(segment)).map(begin).collect();
+        self.tails.extend(wanted);
+    }
+
+    fn wants(&self, segment: &Segment) -> bool {
+        self.pids.is_empty() || self.pids.contains(&shown_pid(segment))
+    }
+
+    /// Finds new processes; their events are shown from the first one on.
+    pub fn rescan(&mut self) -> io::Result<()> {
+        for path in segment_paths(&self.namespace)? {
+            let known = |tail: &Tail| path.file_name().is_some_and(|name| name == tail.segment.file_name());
+            if self.tails.iter().any(known) {
+                continue;
+            }
+            // Refused or just gone: said once at the start, not again and again.
+            let Ok(segment) = Segment::open(&path) else { continue };
+            if self.wants(&segment) && segment.is_alive().unwrap_or(false) {
+                self.tails.push(Tail::from_start(segment));
+            }
+        }
+        Ok(())
+    }
+
+    /// Whose processes have ended, by place. Ask before the last look, then [`Watch::retire`] them.
+    pub fn ended(&self) -> Vec<bool> {
+        self.tails.iter().map(|tail| !tail.is_alive()).collect()
+    }
+
+    /// Takes those out that had ended.
+    pub fn retire(&mut self, ended: &[bool]) -> Vec<Tail> {
+        let mut place = 0..;
+        let is_over = |_: &mut Tail| place.next().is_some_and(|place| ended.get(place) == Some(&true));
+        self.tails.extract_if(.., is_over).collect()
+    }
+
+    /// What is new in all rings, by time.
+    pub fn read(&mut self) -> Vec<Happened> {
+        let mut happened: Vec<Happened> = Vec::new();
+        for tail in &mut self.tails {
+            let events = tail.read();
+            if !events.is_empty() && tail.has_unknown_device(&self.directory) {
+                let mut claims = Claims::default();
+                claims.add_directory(&self.directory);
+                claims.add_segment(&tail.segment);
+                self.directory = claims.finish();
+            }
+            happened.extend(tail.describe(&events, &self.directory));
+        }
+        // Stable: events of one process stay in their order also if their times are equal.
+        happened.sort_by_key(|event| event.realtime_ns);
+        happened
+    }
+}

@@ -1,0 +1,6 @@
+//! What processes list one by one, resolved: live allocations, programs, events. Commands print them, the
+//! screen scrolls through them.
+
+pub mod allocations;
+pub mod events;
+pub mod programs;

@@ -1,0 +1,120 @@
+//! The programs that are loaded.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use tt_shm_reader::{Kernel, Program, Row, RowKind, Segment, kernel_sharing};
+
+use crate::directory::Directory;
+use crate::output::units::{UNKNOWN, bytes};
+use crate::segments::lost;
+
+/// A program of a process.
+#[derive(Debug)]
+pub struct Entry {
+    /// Its process, as it is called here.
+    pub pid: u32,
+    /// What its rows say.
+    pub program: Program,
+    /// Indices of its devices.
+    pub devices: Vec<usize>,
+    /// How long ago it was dispatched last.
+    pub last_dispatch_ns: Option<u64>,
+}
+
+/// Kernel bytes of a device, told apart by the hash of the binary.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub struct Sharing {
+    /// Index of the device.
+    pub device: usize,
+    /// All that is loaded.
+    pub kernel_loaded_bytes: u64,
+    /// Of each binary one copy.
+    pub kernel_unique_bytes: u64,
+    /// Further copies of the same binaries.
+    pub kernel_shared_bytes: u64,
+    /// Of binaries whose hash nobody gave.
+    pub kernel_unhashed_bytes: u64,
+}
+
+/// The programs of some processes.
+#[derive(Debug, Default)]
+pub struct Listing {
+    /// Most recently dispatched first, once finished.
+    pub entries: Vec<Entry>,
+    /// Kernel rows of all processes, with the index of the device in place of the process's own.
+    kernels: BTreeMap<usize, Vec<Row>>,
+    /// By device, once finished.
+    pub sharing: Vec<Sharing>,
+    /// For people: what the list lacks.
+    pub errors: Vec<String>,
+}
+
+impl Listing {
+    /// Adds the programs of a process that are on these devices.
+    pub fn add(&mut self, segment: &Segment, directory: &Directory, wanted: &[usize]) {
+        let index: Vec<Option<usize>> =
+            segment.devices().iter().map(|entry| directory.index_of(entry.chip_id)).collect();
+        let index = |device: u8| index.get(usize::from(device)).copied().flatten();
+        let list = segment.live_list();
+        let pid = crate::segments::shown_pid(segment);
+        self.errors.extend(lost(segment));
+        if !list.exact {
+            self.errors.push(format!("pid {pid}: too busy to be read exactly; its list may lack programs"));
+        }
+        let clock = segment.calibration();
+        for program in segment.programs_of(&list.rows) {
+            let mut devices: Vec<usize> = program.device_indices().filter_map(index).collect();
+            devices.sort_unstable();
+            if devices.iter().any(|device| wanted.contains(device)) {
+                let ago = |ticks| clock.second.monotonic_ns.saturating_sub(clock.to_monotonic_ns(ticks));
+                let last_dispatch_ns = program.last_dispatch.map(ago);
+                self.entries.push(Entry { pid, program, devices, last_dispatch_ns });
+            }
+        }
+        for row in list.rows.into_iter().filter(|row| row.kind() == Some(RowKind::Kernel)) {
+            if let Some(device) = index(row.device).filter(|device| wanted.contains(device)) {
+                self.kernels.entry(device).or_default().push(Row { device: 0, ..row });
+            }
+        }
+    }
+
+    /// Most recently dispatched first; unique and shared bytes over all processes.
+    pub fn finish(&mut self) {
+        self.entries
+            .sort_by_key(|entry| (entry.last_dispatch_ns.unwrap_or(u64::MAX), entry.pid, entry.program.id));
+        for (device, rows) in &self.kernels {
+            self.sharing.extend(kernel_sharing(rows).first().map(|sharing| Sharing {
+                device: *device,
+                kernel_loaded_bytes: sharing.loaded,
+                kernel_unique_bytes: sharing.unique,
+                kernel_shared_bytes: sharing.shared,
+                kernel_unhashed_bytes: sharing.unhashed,
+            }));
+        }
+    }
+}
+
+impl Entry {
+    /// The types of its kernels: `Fabric+Dispatch`.
+    pub fn types(&self) -> String {
+        let program = &self.program;
+        let labels: Vec<&str> = program.kernel_types.iter().map(|kernel| kernel.label()).collect();
+        if labels.is_empty() { UNKNOWN.to_owned() } else { labels.join("+") }
+    }
+
+    /// The kernels on the first of its devices: `57344 x 16`.
+    pub fn binaries(&self) -> String {
+        let program = &self.program;
+        let kernels = program.devices.first().map_or(&[][..], |device| &device.kernels);
+        let one = |kernel: &Kernel| match kernel.binary_bytes() {
+            Some(binary) => format!("{binary} x {}", kernel.cores),
+            None => bytes(kernel.bytes),
+        };
+        match kernels {
+            [] => UNKNOWN.to_owned(),
+            [kernel] => one(kernel),
+            [first, rest @ ..] => format!("{} +{}", one(first), rest.len()),
+        }
+    }
+}
