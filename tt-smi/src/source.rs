@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use tt_shm_aggregator::{Aggregator, Config};
 use tt_shm_os::{Namespace, path_of, table_file_name};
-use tt_shm_reader::{Table, TableError, TableSnapshot};
+use tt_shm_reader::{Bucket, Table, TableError, TableSnapshot};
 
 use crate::model::Clock;
 use crate::segments::{Hidden, hidden};
@@ -119,6 +119,14 @@ impl Source {
         let hidden = if self.sees_all() { Vec::new() } else { hidden(&self.namespace)? };
         let refused_table = refused_table(&self.namespace).map(Arc::new);
         Ok(Reading { snapshot, origin, clock: Clock::now(), rates_known, hidden, refused_table })
+    }
+
+    /// A device's history by its row in the table (0 a minute, 1 an hour, 2 a day), oldest first.
+    pub fn history(&self, row: usize, resolution: usize) -> Vec<Bucket> {
+        match &self.from {
+            From::Table(table) => table.history(row, resolution),
+            From::Embedded { aggregator, .. } => aggregator.history(row, resolution),
+        }
     }
 
     /// Root's aggregator may read every segment; that of another user, or this process, only what this user may.

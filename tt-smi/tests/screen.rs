@@ -4,15 +4,17 @@ mod common;
 
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
+use ratatui::layout::Size;
 use tt_shm_reader::TableSnapshot;
-use tt_smi::screen::{Message, State, Theme, draw};
+use tt_smi::screen::{Data, Message, Options, State, Theme, draw};
 
 fn picture(snapshot: TableSnapshot, width: u16, height: u16) -> String {
-    let mut state = State::new("default");
-    state.update(Message::Figures(Box::new(common::model(snapshot))));
-    let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
     // Without colour, parts of bars are letters: a picture that can be read.
-    terminal.draw(|frame| draw(frame, &state, &Theme::new(false))).unwrap();
+    let mut state = State::new("default", Options { theme: Theme::MONO, ..Options::default() });
+    state.update(Message::Size(Size::new(width, height)));
+    state.update(Message::Data(Box::new(Data::new(common::model(snapshot)))));
+    let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
+    terminal.draw(|frame| draw(frame, &state)).unwrap();
     let buffer = terminal.backend().buffer();
     let line = |y: u16| (0..width).map(|x| buffer[(x, y)].symbol()).collect::<String>();
     (0..height).map(|y| line(y).trim_end().to_owned() + "\n").collect()
@@ -40,19 +42,4 @@ fn any_size_is_drawn() {
             picture(common::snapshot(devices), width, height);
         }
     }
-}
-
-#[test]
-fn frozen_figures_stay() {
-    let mut state = State::new("default");
-    let figures = |devices| Message::Figures(Box::new(common::model(common::snapshot(devices))));
-    state.update(figures(1));
-    state.update(Message::Freeze);
-    state.update(figures(3));
-    assert_eq!(state.model.as_ref().unwrap().devices.len(), 2);
-    state.update(Message::Freeze);
-    state.update(figures(3));
-    assert_eq!(state.model.as_ref().unwrap().devices.len(), 4);
-    state.update(Message::Quit);
-    assert!(state.quit);
 }

@@ -1,46 +1,328 @@
-//! What the screen shows, and how that changes.
+//! What the screen shows, and how that changes. Knows no terminal.
 
-use crate::model::Model;
+use std::time::Duration;
+
+use crossterm::event::{KeyEvent, MouseButton, MouseEvent, MouseEventKind};
+use ratatui::layout::{Position, Rect, Size};
+
+use super::action::{Action, Motion, View};
+use super::data::{Data, Needs};
+use super::frame::Areas;
+use super::keys;
+use super::modals::{Modal, Outcome};
+use super::options::Options;
+use super::page::{Page, ProcessKey, Reply, Scene};
+use super::theme::Theme;
+use super::views::Pages;
+
+/// Between two looks at the figures, from the most often to the least.
+const INTERVALS_MS: [u64; 8] = [50, 100, 250, 500, 1000, 2000, 5000, 10_000];
 
 /// The state.
 #[derive(Debug)]
 pub struct State {
     /// The namespace that is looked at.
-    pub namespace: String,
+    pub(crate) namespace: String,
+    /// What the user chose at the start.
+    pub(crate) options: Options,
+    /// The view that is shown.
+    pub(crate) view: View,
+    pub(crate) pages: Pages,
     /// The latest figures.
-    pub model: Option<Box<Model>>,
+    pub(crate) data: Option<Box<Data>>,
+    /// The chip that views of one device show.
+    pub(crate) chip: Option<u64>,
+    /// A menu or a question in front of the view.
+    pub(crate) modal: Option<Modal>,
+    /// For the user to read until the next key.
+    pub(crate) message: Option<String>,
+    /// Colours and signs.
+    pub(crate) theme: Theme,
     /// New figures are ignored.
-    pub frozen: bool,
+    pub(crate) frozen: bool,
+    /// Between two looks at the figures.
+    pub(crate) interval: Duration,
     /// It is time to end.
-    pub quit: bool,
+    pub(crate) quit: bool,
+    size: Size,
 }
 
 /// What can happen.
 #[derive(Debug)]
 pub enum Message {
     /// New figures.
-    Figures(Box<Model>),
-    /// Stop or go on.
-    Freeze,
-    /// The terminal has another size.
-    Redraw,
-    /// End.
-    Quit,
+    Data(Box<Data>),
+    /// A key.
+    Key(KeyEvent),
+    /// The mouse.
+    Mouse(MouseEvent),
+    /// The terminal has this size.
+    Size(Size),
+    /// What became of an effect.
+    Said(String),
+}
+
+/// What the state asks the world for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Effect {
+    /// Read what the view needs, now.
+    Refresh,
+    /// Send a signal.
+    Signal {
+        /// To this process.
+        pid: u32,
+        /// By number.
+        signal: i32,
+    },
 }
 
 impl State {
     /// Nothing known yet.
-    pub fn new(namespace: &str) -> State {
-        State { namespace: namespace.to_owned(), model: None, frozen: false, quit: false }
+    pub fn new(namespace: &str, options: Options) -> State {
+        State {
+            namespace: namespace.to_owned(),
+            view: options.view,
+            theme: options.theme,
+            interval: options.interval,
+            options,
+            pages: Pages::default(),
+            data: None,
+            chip: None,
+            modal: None,
+            message: None,
+            frozen: false,
+            quit: false,
+            size: Size::new(80, 24),
+        }
+    }
+
+    /// Whether it is time to end.
+    pub fn is_over(&self) -> bool {
+        self.quit
+    }
+
+    /// Between two looks at the figures.
+    pub fn interval(&self) -> Duration {
+        self.interval
+    }
+
+    /// What the view that is shown needs.
+    pub fn needs(&self) -> Needs {
+        self.pages.get(self.view).needs()
     }
 
     /// Takes in what happened.
-    pub fn update(&mut self, message: Message) {
+    pub fn update(&mut self, message: Message) -> Option<Effect> {
         match message {
-            Message::Figures(model) if !self.frozen || self.model.is_none() => self.model = Some(model),
-            Message::Figures(_) | Message::Redraw => {}
-            Message::Freeze => self.frozen = !self.frozen,
-            Message::Quit => self.quit = true,
+            Message::Data(data) => self.take_in(data),
+            Message::Key(key) => return self.key(key),
+            Message::Mouse(mouse) => return self.mouse(mouse),
+            Message::Size(size) => self.size = size,
+            Message::Said(text) => self.message = Some(text),
         }
+        None
+    }
+
+    fn take_in(&mut self, data: Box<Data>) {
+        if self.frozen && self.data.is_some() {
+            return;
+        }
+        self.pages.get_mut(self.view).refresh(&data);
+        self.data = Some(data);
+    }
+
+    fn key(&mut self, key: KeyEvent) -> Option<Effect> {
+        self.message = None;
+        if let Some(modal) = &mut self.modal {
+            let outcome = modal.key(key);
+            return self.after_modal(outcome);
+        }
+        keys::action(key, self.view).and_then(|action| self.act(action))
+    }
+
+    /// Does what the user asks for.
+    pub(crate) fn act(&mut self, action: Action) -> Option<Effect> {
+        match action {
+            Action::Quit => self.quit = true,
+            Action::Help => self.modal = Some(Modal::help(self.view)),
+            Action::Show(view) => return self.show(view),
+            Action::Freeze => self.frozen = !self.frozen,
+            Action::Faster => self.change_interval(-1),
+            Action::Slower => self.change_interval(1),
+            Action::Theme => self.theme = self.theme.next_palette(),
+            Action::Signs => self.theme = self.theme.next_signs(),
+            Action::NextDevice => self.change_device(1),
+            Action::PreviousDevice => self.change_device(-1),
+            Action::SortMenu => self.open_sort_menu(),
+            Action::Signal => self.open_signal_menu(),
+            _ => {
+                let reply = self.with_page(|page, scene| page.act(action, scene));
+                return self.after_page(reply, action);
+            }
+        }
+        None
+    }
+
+    fn show(&mut self, view: View) -> Option<Effect> {
+        if view == self.view {
+            return None;
+        }
+        self.view = view;
+        // A frozen screen is of one moment: another view of it can be looked at only as far as it was read.
+        if let Some(data) = &self.data {
+            self.pages.get_mut(view).refresh(data);
+        }
+        Some(Effect::Refresh)
+    }
+
+    fn change_interval(&mut self, step: isize) {
+        let now = self.interval.as_millis() as u64;
+        let place = INTERVALS_MS.iter().position(|ms| *ms >= now).unwrap_or(INTERVALS_MS.len() - 1);
+        let place = place.saturating_add_signed(step).min(INTERVALS_MS.len() - 1);
+        self.interval = Duration::from_millis(INTERVALS_MS[place]);
+        self.message = Some(format!("refresh every {}", interval_text(self.interval)));
+    }
+
+    fn change_device(&mut self, step: isize) {
+        let count = self.data.as_ref().map_or(0, |data| data.model.devices.len());
+        if count > 0 {
+            let place = (self.device() as isize + step).rem_euclid(count as isize) as usize;
+            self.chip = self.chip_at(place);
+        }
+    }
+
+    fn chip_at(&self, index: usize) -> Option<u64> {
+        self.data.as_ref()?.model.devices.get(index).map(|device| device.id.chip_id)
+    }
+
+    /// The index of the device that views of one device show.
+    pub(crate) fn device(&self) -> usize {
+        let devices = self.data.as_ref().map_or(&[][..], |data| &data.model.devices);
+        devices.iter().position(|device| Some(device.id.chip_id) == self.chip).unwrap_or(0)
+    }
+
+    fn open_sort_menu(&mut self) {
+        let (names, now) = self.pages.get(self.view).sorts();
+        if !names.is_empty() {
+            self.modal = Some(Modal::sort(names, now));
+        }
+    }
+
+    fn open_signal_menu(&mut self) {
+        if self.options.readonly {
+            self.message = Some("--readonly: no signals are sent".to_owned());
+            return;
+        }
+        let target = self.target();
+        match target.and_then(|process| process.pid).and_then(|pid| u32::try_from(pid).ok()) {
+            Some(pid) => self.modal = Some(Modal::signal(pid)),
+            None => self.message = Some("no process that can be reached from here is selected".to_owned()),
+        }
+    }
+
+    fn target(&self) -> Option<ProcessKey> {
+        let data = self.data.as_ref()?;
+        self.pages.get(self.view).target(&self.scene(data))
+    }
+
+    fn after_modal(&mut self, outcome: Outcome) -> Option<Effect> {
+        match outcome {
+            Outcome::Open => return None,
+            Outcome::Closed => {}
+            Outcome::Sort(choice) => {
+                if let Some(data) = &self.data {
+                    self.pages.get_mut(self.view).sort_by(choice, data);
+                }
+            }
+            Outcome::Signal { pid, signal } => {
+                self.modal = None;
+                return Some(Effect::Signal { pid, signal });
+            }
+        }
+        self.modal = None;
+        None
+    }
+
+    fn after_page(&mut self, reply: Reply, action: Action) -> Option<Effect> {
+        match reply {
+            Reply::Done => None,
+            Reply::Ignored if action == Action::Back => self.show(View::Overview),
+            Reply::Ignored => None,
+            Reply::Device(index, view) => {
+                self.chip = self.chip_at(index);
+                self.show(view)
+            }
+            Reply::Process(key) => {
+                self.pages.processes.open(key);
+                self.show(View::Processes)
+            }
+            Reply::Say(text) => {
+                self.message = Some(text);
+                None
+            }
+        }
+    }
+
+    fn mouse(&mut self, mouse: MouseEvent) -> Option<Effect> {
+        let at = Position::new(mouse.column, mouse.row);
+        match mouse.kind {
+            MouseEventKind::ScrollDown => self.wheel(3),
+            MouseEventKind::ScrollUp => self.wheel(-3),
+            MouseEventKind::Down(MouseButton::Left) => self.click(at),
+            _ => None,
+        }
+    }
+
+    fn wheel(&mut self, lines: i32) -> Option<Effect> {
+        match &mut self.modal {
+            Some(modal) => {
+                modal.scroll(lines);
+                None
+            }
+            None => self.act(Action::Move(Motion::Lines(lines))),
+        }
+    }
+
+    fn click(&mut self, at: Position) -> Option<Effect> {
+        self.message = None;
+        if self.modal.is_some() {
+            // Beside a menu means: not this.
+            self.modal = None;
+            return None;
+        }
+        let areas = self.areas();
+        if let Some(view) = areas.tab_at(at) {
+            return self.show(view);
+        }
+        if !areas.body.contains(at) {
+            return None;
+        }
+        let reply = self.with_page(|page, scene| page.click(at, scene));
+        self.after_page(reply, Action::Open)
+    }
+
+    fn with_page(&mut self, ask: impl FnOnce(&mut dyn Page, &Scene<'_>) -> Reply) -> Reply {
+        let (device, area) = (self.device(), self.areas().body);
+        let Some(data) = &self.data else { return Reply::Ignored };
+        let scene = Scene { data, device, area, theme: &self.theme };
+        ask(self.pages.get_mut(self.view), &scene)
+    }
+
+    /// What the view that is shown sees.
+    pub(crate) fn scene<'a>(&'a self, data: &'a Data) -> Scene<'a> {
+        Scene { data, device: self.device(), area: self.areas().body, theme: &self.theme }
+    }
+
+    /// Where the parts of the screen are.
+    pub(crate) fn areas(&self) -> Areas {
+        Areas::of(Rect::from((Position::ORIGIN, self.size)))
+    }
+}
+
+/// `250ms`, `2s`.
+pub(crate) fn interval_text(interval: Duration) -> String {
+    match interval.as_millis() {
+        ms if ms % 1000 == 0 => format!("{}s", ms / 1000),
+        ms => format!("{ms}ms"),
     }
 }

@@ -4,10 +4,12 @@ use std::io::{self, Stdout, stdout};
 use std::sync::Once;
 
 use crossterm::cursor::Show;
+use crossterm::event::{DisableMouseCapture, EnableMouseCapture};
 use crossterm::execute;
 use crossterm::terminal::{EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode};
 use ratatui::Frame;
 use ratatui::backend::CrosstermBackend;
+use ratatui::layout::Size;
 
 /// The terminal; it is as before once this is dropped, also after a panic. Signals end the loop that draws,
 /// and so drop it.
@@ -18,9 +20,14 @@ impl Terminal {
     pub(crate) fn open() -> io::Result<Terminal> {
         restore_on_panic();
         enable_raw_mode()?;
-        execute!(stdout(), EnterAlternateScreen).inspect_err(|_| restore())?;
+        execute!(stdout(), EnterAlternateScreen, EnableMouseCapture).inspect_err(|_| restore())?;
         let terminal = ratatui::Terminal::new(CrosstermBackend::new(stdout())).inspect_err(|_| restore())?;
         Ok(Terminal(terminal))
+    }
+
+    /// Its size.
+    pub(crate) fn size(&self) -> io::Result<Size> {
+        self.0.size()
     }
 
     /// Draws one picture.
@@ -37,7 +44,7 @@ impl Drop for Terminal {
 
 fn restore() {
     // If the terminal is gone there is nothing to restore.
-    let _ = execute!(stdout(), LeaveAlternateScreen, Show);
+    let _ = execute!(stdout(), DisableMouseCapture, LeaveAlternateScreen, Show);
     let _ = disable_raw_mode();
 }
 

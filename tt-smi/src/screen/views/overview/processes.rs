@@ -1,14 +1,16 @@
-//! The processes.
+//! The processes, as many as there is room for.
 
-use ratatui::layout::{Alignment, Constraint};
+use ratatui::Frame;
+use ratatui::layout::{Alignment, Constraint, Position, Rect};
 use ratatui::text::{Line, Text};
 use ratatui::widgets::{Cell, Row, Table};
 use tt_shm_reader::Class;
 
-use super::theme::Theme;
 use crate::escape::fit;
 use crate::model::{Model, Process, ProcessState};
 use crate::output::units::{UNKNOWN, age, bytes_or_unknown, count};
+use crate::screen::theme::Theme;
+use crate::screen::widgets::text::split_top;
 
 /// A column: heading, width, whether numbers, and what stands there.
 type Column = (&'static str, u16, bool, fn(&Process) -> String);
@@ -31,8 +33,21 @@ fn or_unknown(number: Option<u64>) -> String {
     number.map_or_else(|| UNKNOWN.to_owned(), |number| number.to_string())
 }
 
+/// Draws them below a gap.
+pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, theme: &Theme) {
+    let (_, area) = split_top(area, 1);
+    frame.render_widget(table(model, area.width, theme), area);
+}
+
+/// The process under the mouse.
+pub(super) fn at(at: Position, area: Rect, model: &Model) -> Option<&Process> {
+    // The gap and the headings.
+    let (_, rows) = split_top(area, 2);
+    rows.contains(at).then(|| model.processes.get(usize::from(at.y - rows.y)))?
+}
+
 /// The table; columns that do not fit are left out, from the right.
-pub(crate) fn table<'a>(model: &'a Model, width: u16, theme: &Theme) -> Table<'a> {
+fn table<'a>(model: &'a Model, width: u16, theme: &Theme) -> Table<'a> {
     // Five for the word at the end.
     let mut used = 5;
     let fits = |column: &&Column| {

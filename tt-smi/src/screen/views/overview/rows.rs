@@ -1,14 +1,14 @@
-//! The devices, two lines each if there is room, else one.
+//! A device in three lines if there is room, else two, else one.
 
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 use tt_shm_reader::Class;
 
-use super::bar;
-use super::theme::{Part, Theme};
 use crate::escape::fit;
 use crate::model::{Device, KERNEL_CLASSES, Memory, Model};
 use crate::output::units::{UNKNOWN, bytes, bytes_short, count, percent, share};
+use crate::screen::theme::{Part, Theme};
+use crate::screen::widgets::bar;
 
 /// From this width on there is room for PCI addresses and kernels by type.
 const WIDE: usize = 100;
@@ -22,35 +22,31 @@ pub(crate) fn lines_per_device(devices: usize, width: usize, room: usize) -> usi
     }
 }
 
-/// Lines for all devices, at most `height` of them.
-pub(crate) fn lines(model: &Model, width: usize, height: usize, theme: &Theme) -> Vec<Line<'static>> {
-    let devices = &model.devices;
-    if devices.is_empty() {
-        return vec![Line::styled(" No device: no process reports allocations here.", theme.dim())];
-    }
-    let each = lines_per_device(devices.len(), width, height);
-    let fits = if devices.len() <= height { devices.len() } else { height.saturating_sub(1) };
-    let mut lines = Vec::new();
-    for device in &devices[..fits] {
-        match each {
-            1 => lines.push(one_line(device, width, theme)),
-            _ => lines.extend(two_lines(device, width, theme)),
-        }
-        if each == 3 {
-            lines.push(kernel_line(device, theme));
-        }
-    }
-    if fits < devices.len() {
-        lines.push(Line::styled(format!("    ... and {} more devices", devices.len() - fits), theme.dim()));
+/// A device in so many lines.
+pub(crate) fn lines(
+    device: &Device,
+    each: usize,
+    width: usize,
+    selected: bool,
+    theme: &Theme,
+) -> Vec<Line<'static>> {
+    let flagged = if device.flags().is_empty() { Style::new() } else { theme.warn() };
+    let style = if selected { theme.selected() } else { flagged };
+    let mut lines = match each {
+        1 => vec![one_line(device, width, style, theme)],
+        _ => two_lines(device, width, style, theme).into(),
+    };
+    if each == 3 {
+        lines.push(kernel_line(device, theme));
     }
     lines
 }
 
-fn dram_parts(device: &Device) -> Vec<(Part, u64)> {
+pub(super) fn dram_parts(device: &Device) -> Vec<(Part, u64)> {
     vec![(Part::Dram, device.class(Class::Dram).bytes), (Part::Trace, device.class(Class::Trace).bytes)]
 }
 
-fn l1_parts(device: &Device) -> Vec<(Part, u64)> {
+pub(super) fn l1_parts(device: &Device) -> Vec<(Part, u64)> {
     vec![
         (Part::L1, device.class(Class::L1).bytes),
         (Part::L1Small, device.class(Class::L1Small).bytes),
@@ -59,7 +55,7 @@ fn l1_parts(device: &Device) -> Vec<(Part, u64)> {
     ]
 }
 
-fn two_lines(device: &Device, width: usize, theme: &Theme) -> [Line<'static>; 2] {
+fn two_lines(device: &Device, width: usize, style: Style, theme: &Theme) -> [Line<'static>; 2] {
     let rate = device.events_per_second.map_or_else(|| UNKNOWN.to_owned(), count);
     let processes =
         if device.processes == 1 { "1 proc".to_owned() } else { format!("{} procs", device.processes) };
@@ -67,7 +63,6 @@ fn two_lines(device: &Device, width: usize, theme: &Theme) -> [Line<'static>; 2]
     let pci = device.id.pci.as_deref().filter(|_| width >= WIDE).unwrap_or("");
     let first = format!("{:>3} {:<names$} DRAM ", device.index, fit(&device.kind(), names));
     let second = format!("{:>3} {pci:<names$} L1   ", "");
-    let style = if device.flags().is_empty() { Style::new() } else { theme.warn() };
     let (first, second) = (Span::styled(first, style), Span::styled(second, style));
     let rate = format!("{rate} ev/s");
     [
@@ -108,7 +103,12 @@ fn memory_line(
     Line::from(spans)
 }
 
-fn bracketed(memory: &Memory, parts: &[(Part, u64)], width: usize, theme: &Theme) -> Vec<Span<'static>> {
+pub(super) fn bracketed(
+    memory: &Memory,
+    parts: &[(Part, u64)],
+    width: usize,
+    theme: &Theme,
+) -> Vec<Span<'static>> {
     if width == 0 {
         return Vec::new();
     }
@@ -124,7 +124,7 @@ fn bracketed(memory: &Memory, parts: &[(Part, u64)], width: usize, theme: &Theme
     spans
 }
 
-fn one_line(device: &Device, width: usize, theme: &Theme) -> Line<'static> {
+fn one_line(device: &Device, width: usize, style: Style, theme: &Theme) -> Line<'static> {
     let head = format!("{:>3} {:<10}", device.index, fit(&device.kind(), 10));
     let rate = device.events_per_second.map_or_else(|| UNKNOWN.to_owned(), count);
     let figures =
@@ -133,7 +133,6 @@ fn one_line(device: &Device, width: usize, theme: &Theme) -> Line<'static> {
     let (dram, l1) = (figures(&device.dram), figures(&device.l1));
     let fixed = head.len() + dram.len() + l1.len() + tail.len() + "DRAM L1 ".len() + 5;
     let room = width.saturating_sub(fixed) / 2;
-    let style = if device.flags().is_empty() { Style::new() } else { theme.warn() };
     let mut spans = vec![Span::styled(head, style), Span::styled("DRAM ", theme.dim())];
     spans.extend(bracketed(&device.dram, &dram_parts(device), room, theme));
     spans.extend([Span::raw(dram), Span::styled("L1 ", theme.dim())]);

@@ -2,7 +2,7 @@
 
 use ratatui::text::Span;
 
-use super::theme::{Part, Theme};
+use crate::screen::theme::{Part, Theme};
 
 /// The parts of a bar `width` wide, in order, each as long as its share of `total`.
 ///
@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     fn letters(parts: &[(Part, u64)], total: u64, peak: u64) -> String {
-        let theme = Theme::new(false);
+        let theme = Theme::MONO;
         let spans = spans(&cells(parts, total, 10), peak, total, &theme);
         spans.iter().map(|span| span.content.as_ref()).collect()
     }

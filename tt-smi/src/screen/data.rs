@@ -1,0 +1,77 @@
+//! What there is to show, and what a view needs of it.
+
+use tt_shm_reader::Bucket;
+
+use crate::lists::{allocations, events::Happened, programs};
+use crate::model::Model;
+
+/// What a view shows beside the figures of devices and processes. Lists cost time to read: only what is
+/// looked at is read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Needs {
+    /// Nothing more.
+    #[default]
+    Figures,
+    /// The history of all devices at a resolution (0 a minute, 1 an hour, 2 a day).
+    History(usize),
+    /// Live allocations.
+    Allocations,
+    /// Events.
+    Events,
+    /// Programs.
+    Programs,
+}
+
+/// Everything there is to show at one moment.
+#[derive(Debug)]
+pub struct Data {
+    /// Devices, processes, problems.
+    pub model: Model,
+    /// What the view asked for.
+    pub more: More,
+}
+
+/// What a view asked for; another view's until the next refresh.
+#[derive(Debug, Default)]
+pub enum More {
+    /// Nothing.
+    #[default]
+    None,
+    /// By index of the device.
+    History(History),
+    /// What is live.
+    Allocations(allocations::Listing),
+    /// What is new, and what was lost.
+    Events(News),
+    /// What is loaded.
+    Programs(programs::Listing),
+}
+
+/// The history of all devices.
+#[derive(Clone, Debug, Default)]
+pub struct History {
+    /// 0 a minute, 1 an hour, 2 a day.
+    pub resolution: usize,
+    /// By index of the device, oldest first; a bucket that is missing is unknown.
+    pub devices: Vec<Vec<Bucket>>,
+    /// A time that no aggregator saw.
+    pub gap: Option<(u64, u64)>,
+}
+
+/// Events since the last look.
+#[derive(Clone, Debug, Default)]
+pub struct News {
+    /// By time.
+    pub events: Vec<Happened>,
+    /// Overwritten before they were read, in all.
+    pub missed: u64,
+    /// Those that rings held no more when they were looked at first.
+    pub older: u64,
+}
+
+impl Data {
+    /// Figures alone.
+    pub fn new(model: Model) -> Data {
+        Data { model, more: More::None }
+    }
+}

@@ -1,0 +1,152 @@
+//! The parts of the screen around a view: title, tabs, state of the data, keys.
+
+use ratatui::Frame;
+use ratatui::layout::{Constraint, Layout, Position, Rect};
+use ratatui::text::{Line, Span};
+use ratatui::widgets::Paragraph;
+
+use super::action::{Action, View};
+use super::data::Data;
+use super::keys::BINDINGS;
+use super::state::{State, interval_text};
+use super::theme::{Signs, Theme};
+use super::widgets::text::between;
+use super::{ascii, modals};
+use crate::model::{Model, ProcessState};
+use crate::output::units::{UNKNOWN, count, plural};
+
+/// Where the parts are.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Areas {
+    title: Rect,
+    tabs: Rect,
+    /// The view's.
+    pub body: Rect,
+    facts: Rect,
+    keys: Rect,
+}
+
+impl Areas {
+    /// In an area of this size. The view comes first where there is little room.
+    pub(crate) fn of(area: Rect) -> Areas {
+        let one = |least: u16| Constraint::Length(u16::from(area.height >= least));
+        let rows = [one(4), one(3), Constraint::Min(1), one(5), one(6)];
+        let [title, tabs, body, facts, keys] = area.layout(&Layout::vertical(rows));
+        Areas { title, tabs, body, facts, keys }
+    }
+
+    /// The tab under the mouse.
+    pub(crate) fn tab_at(&self, at: Position) -> Option<View> {
+        if !self.tabs.contains(at) {
+            return None;
+        }
+        let mut end = self.tabs.x;
+        View::ALL.into_iter().find(|view| {
+            end += tab(*view, self.tabs.width).chars().count() as u16;
+            at.x < end
+        })
+    }
+}
+
+/// Draws everything. Changes nothing.
+pub fn draw(frame: &mut Frame<'_>, state: &State) {
+    let (areas, theme) = (Areas::of(frame.area()), &state.theme);
+    let Some(data) = &state.data else { return };
+    frame.render_widget(title(state, data, areas.title.width, theme), areas.title);
+    frame.render_widget(tabs(state.view, areas.tabs.width, theme), areas.tabs);
+    let scene = super::page::Scene { area: areas.body, ..state.scene(data) };
+    state.pages.get(state.view).draw(frame, &scene);
+    frame.render_widget(facts(state, &data.model, theme), areas.facts);
+    frame.render_widget(hints(state, theme), areas.keys);
+    if let Some(modal) = &state.modal {
+        modals::draw(modal, frame, areas.body, theme);
+    }
+    if theme.signs == Signs::Ascii {
+        ascii::transliterate(frame.buffer_mut());
+    }
+}
+
+fn title(state: &State, data: &Data, width: u16, theme: &Theme) -> Paragraph<'static> {
+    let time = data.model.clock.timestamp();
+    let time = time.split('.').next().unwrap_or(&time).replace('T', " ");
+    let (version, host) = (env!("CARGO_PKG_VERSION"), &data.model.host);
+    let left = format!(" tt-smi {version}  {host}  namespace {}", state.namespace);
+    Paragraph::new(between(&left, &format!("{time} UTC "), width)).style(theme.title())
+}
+
+/// ` 4 processes `; where there is no room, the digit and as much of the name as there is.
+fn tab(view: View, width: u16) -> String {
+    let full: usize = View::ALL.iter().map(|view| view.name().len() + 4).sum();
+    let letters = match usize::from(width) {
+        width if width >= full => usize::MAX,
+        width => (width / View::ALL.len()).saturating_sub(3),
+    };
+    let name: String = view.name().chars().take(letters).collect();
+    let gap = if usize::from(width) >= full { " " } else { "" };
+    format!(" {} {name}{gap}", view.digit())
+}
+
+fn tabs(shown: View, width: u16, theme: &Theme) -> Line<'static> {
+    let style = |view| if view == shown { theme.selected() } else { theme.dim() };
+    Line::from_iter(View::ALL.map(|view| Span::styled(tab(view, width), style(view))))
+}
+
+/// Who counted, how old that is, and what is wrong.
+fn facts(state: &State, model: &Model, theme: &Theme) -> Line<'static> {
+    let rate = model.events_per_second().map_or_else(|| UNKNOWN.to_owned(), count);
+    let (devices, processes) =
+        (plural(model.devices.len() as u64, "device"), plural(model.alive() as u64, "process"));
+    let facts = format!(" {devices}, {processes}, {rate} events/s ({})", model.origin.describe());
+    let mut spans = vec![Span::styled(facts, theme.dim())];
+    let mut warn = |text: String| spans.push(Span::styled(format!("  {text}"), theme.warn()));
+    if state.frozen {
+        warn("FROZEN".to_owned());
+    }
+    for (number, what) in
+        [(model.missed, "missed"), (anomalies(model), "anomalies"), (model.refused, "refused")]
+    {
+        if number > 0 {
+            warn(format!("{number} {what}"));
+        }
+    }
+    if !model.consistent {
+        warn("rows of several moments".to_owned());
+    }
+    Line::from(spans)
+}
+
+/// Misuses by processes that live.
+fn anomalies(model: &Model) -> u64 {
+    let alive = model.processes.iter().filter(|process| process.state == ProcessState::Alive);
+    alive.flat_map(|process| &process.anomalies).map(|(_, count)| *count).fold(0, u64::saturating_add)
+}
+
+/// What to press, or what was said.
+fn hints(state: &State, theme: &Theme) -> Line<'static> {
+    if let Some(message) = &state.message {
+        return Line::styled(format!(" {message}"), theme.warn());
+    }
+    const HINTED: [Action; 9] = [
+        Action::Quit,
+        Action::Help,
+        Action::Filter,
+        Action::SortMenu,
+        Action::Group,
+        Action::Signal,
+        Action::NextDevice,
+        Action::Span,
+        Action::Freeze,
+    ];
+    let bindings = BINDINGS.iter().filter(|binding| binding.is_in(state.view));
+    let hinted = bindings.filter(|binding| HINTED.contains(&binding.action));
+    let hint = |binding: &super::keys::Binding| {
+        let help = binding.help.split([',', ':']).next().unwrap_or_default();
+        format!(" {} {help} ", binding.keys.first().map_or_else(String::new, |key| key.name()))
+    };
+    let mut text: String = hinted.map(hint).collect();
+    text += &format!(" every {}", interval_text(state.interval));
+    if let Some(summary) = state.pages.get(state.view).summary() {
+        text = format!(" {summary}  {text}");
+    }
+    Line::styled(text, theme.dim())
+}

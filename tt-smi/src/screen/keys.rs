@@ -1,0 +1,164 @@
+//! The keys: one table for the handler, the help and the hints.
+
+use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
+
+use super::action::{Action, Motion, View};
+
+/// A key: its code, and whether Ctrl is held.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Key(KeyCode, bool);
+
+/// Keys that mean the same.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Binding {
+    /// Any of these.
+    pub keys: &'static [Key],
+    /// What they mean.
+    pub action: Action,
+    /// For the help.
+    pub help: &'static str,
+    /// Views where they mean that; all if empty.
+    pub views: &'static [View],
+}
+
+const fn char(c: char) -> Key {
+    Key(KeyCode::Char(c), false)
+}
+
+const fn key(code: KeyCode) -> Key {
+    Key(code, false)
+}
+
+const fn everywhere(keys: &'static [Key], action: Action, help: &'static str) -> Binding {
+    Binding { keys, action, help, views: &[] }
+}
+
+const fn within(views: &'static [View], keys: &'static [Key], action: Action, help: &'static str) -> Binding {
+    Binding { keys, action, help, views }
+}
+
+const LISTS: &[View] = &[View::Processes, View::Allocations, View::Events, View::Programs];
+const SORTED: &[View] = &[View::Processes, View::Allocations, View::Programs];
+const OF_A_DEVICE: &[View] = &[View::Detail, View::Charts, View::Telemetry, View::Map];
+const WITH_PROCESSES: &[View] = &[View::Processes];
+const ZOOMED: &[View] = &[View::Charts, View::Map];
+
+/// Every key that means something, in the order of the help.
+pub(crate) const BINDINGS: &[Binding] = &[
+    everywhere(&[char('q'), Key(KeyCode::Char('c'), true)], Action::Quit, "quit"),
+    everywhere(&[char('?'), char('h'), key(KeyCode::F(1))], Action::Help, "this help"),
+    everywhere(&[key(KeyCode::Esc)], Action::Back, "back: close, leave, clear the filter"),
+    everywhere(&[char('0'), key(KeyCode::Home)], Action::Show(View::Overview), "all devices"),
+    everywhere(&[char('1')], Action::Show(View::Detail), "one device in detail"),
+    everywhere(&[char('2')], Action::Show(View::Charts), "DRAM and L1 over time"),
+    everywhere(&[char('3')], Action::Show(View::Telemetry), "what the driver tells"),
+    everywhere(&[char('4')], Action::Show(View::Processes), "processes"),
+    everywhere(&[char('5')], Action::Show(View::Allocations), "live allocations"),
+    everywhere(&[char('6')], Action::Show(View::Events), "events as they happen"),
+    everywhere(&[char('7')], Action::Show(View::Map), "map of a device's memory"),
+    everywhere(&[char('8')], Action::Show(View::Programs), "programs and kernels"),
+    everywhere(&[key(KeyCode::Up), char('k')], Action::Move(Motion::Lines(-1)), "up"),
+    everywhere(&[key(KeyCode::Down), char('j')], Action::Move(Motion::Lines(1)), "down"),
+    everywhere(&[key(KeyCode::PageUp)], Action::Move(Motion::Pages(-1)), "a page up"),
+    everywhere(&[key(KeyCode::PageDown)], Action::Move(Motion::Pages(1)), "a page down"),
+    everywhere(&[char('g')], Action::Move(Motion::First), "to the first"),
+    everywhere(&[char('G'), key(KeyCode::End)], Action::Move(Motion::Last), "to the last"),
+    everywhere(&[key(KeyCode::Left)], Action::Left, "left: earlier, another column"),
+    everywhere(&[key(KeyCode::Right)], Action::Right, "right: later, another column"),
+    everywhere(&[key(KeyCode::Enter)], Action::Open, "look into what is selected"),
+    within(LISTS, &[char('/')], Action::Filter, "filter, such as class=dram size>1MiB"),
+    within(SORTED, &[char('s')], Action::SortMenu, "sort by"),
+    within(SORTED, &[char('r')], Action::Reverse, "turn the order round"),
+    within(WITH_PROCESSES, &[char('t')], Action::Tree, "tree of processes"),
+    within(WITH_PROCESSES, &[key(KeyCode::F(9))], Action::Signal, "send a signal, after a question"),
+    within(&[View::Allocations], &[char('b')], Action::Group, "group by name, class, size"),
+    within(OF_A_DEVICE, &[char('n'), char(']')], Action::NextDevice, "next device"),
+    within(OF_A_DEVICE, &[char('p'), char('[')], Action::PreviousDevice, "device before"),
+    within(ZOOMED, &[char('z')], Action::ZoomIn, "zoom in"),
+    within(ZOOMED, &[char('Z')], Action::ZoomOut, "zoom out"),
+    within(&[View::Charts], &[char('m')], Action::Span, "minute, hour, day"),
+    everywhere(&[key(KeyCode::Tab)], Action::NextPane, "next part of the view"),
+    everywhere(&[char('f'), char(' ')], Action::Freeze, "freeze, go on"),
+    everywhere(&[char('+'), char('=')], Action::Faster, "refresh more often"),
+    everywhere(&[char('-')], Action::Slower, "refresh less often"),
+    everywhere(&[char('c')], Action::Theme, "other colours"),
+    everywhere(&[char('a')], Action::Signs, "draw with braille, blocks, ASCII"),
+];
+
+/// What a key means in a view.
+pub(crate) fn action(event: KeyEvent, view: View) -> Option<Action> {
+    if event.kind == KeyEventKind::Release {
+        return None;
+    }
+    let pressed = Key(event.code, event.modifiers.contains(KeyModifiers::CONTROL));
+    let means = |binding: &&Binding| binding.is_in(view) && binding.keys.contains(&pressed);
+    BINDINGS.iter().find(means).map(|binding| binding.action)
+}
+
+impl Binding {
+    /// Whether it means something in this view.
+    pub fn is_in(&self, view: View) -> bool {
+        self.views.is_empty() || self.views.contains(&view)
+    }
+
+    /// Its keys for people: `q Ctrl-C`.
+    pub fn shown(&self) -> String {
+        let names: Vec<String> = self.keys.iter().map(|key| key.name()).collect();
+        names.join(" ")
+    }
+}
+
+impl Key {
+    /// Its name for people.
+    pub fn name(self) -> String {
+        let plain = match self.0 {
+            KeyCode::Char(' ') => "Space".to_owned(),
+            KeyCode::Char(c) if self.1 => c.to_ascii_uppercase().to_string(),
+            KeyCode::Char(c) => c.to_string(),
+            KeyCode::F(number) => format!("F{number}"),
+            KeyCode::PageUp => "PgUp".to_owned(),
+            KeyCode::PageDown => "PgDn".to_owned(),
+            code => format!("{code:?}"),
+        };
+        if self.1 { format!("Ctrl-{plain}") } else { plain }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn press(code: KeyCode, modifiers: KeyModifiers, view: View) -> Option<Action> {
+        action(KeyEvent::new(code, modifiers), view)
+    }
+
+    #[test]
+    fn escape_goes_back_and_never_quits() {
+        for view in View::ALL {
+            assert_eq!(press(KeyCode::Esc, KeyModifiers::NONE, view), Some(Action::Back));
+        }
+        assert_eq!(press(KeyCode::Char('q'), KeyModifiers::NONE, View::Map), Some(Action::Quit));
+        assert_eq!(press(KeyCode::Char('c'), KeyModifiers::CONTROL, View::Map), Some(Action::Quit));
+        assert_eq!(press(KeyCode::Char('c'), KeyModifiers::NONE, View::Map), Some(Action::Theme));
+    }
+
+    #[test]
+    fn every_view_has_its_digit() {
+        for view in View::ALL {
+            let digit = char::from_digit(view.digit() as u32, 10).unwrap();
+            assert_eq!(press(KeyCode::Char(digit), KeyModifiers::NONE, View::Map), Some(Action::Show(view)));
+        }
+    }
+
+    #[test]
+    fn no_key_means_two_things_in_a_view() {
+        for view in View::ALL {
+            let mut seen: Vec<Key> = Vec::new();
+            for key in BINDINGS.iter().filter(|binding| binding.is_in(view)).flat_map(|binding| binding.keys)
+            {
+                assert!(!seen.contains(key), "{} in {}", key.name(), view.name());
+                seen.push(*key);
+            }
+        }
+    }
+}

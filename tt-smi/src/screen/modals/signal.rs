@@ -1,0 +1,62 @@
+//! Sending a signal: which one, and whether that is really meant.
+
+use crossterm::event::{KeyCode, KeyEvent};
+use ratatui::Frame;
+use ratatui::layout::Rect;
+use ratatui::text::Line;
+use rustix::process::Signal;
+
+use super::menu::Menu;
+use super::{Outcome, draw_box};
+use crate::screen::theme::Theme;
+
+/// What a user may want of a process.
+const SIGNALS: [(Signal, &str, &str); 7] = [
+    (Signal::TERM, "TERM", "asks it to end"),
+    (Signal::INT, "INT", "as Ctrl-C does"),
+    (Signal::HUP, "HUP", "its terminal is gone"),
+    (Signal::KILL, "KILL", "ends it at once"),
+    (Signal::STOP, "STOP", "pauses it"),
+    (Signal::CONT, "CONT", "lets it go on"),
+    (Signal::USR1, "USR1", "what that means is its own"),
+];
+
+/// The signals.
+pub(super) fn menu(pid: u32) -> Menu {
+    let choices = SIGNALS.map(|(signal, name, what)| format!("{:>2} {name:<5} {what}", signal.as_raw()));
+    Menu::new(format!(" signal to {pid} "), choices.to_vec(), 0)
+}
+
+/// Whether to send it.
+#[derive(Debug)]
+pub(crate) struct Question {
+    pid: u32,
+    choice: usize,
+}
+
+impl Question {
+    pub(super) fn new(pid: u32, choice: usize) -> Question {
+        Question { pid, choice }
+    }
+
+    /// Only a clear yes sends it.
+    pub(super) fn key(&self, key: KeyEvent) -> Outcome {
+        match (key.code, SIGNALS.get(self.choice)) {
+            (KeyCode::Char('y' | 'Y'), Some((signal, ..))) => {
+                Outcome::Signal { pid: self.pid, signal: signal.as_raw() }
+            }
+            _ => Outcome::Closed,
+        }
+    }
+
+    pub(super) fn draw(&self, frame: &mut Frame<'_>, area: Rect, theme: &Theme) {
+        let name = SIGNALS.get(self.choice).map_or("", |(_, name, _)| name);
+        let ask = Line::styled(format!("Send SIG{name} to process {}?", self.pid), theme.warn());
+        draw_box(frame, area, " signal ", vec![ask, Line::from("y yes, any other key no")], theme);
+    }
+}
+
+/// The name of a signal.
+pub(crate) fn name(signal: i32) -> &'static str {
+    SIGNALS.iter().find(|(known, ..)| known.as_raw() == signal).map_or("signal", |(_, name, _)| name)
+}

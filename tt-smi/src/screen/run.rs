@@ -1,0 +1,98 @@
+//! The loop: reads, draws, waits for the user.
+
+use std::io;
+use std::time::{Duration, Instant};
+
+use crossterm::event;
+use ratatui::layout::Size;
+use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::io::Errno;
+
+use super::feed::Feed;
+use super::frame::draw;
+use super::options::Options;
+use super::signal::send;
+use super::state::{Effect, Message, State};
+use super::terminal::Terminal;
+use crate::settings::Settings;
+use crate::source::Source;
+
+/// Shows the source until the user quits or `stop` says so.
+pub fn run(
+    source: &mut Source,
+    settings: &Settings,
+    options: Options,
+    mut stop: impl FnMut() -> bool,
+) -> anyhow::Result<()> {
+    let mut state = State::new(settings.namespace.as_str(), options);
+    let mut feed = Feed::new(&settings.namespace, source);
+    state.update(Message::Data(Box::new(feed.gather(state.needs())?)));
+    let mut terminal = Terminal::open()?;
+    state.update(Message::Size(terminal.size()?));
+    let mut read = Instant::now();
+    while !state.is_over() && !stop() {
+        terminal.draw(|frame| draw(frame, &state))?;
+        let mut effect = None;
+        while effect.is_none() && read.elapsed() < state.interval() && !state.is_over() && !stop() {
+            feed.poll();
+            let left = state.interval().saturating_sub(read.elapsed());
+            match wait_for_input(left.min(feed.poll_interval()))? {
+                Input::None => {}
+                Input::Gone => return Ok(()),
+                Input::Some => {
+                    effect = take_input(&mut state)?;
+                    break;
+                }
+            }
+        }
+        if let Some(Effect::Signal { pid, signal }) = effect {
+            state.update(Message::Said(send(pid, signal)));
+        }
+        if effect == Some(Effect::Refresh) || read.elapsed() >= state.interval() {
+            read = Instant::now();
+            state.update(Message::Data(Box::new(feed.gather(state.needs())?)));
+        }
+    }
+    Ok(())
+}
+
+/// What became of waiting for the user.
+enum Input {
+    None,
+    Some,
+    /// The terminal is gone: nobody looks, and nobody will.
+    Gone,
+}
+
+/// Takes all that was typed meanwhile: a wheel gives dozens of events at once, and drawing after each would lag.
+fn take_input(state: &mut State) -> io::Result<Option<Effect>> {
+    while event::poll(Duration::ZERO)? {
+        let message = match event::read()? {
+            event::Event::Key(key) => Message::Key(key),
+            event::Event::Mouse(mouse) => Message::Mouse(mouse),
+            event::Event::Resize(width, height) => Message::Size(Size::new(width, height)),
+            _ => continue,
+        };
+        if let Some(effect) = state.update(message) {
+            return Ok(Some(effect));
+        }
+    }
+    Ok(None)
+}
+
+/// Waits for a key or a new size. The waiting is done here and not by crossterm, which would read a terminal
+/// that hung up over and over and never return.
+fn wait_for_input(limit: Duration) -> io::Result<Input> {
+    let stdin = io::stdin();
+    let mut terminal = [PollFd::new(&stdin, PollFlags::IN)];
+    let limit = Timespec { tv_sec: limit.as_secs() as i64, tv_nsec: i64::from(limit.subsec_nanos()) };
+    match rustix::event::poll(&mut terminal, Some(&limit)) {
+        // A new size comes as a signal.
+        Ok(_) | Err(Errno::INTR) => {}
+        Err(errno) => return Err(errno.into()),
+    }
+    if terminal[0].revents().intersects(PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL) {
+        return Ok(Input::Gone);
+    }
+    Ok(if event::poll(Duration::ZERO)? { Input::Some } else { Input::None })
+}

@@ -1,0 +1,61 @@
+//! One folder per view.
+
+mod allocations;
+mod charts;
+mod detail;
+mod events;
+mod map;
+mod overview;
+mod processes;
+mod programs;
+mod telemetry;
+
+use super::action::View;
+use super::page::Page;
+
+/// The views, each with its own state.
+#[derive(Debug, Default)]
+pub(crate) struct Pages {
+    overview: overview::Overview,
+    detail: detail::Detail,
+    charts: charts::Charts,
+    telemetry: telemetry::Telemetry,
+    /// Others open a process in it.
+    pub processes: processes::Processes,
+    allocations: allocations::Allocations,
+    events: events::Events,
+    map: map::Map,
+    programs: programs::Programs,
+}
+
+impl Pages {
+    /// A view.
+    pub(crate) fn get(&self, view: View) -> &dyn Page {
+        match view {
+            View::Overview => &self.overview,
+            View::Detail => &self.detail,
+            View::Charts => &self.charts,
+            View::Telemetry => &self.telemetry,
+            View::Processes => &self.processes,
+            View::Allocations => &self.allocations,
+            View::Events => &self.events,
+            View::Map => &self.map,
+            View::Programs => &self.programs,
+        }
+    }
+
+    /// The same, to change it.
+    pub(crate) fn get_mut(&mut self, view: View) -> &mut dyn Page {
+        match view {
+            View::Overview => &mut self.overview,
+            View::Detail => &mut self.detail,
+            View::Charts => &mut self.charts,
+            View::Telemetry => &mut self.telemetry,
+            View::Processes => &mut self.processes,
+            View::Allocations => &mut self.allocations,
+            View::Events => &mut self.events,
+            View::Map => &mut self.map,
+            View::Programs => &mut self.programs,
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! All devices, the largest processes, and what an operator should know.
+
+mod notes;
+mod processes;
+mod rows;
+mod totals;
+mod wide;
+
+use ratatui::Frame;
+use ratatui::layout::{Constraint, Layout, Position, Rect};
+use ratatui::text::Line;
+use ratatui::widgets::Paragraph;
+
+use crate::model::Model;
+use crate::screen::action::{Action, Motion, View};
+use crate::screen::data::Data;
+use crate::screen::page::{Page, Reply, Scene};
+use crate::screen::theme::Theme;
+
+/// Lines that processes get at least, where there are that many: their heading and three.
+const PROCESS_LINES: u16 = 4;
+/// Notes at the bottom, at most.
+const NOTES: usize = 4;
+
+/// The selected device.
+#[derive(Debug, Default)]
+pub(crate) struct Overview {
+    selected: usize,
+}
+
+/// Where the parts are, and how many lines a device gets.
+struct Plan {
+    totals: Rect,
+    heading: Rect,
+    devices: Rect,
+    legend: Rect,
+    processes: Rect,
+    notes: Rect,
+    lines_each: usize,
+}
+
+impl Plan {
+    fn of(area: Rect, model: &Model) -> Plan {
+        let devices = model.devices.len();
+        let wide = area.width >= wide::LEAST_WIDTH && devices > 0;
+        let notes = notes::all(model).len().min(NOTES) as u16;
+        let processes = (model.processes.len() as u16 + 1).min(PROCESS_LINES);
+        // Little room goes to the devices first.
+        let fixed = 1 + u16::from(wide) + u16::from(devices > 0);
+        let spare = area.height.saturating_sub(fixed + 1);
+        let (notes, processes) = (notes.min(spare / 3), processes.min(spare / 3));
+        let room = area.height.saturating_sub(fixed + notes + processes + 1).max(1);
+        let lines_each =
+            if wide { 1 } else { rows::lines_per_device(devices, area.width.into(), room.into()) };
+        let wanted = u16::try_from(devices.max(1) * lines_each).unwrap_or(u16::MAX).min(room);
+        let line = |there: bool| Constraint::Length(u16::from(there));
+        let parts = Layout::vertical([
+            line(true),
+            line(wide),
+            Constraint::Length(wanted),
+            line(devices > 0),
+            Constraint::Min(0),
+            Constraint::Length(notes),
+        ]);
+        let [totals, heading, devices, legend, processes, notes] = area.layout(&parts);
+        Plan { totals, heading, devices, legend, processes, notes, lines_each }
+    }
+
+    /// Devices that are seen at once.
+    fn seen(&self) -> usize {
+        (usize::from(self.devices.height) / self.lines_each).max(1)
+    }
+
+    /// The first of them, so that the selected one is in sight: pages do not move with every step.
+    fn first(&self, selected: usize) -> usize {
+        selected / self.seen() * self.seen()
+    }
+
+    fn is_wide(&self) -> bool {
+        self.heading.height > 0
+    }
+}
+
+impl Overview {
+    fn draw_devices(&self, frame: &mut Frame<'_>, plan: &Plan, model: &Model, theme: &Theme) {
+        if model.devices.is_empty() {
+            let text = " No device: no process reports allocations here. `tt-smi demo` shows how it looks.";
+            frame.render_widget(Line::styled(text, theme.dim()), plan.devices);
+            return;
+        }
+        let width = usize::from(plan.devices.width);
+        let shown = model.devices.iter().enumerate().skip(plan.first(self.selected)).take(plan.seen());
+        let lines = shown.flat_map(|(place, device)| {
+            let selected = place == self.selected;
+            match plan.is_wide() {
+                true => vec![wide::line(device, width, selected, theme)],
+                false => rows::lines(device, plan.lines_each, width, selected, theme),
+            }
+        });
+        frame.render_widget(Paragraph::new(lines.collect::<Vec<_>>()), plan.devices);
+        if plan.is_wide() {
+            frame.render_widget(wide::heading(width, theme), plan.heading);
+        }
+    }
+}
+
+impl Page for Overview {
+    fn refresh(&mut self, data: &Data) {
+        self.selected = self.selected.min(data.model.devices.len().saturating_sub(1));
+    }
+
+    fn act(&mut self, action: Action, scene: &Scene<'_>) -> Reply {
+        let last = scene.data.model.devices.len().saturating_sub(1);
+        let page = Plan::of(scene.area, &scene.data.model).seen() as isize;
+        let by = |steps: isize| self.selected.saturating_add_signed(steps).min(last);
+        self.selected = match action {
+            Action::Move(Motion::Lines(lines)) => by(lines as isize),
+            Action::Move(Motion::Pages(pages)) => by(pages as isize * page),
+            Action::Move(Motion::First) => 0,
+            Action::Move(Motion::Last) => last,
+            Action::Open => return Reply::Device(self.selected, View::Detail),
+            // There is nothing behind the overview.
+            Action::Back => return Reply::Done,
+            _ => return Reply::Ignored,
+        };
+        Reply::Done
+    }
+
+    fn click(&mut self, at: Position, scene: &Scene<'_>) -> Reply {
+        let model = &scene.data.model;
+        let plan = Plan::of(scene.area, model);
+        if plan.devices.contains(at) {
+            let line = usize::from(at.y - plan.devices.y) / plan.lines_each;
+            let place = plan.first(self.selected) + line;
+            if place < model.devices.len() {
+                let again = std::mem::replace(&mut self.selected, place) == place;
+                return if again { Reply::Device(place, View::Detail) } else { Reply::Done };
+            }
+        }
+        match processes::at(at, plan.processes, model) {
+            Some(process) => Reply::Process(process.into()),
+            None => Reply::Ignored,
+        }
+    }
+
+    fn draw(&self, frame: &mut Frame<'_>, scene: &Scene<'_>) {
+        let (model, theme) = (&scene.data.model, scene.theme);
+        let plan = Plan::of(scene.area, model);
+        frame.render_widget(totals::line(model, theme), plan.totals);
+        self.draw_devices(frame, &plan, model, theme);
+        frame.render_widget(rows::legend(model, theme), plan.legend);
+        processes::draw(frame, plan.processes, model, theme);
+        let notes = notes::all(model).into_iter().take(usize::from(plan.notes.height));
+        let lines: Vec<Line<'_>> = notes.map(|note| Line::styled(note, theme.warn())).collect();
+        frame.render_widget(Paragraph::new(lines), plan.notes);
+    }
+
+    fn summary(&self) -> Option<String> {
+        None
+    }
+}

@@ -1,0 +1,21 @@
+//! The whole host in a line.
+
+use ratatui::text::{Line, Span};
+
+use crate::model::{Device, Memory, Model};
+use crate::output::units::{UNKNOWN, percent, share};
+use crate::screen::theme::Theme;
+
+/// DRAM and L1 of all devices. Where the capacity of one is unknown, so is that of all.
+pub(super) fn line(model: &Model, theme: &Theme) -> Line<'static> {
+    let text = |name: &str, of: fn(&Device) -> &Memory| {
+        let used = model.devices.iter().map(|device| of(device).used).fold(0, u64::saturating_add);
+        let totals = model.devices.iter().map(|device| of(device).total);
+        let total = totals.sum::<Option<u64>>().filter(|_| !model.devices.is_empty());
+        format!("{name} {} {}", share(used, total), percent(used, total))
+    };
+    let memory = format!(" all devices  {}   {}", text("DRAM", |d| &d.dram), text("L1", |d| &d.l1));
+    // What the driver tells is not read yet.
+    let driver = format!("   {UNKNOWN} °C   {UNKNOWN} W");
+    Line::from(vec![Span::styled(memory, theme.heading()), Span::styled(driver, theme.dim())])
+}
