@@ -62,7 +62,7 @@ pub struct Happened {
     #[serde(skip)]
     pub(super) kind: Option<EventKind>,
     #[serde(skip)]
-    pub(super) class_code: Option<Class>,
+    pub(crate) class_code: Option<Class>,
 }
 
 impl Happened {

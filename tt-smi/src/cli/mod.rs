@@ -1,0 +1,120 @@
+//! What the user typed. What it resolves to is [`crate::settings::Settings`] and the commands' own types.
+
+mod lists;
+mod service;
+mod show;
+mod trial;
+mod values;
+
+pub use lists::{AllocationsArgs, EventsArgs, ProgramsArgs, SortBy};
+pub use service::{AggregateArgs, CleanArgs, PeakArgs};
+pub use show::SnapshotArgs;
+pub use trial::{BenchArgs, DemoArgs, WorkerArgs};
+
+use clap::{Parser, Subcommand, ValueEnum};
+use tt_shm_os::Namespace;
+
+/// Exact, live memory of Tenstorrent accelerators, per process.
+///
+/// Reads shared memory only: it never opens a device and cannot disturb a workload. Without a command it
+/// shows a live screen (where stdout is no terminal: the snapshot table).
+#[derive(Debug, Parser)]
+#[command(name = "tt-smi", version, propagate_version = true, max_term_width = 100, after_help = EXAMPLES)]
+pub struct Cli {
+    /// Which group of processes to look at [default: default]
+    #[arg(long, global = true, env = tt_shm_os::NAMESPACE_ENV, value_name = "NS", hide_env_values = true)]
+    pub namespace: Option<String>,
+    /// When to use colours; NO_COLOR is honoured
+    #[arg(long, global = true, value_enum, default_value_t = ColorChoice::Auto, value_name = "WHEN")]
+    pub color: ColorChoice,
+    /// What to do; a live screen if nothing is said
+    #[command(subcommand)]
+    pub command: Option<Command>,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  tt-smi                                  live screen
+  tt-smi snapshot --detail                devices now, with kernels by type and peaks
+  tt-smi snapshot --json | jq .devices    the same for scripts; unknown is null
+  tt-smi allocations --device 0 --top 20  the largest live allocations on device 0
+  tt-smi events --follow --pid 4242       what one process allocates, as it happens
+  tt-smi bench                            what tracking costs on this machine, in 10 seconds
+  tt-smi demo                             real processes with a made-up workload; needs no hardware
+
+Exit codes: 0 success, 1 nothing could be read, 2 wrong usage.";
+
+/// When to colour.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum ColorChoice {
+    /// On a terminal, unless NO_COLOR is set.
+    Auto,
+    /// Always.
+    Always,
+    /// Never.
+    Never,
+}
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Devices and processes as they are now
+    Snapshot(SnapshotArgs),
+    /// What is live: per device and class, then one by one
+    Allocations(AllocationsArgs),
+    /// Programs: binaries, circular buffers, dispatches, cache hits
+    Programs(ProgramsArgs),
+    /// What happened: the events that the rings still hold, or all from now on
+    Events(EventsArgs),
+    /// The most that was ever used, when, and by whom
+    Peak(PeakArgs),
+    /// Run the aggregator: publishes devices, peaks and history for every reader
+    Aggregate(AggregateArgs),
+    /// Remove what dead processes left in /dev/shm
+    ///
+    /// The table of a killed aggregator stays: the next one takes history and peaks from it.
+    Clean(CleanArgs),
+    /// Start a made-up workload in real processes and watch it
+    Demo(DemoArgs),
+    /// Measure what tracking costs on this machine
+    ///
+    /// In turns, so that ratios hold on a busy machine: the least that an event can cost (the limit), an event
+    /// with 1 000, 10 000 and 100 000 live allocations, a dispatch, a call while tracking is off, reading a row,
+    /// and the same told and asked through a socket. Works in a namespace of its own and leaves nothing behind.
+    ///
+    /// Keys of --json: CASE_ns is what one costs; beside it CASE_p50_ns, _p99_ns, _p99_9_ns, _p99_99_ns and
+    /// _max_ns of single calls; CASE_multiple_of_limit compares. Cases: limit, emit_exclusive, emit_shared
+    /// (1 000 live), each with _10000 and _100000, dispatch_cached, dispatch_first, loop_alone, disabled,
+    /// socket_send, row_read, socket_query. dispatch_cached_percent_of_5us (2us, 20us; dispatch_first) is what a
+    /// loop with so much host work notices.
+    Bench(BenchArgs),
+    /// One process of the demo.
+    #[command(hide = true)]
+    DemoWorker(WorkerArgs),
+}
+
+impl Cli {
+    /// The namespace that was asked for, if any; an empty one asks for none.
+    pub fn namespace(&self) -> Result<Option<Namespace>, tt_shm_os::NameError> {
+        self.namespace.as_deref().filter(|name| !name.is_empty()).map(Namespace::new).transpose()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_definition_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn namespaces_and_globals_go_anywhere() {
+        let cli = Cli::try_parse_from(["tt-smi", "snapshot", "--json", "--namespace", "ci"]).unwrap();
+        assert_eq!(cli.namespace().unwrap().unwrap().as_str(), "ci");
+        assert!(matches!(cli.command, Some(Command::Snapshot(SnapshotArgs { json: true, .. }))));
+        assert!(Cli::try_parse_from(["tt-smi", "allocations", "--class", "nope"]).is_err());
+    }
+}

@@ -1,0 +1,37 @@
+//! Arguments of what runs beside the processes, or cleans up after them.
+
+use std::time::Duration;
+
+use clap::Args;
+
+use super::values::duration;
+
+/// `peak`
+#[derive(Debug, Args)]
+pub struct PeakArgs {
+    /// Ask the running aggregator to begin a new window: its peaks start at what is used now
+    #[arg(long)]
+    pub reset: bool,
+    /// JSON instead of a table
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `aggregate`
+#[derive(Debug, Args)]
+pub struct AggregateArgs {
+    /// Write a summary to stderr this often, such as 10s or 500ms
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub stats_interval: Option<Duration>,
+}
+
+/// `clean`
+#[derive(Debug, Args)]
+pub struct CleanArgs {
+    /// Not only the given namespace
+    #[arg(long)]
+    pub all_namespaces: bool,
+    /// Say what would be removed, and remove nothing
+    #[arg(long, short = 'n')]
+    pub dry_run: bool,
+}

@@ -1,0 +1,57 @@
+//! Arguments of what needs no workload of one's own: benchmarks and the demo.
+
+use clap::Args;
+
+/// `bench`
+#[derive(Debug, Args)]
+pub struct BenchArgs {
+    /// JSON instead of tables
+    #[arg(long)]
+    pub json: bool,
+    /// How long to measure: longer gives steadier figures
+    #[arg(long, default_value_t = 10, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=600))]
+    pub seconds: u64,
+}
+
+/// `demo`
+#[derive(Debug, Args)]
+pub struct DemoArgs {
+    /// Devices of the mesh
+    #[arg(long, default_value_t = 4, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=128))]
+    pub devices: u32,
+    /// Processes
+    #[arg(long, default_value_t = 3, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=64))]
+    pub workers: u32,
+    /// The same seed gives the same workload
+    #[arg(long, default_value_t = 1, value_name = "N")]
+    pub seed: u64,
+    /// Dispatches per second of each process
+    #[arg(long, default_value_t = 200, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub rate: u32,
+    /// End after so many seconds [default: until q or Ctrl-C]
+    #[arg(long, value_name = "N")]
+    pub seconds: Option<u64>,
+}
+
+/// `demo-worker`
+#[derive(Clone, Debug, Args)]
+pub struct WorkerArgs {
+    /// Number of this worker, from 0
+    #[arg(long)]
+    pub worker: u32,
+    /// Workers in all
+    #[arg(long)]
+    pub workers: u32,
+    /// Devices of the mesh
+    #[arg(long)]
+    pub devices: u32,
+    /// Seed of the workload
+    #[arg(long)]
+    pub seed: u64,
+    /// Dispatches per second
+    #[arg(long)]
+    pub rate: u32,
+    /// Process to end with
+    #[arg(long)]
+    pub parent: u32,
+}

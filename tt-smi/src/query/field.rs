@@ -1,0 +1,188 @@
+//! The fields that records have.
+
+use std::fmt;
+
+/// Something that a record may know of itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Field {
+    /// Memory class.
+    Class,
+    /// Bytes.
+    Size,
+    /// Process, as it is called here.
+    Pid,
+    /// What the process calls it.
+    Name,
+    /// Index of the device, or of one of them.
+    Device,
+    /// How long it exists; of an event, how long ago it was.
+    Age,
+    /// Where it lies.
+    Address,
+    /// Program that it belongs to.
+    Program,
+    /// Number that the process gave it.
+    Id,
+    /// Number of cores.
+    Cores,
+    /// Kind of cores.
+    Core,
+    /// Where in the code it was made.
+    Site,
+    /// Owner.
+    User,
+    /// Command line.
+    Command,
+    /// Kind of event.
+    Kind,
+    /// Whether a process runs.
+    State,
+    /// Container of a process.
+    Container,
+    /// Dispatches.
+    Dispatches,
+    /// Dispatches with a cached binary.
+    Hits,
+    /// Dispatches without.
+    Misses,
+    /// How long ago it was dispatched last.
+    Last,
+    /// DRAM used.
+    Dram,
+    /// L1 used.
+    L1,
+    /// The most DRAM that was used.
+    Peak,
+    /// Events per second.
+    Rate,
+}
+
+/// How the values of a field are written and compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Nature {
+    /// Bytes, with a unit.
+    Size,
+    /// Nanoseconds, with a unit.
+    Time,
+    /// Any other number.
+    Count,
+    /// A memory class.
+    Class,
+    /// One of a few words, in upper or lower case.
+    Word(&'static [&'static str]),
+    /// Any text; `=` minds upper and lower case.
+    Text,
+}
+
+const CORES: &[&str] = &["tensix", "ethernet"];
+const STATES: &[&str] = &["alive", "stopped", "zombie", "ended"];
+/// Labels of events, as JSON has them.
+const KINDS: &[&str] = &[
+    "alloc",
+    "free",
+    "cb_alloc",
+    "cb_free",
+    "kernel_load",
+    "kernel_unload",
+    "kernel_dispatch",
+    "alloc_failed",
+    "marker",
+    "peak_reset",
+    "device_open",
+    "device_close",
+    "gauge",
+    "program_end",
+];
+
+impl Field {
+    /// Every field.
+    pub const ALL: [Field; 25] = {
+        use Field::*;
+        [
+            Class, Size, Pid, Name, Device, Age, Address, Program, Id, Cores, Core, Site, User, Command,
+            Kind, State, Container, Dispatches, Hits, Misses, Last, Dram, L1, Peak, Rate,
+        ]
+    };
+
+    /// The word for it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Field::Class => "class",
+            Field::Size => "size",
+            Field::Pid => "pid",
+            Field::Name => "name",
+            Field::Device => "device",
+            Field::Age => "age",
+            Field::Address => "address",
+            Field::Program => "program",
+            Field::Id => "id",
+            Field::Cores => "cores",
+            Field::Core => "core",
+            Field::Site => "site",
+            Field::User => "user",
+            Field::Command => "command",
+            Field::Kind => "kind",
+            Field::State => "state",
+            Field::Container => "container",
+            Field::Dispatches => "dispatches",
+            Field::Hits => "hits",
+            Field::Misses => "misses",
+            Field::Last => "last",
+            Field::Dram => "dram",
+            Field::L1 => "l1",
+            Field::Peak => "peak",
+            Field::Rate => "rate",
+        }
+    }
+
+    /// The field with this name, in upper or lower case.
+    pub fn from_name(name: &str) -> Option<Field> {
+        Field::ALL.into_iter().find(|field| field.name().eq_ignore_ascii_case(name))
+    }
+
+    pub(super) fn nature(self) -> Nature {
+        use Field::*;
+        match self {
+            Class => Nature::Class,
+            Size | Dram | L1 | Peak => Nature::Size,
+            Age | Last => Nature::Time,
+            Pid | Device | Address | Program | Id | Cores | Dispatches | Hits | Misses | Rate => {
+                Nature::Count
+            }
+            Core => Nature::Word(CORES),
+            State => Nature::Word(STATES),
+            Kind => Nature::Word(KINDS),
+            Name | Site | User | Command | Container => Nature::Text,
+        }
+    }
+}
+
+impl fmt::Display for Field {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// `class, size, pid`.
+pub(super) fn list(fields: &[Field]) -> String {
+    fields.iter().map(|field| field.name()).collect::<Vec<_>>().join(", ")
+}
+
+/// What to do about a field that there is not.
+pub(super) fn help(name: &str) -> String {
+    match Field::ALL.into_iter().find(|field| is_near(&name.to_ascii_lowercase(), field.name())) {
+        Some(near) => format!("did you mean {near}?"),
+        None => format!("there are {}", list(&Field::ALL)),
+    }
+}
+
+/// Whether one is the other's beginning, or one character makes the difference.
+fn is_near(typed: &str, name: &str) -> bool {
+    let (a, b): (Vec<char>, Vec<char>) = (typed.chars().collect(), name.chars().collect());
+    let same_start = a.iter().zip(&b).take_while(|(a, b)| a == b).count();
+    let (rest_a, rest_b) = (&a[same_start..], &b[same_start..]);
+    let same_end = rest_a.iter().rev().zip(rest_b.iter().rev()).take_while(|(a, b)| a == b).count();
+    let differ = rest_a.len().max(rest_b.len()) - same_end;
+    let is_start = same_start >= 3 && (rest_a.is_empty() || rest_b.is_empty());
+    a.len() > 2 && (differ <= 1 || is_start)
+}

@@ -1,0 +1,101 @@
+//! What a user wants to see: `class=kernel size>1MiB pid=42,43 llama`.
+//!
+//! A query is terms with blanks between; all of them must hold. A term is `FIELD OP VALUE`, or a bare word that
+//! the name or the command line must contain.
+//!
+//! | operator | holds if the value |
+//! |---|---|
+//! | `=` `!=` | is one of those listed, or none: `class=dram,l1`, `pid=42,43`, `device=0-3`, `size=1KiB-4KiB` |
+//! | `>` `>=` `<` `<=` | is larger or smaller: `size>=1.5GiB`, `age<10m` |
+//! | `~` `!~` | contains one of those listed, or none; upper and lower case are the same |
+//!
+//! Sizes: `KiB MiB GiB TiB` are powers of 1024, `KB MB GB TB` (or `k M G T`) of 1000. Times: `ns us ms s m h d`; a
+//! bare number is seconds. Other numbers may be hexadecimal or end in `k M G`. Quotes keep blanks and commas:
+//! `name="layer 1"`; in double quotes a backslash makes the next character plain. `class=kernel` means all three
+//! classes of kernels.
+//!
+//! **Unknown is not a value**: what is not known of a record matches `!=` and `!~`, and nothing else. A set, such
+//! as the devices of a process, matches if one of its members does; with `!=` if none of them is listed.
+//!
+//! ```
+//! use tt_smi::query::{ALLOCATION_FIELDS, Query};
+//! let query: Query = "class=kernel size > 1024KiB".parse()?;
+//! assert_eq!(query.to_string(), "class=kernel size>1MiB");
+//! query.check(ALLOCATION_FIELDS)?;
+//! assert_eq!(
+//!     "name~a sise>1".parse::<Query>().unwrap_err().to_string(),
+//!     "column 8: no field \"sise\"; did you mean size?"
+//! );
+//! # Ok::<(), tt_smi::query::QueryError>(())
+//! ```
+
+mod error;
+mod field;
+mod lex;
+mod quantity;
+mod records;
+mod term;
+mod test;
+mod text;
+
+pub use error::QueryError;
+pub use field::Field;
+pub use records::{ALLOCATION_FIELDS, EVENT_FIELDS, PROCESS_FIELDS, PROGRAM_FIELDS};
+pub use test::{ClassSet, Value};
+
+use std::fmt;
+use std::str::FromStr;
+
+use term::Term;
+
+/// Something that a query can be asked of.
+pub trait Record {
+    /// What it has in a field; [`Value::Unknown`] if it does not know, or has no such field.
+    fn value(&self, field: Field) -> Value<'_>;
+}
+
+/// What must hold of a record. The default matches everything.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Query {
+    terms: Vec<Term>,
+}
+
+impl Query {
+    /// Whether it matches everything because it says nothing.
+    pub fn is_empty(&self) -> bool {
+        self.terms.is_empty()
+    }
+
+    /// An error if it asks for a field that is not among these.
+    pub fn check(&self, fields: &[Field]) -> Result<(), QueryError> {
+        self.terms.iter().try_for_each(|term| term.check(fields))
+    }
+
+    /// Whether every term holds.
+    pub fn matches(&self, record: &impl Record) -> bool {
+        self.terms.iter().all(|term| term.matches(record))
+    }
+}
+
+impl FromStr for Query {
+    type Err = QueryError;
+
+    fn from_str(text: &str) -> Result<Query, QueryError> {
+        let terms = lex::terms(text)?.into_iter().map(Term::new).collect::<Result<_, _>>()?;
+        Ok(Query { terms })
+    }
+}
+
+/// The shortest way to write it.
+impl fmt::Display for Query {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (place, term) in self.terms.iter().enumerate() {
+            let blank = if place == 0 { "" } else { " " };
+            write!(f, "{blank}{term}")?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,138 @@
+//! What allocations, programs, events and processes have in their fields.
+
+use tt_shm_reader::{Class, KernelType};
+
+use super::test::ClassSet;
+use super::{Field, Record, Value};
+use crate::escape::Foreign;
+use crate::lists::allocations::Item;
+use crate::lists::events::Happened;
+use crate::lists::programs::Entry;
+use crate::model::{Process, core_type_name};
+
+/// The fields of live allocations.
+pub const ALLOCATION_FIELDS: &[Field] = {
+    use Field::*;
+    &[Class, Size, Pid, Name, Device, Age, Address, Program, Id, Cores, Core, Site]
+};
+
+/// The fields of programs.
+pub const PROGRAM_FIELDS: &[Field] = {
+    use Field::*;
+    &[Class, Size, Pid, Name, Device, Id, Program, Dispatches, Hits, Misses, Last]
+};
+
+/// The fields of events.
+pub const EVENT_FIELDS: &[Field] = {
+    use Field::*;
+    &[Kind, Class, Size, Pid, Name, Device, Age, Address, Program, Id, Cores, Core]
+};
+
+/// The fields of processes.
+pub const PROCESS_FIELDS: &[Field] = {
+    use Field::*;
+    &[
+        Pid, Name, User, Command, Container, State, Device, Class, Size, Dram, L1, Peak, Rate, Dispatches,
+        Hits, Misses, Age,
+    ]
+};
+
+fn foreign(text: Option<&Foreign>) -> Value<'_> {
+    Value::text(text.map(Foreign::raw))
+}
+
+fn indices(devices: impl IntoIterator<Item = usize>) -> Value<'static> {
+    Value::Numbers(devices.into_iter().map(|device| device as u64).collect())
+}
+
+impl Record for Item {
+    fn value(&self, field: Field) -> Value<'_> {
+        match field {
+            Field::Class => Value::Class(self.class),
+            Field::Size => Value::Number(self.size),
+            Field::Pid => Value::Number(self.pid.into()),
+            Field::Name => foreign(self.name.as_ref()),
+            Field::Device => Value::Number(self.device as u64),
+            Field::Age => Value::Number(self.age_ns),
+            Field::Address => Value::number(self.address),
+            Field::Program => Value::number(self.program),
+            Field::Id => Value::Number(self.id),
+            Field::Cores => Value::number(self.cores),
+            Field::Core => Value::text(self.core_type.map(core_type_name)),
+            Field::Site => foreign(self.site.as_ref()),
+            _ => Value::Unknown,
+        }
+    }
+}
+
+impl Record for Entry {
+    fn value(&self, field: Field) -> Value<'_> {
+        let program = &self.program;
+        match field {
+            Field::Class => {
+                Value::Classes(program.kernel_types.iter().copied().map(KernelType::class).collect())
+            }
+            Field::Size => Value::Number(program.kernel_bytes.saturating_add(program.cb_bytes)),
+            Field::Pid => Value::Number(self.pid.into()),
+            Field::Name => Value::text(program.name.as_deref()),
+            Field::Device => indices(self.devices.iter().copied()),
+            Field::Id | Field::Program => Value::Number(program.id),
+            Field::Dispatches => Value::Number(program.dispatches),
+            Field::Hits => Value::Number(program.cache_hits),
+            Field::Misses => Value::Number(program.cache_misses),
+            Field::Last => Value::number(self.last_dispatch_ns),
+            _ => Value::Unknown,
+        }
+    }
+}
+
+impl Record for Happened {
+    fn value(&self, field: Field) -> Value<'_> {
+        match field {
+            Field::Kind => Value::text(Some(self.event)),
+            Field::Class => self.class_code.map_or(Value::Unknown, Value::Class),
+            Field::Size => Value::number(self.size_bytes),
+            Field::Pid => Value::Number(self.pid.into()),
+            Field::Name => foreign(self.name.as_ref()),
+            Field::Device => Value::number(self.device.map(|device| device as u64)),
+            Field::Age => Value::Number(tt_shm_reader::realtime_ns().saturating_sub(self.realtime_ns)),
+            Field::Address => Value::number(self.address),
+            Field::Program => Value::number(self.program),
+            Field::Id => Value::Number(self.id),
+            Field::Cores => Value::number(self.cores),
+            Field::Core => Value::text(self.core_type),
+            _ => Value::Unknown,
+        }
+    }
+}
+
+impl Record for Process {
+    fn value(&self, field: Field) -> Value<'_> {
+        match field {
+            Field::Pid => Value::number(self.pid),
+            Field::Name => foreign(Some(&self.name)),
+            Field::User => foreign(self.user.as_ref()),
+            Field::State => Value::text(Some(self.state.name())),
+            Field::Device => indices(self.usages.iter().map(|usage| usage.device)),
+            Field::Class => Value::Classes(classes(self)),
+            Field::Size => Value::number(self.total(|usage| usage.dram.used.saturating_add(usage.l1.used))),
+            Field::Dram => Value::number(self.total(|usage| usage.dram.used)),
+            Field::L1 => Value::number(self.total(|usage| usage.l1.used)),
+            Field::Peak => Value::number(self.total(|usage| usage.dram.peak.low)),
+            Field::Rate => Value::number(self.events_per_second.map(|rate| rate as u64)),
+            Field::Dispatches => Value::number(self.total(|usage| usage.dispatches)),
+            Field::Hits => Value::number(self.total(|usage| usage.cached_dispatches)),
+            Field::Misses => {
+                Value::number(self.total(|usage| usage.dispatches.saturating_sub(usage.cached_dispatches)))
+            }
+            Field::Age => Value::Number(self.age_ns),
+            _ => Value::Unknown,
+        }
+    }
+}
+
+/// The classes of which a process has something.
+fn classes(process: &Process) -> ClassSet {
+    let has = |class: &Class| process.usages.iter().any(|usage| usage.class(*class).count > 0);
+    Class::ALL.into_iter().filter(has).collect()
+}
