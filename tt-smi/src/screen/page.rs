@@ -9,6 +9,7 @@ use super::action::{Action, View};
 use super::data::{Data, Needs};
 use super::theme::Theme;
 use crate::model::{Device, Process};
+use crate::query::{Field, Query};
 
 /// What a view sees when it acts or draws.
 #[derive(Clone, Copy, Debug)]
@@ -95,6 +96,19 @@ pub(crate) trait Page: Debug {
 
     /// Sorts by one of these.
     fn sort_by(&mut self, _choice: usize, _data: &Data) {}
+
+    /// What a filter can ask for; nothing if there is no filter here.
+    fn fields(&self) -> &'static [Field] {
+        &[]
+    }
+
+    /// What is wanted.
+    fn query(&self) -> Query {
+        Query::default()
+    }
+
+    /// Shows only what is wanted.
+    fn filter(&mut self, _query: Query, _data: &Data) {}
 
     /// The process that a signal would go to.
     fn target(&self, _scene: &Scene<'_>) -> Option<ProcessKey> {

@@ -153,6 +153,7 @@ impl State {
             Action::Signs => self.theme = self.theme.next_signs(),
             Action::NextDevice => self.change_device(1),
             Action::PreviousDevice => self.change_device(-1),
+            Action::Filter => self.open_filter(),
             Action::SortMenu => self.open_sort_menu(),
             Action::Signal => self.open_signal_menu(),
             _ => {
@@ -201,6 +202,13 @@ impl State {
         devices.iter().position(|device| Some(device.id.chip_id) == self.chip).unwrap_or(0)
     }
 
+    fn open_filter(&mut self) {
+        let page = self.pages.get(self.view);
+        if !page.fields().is_empty() {
+            self.modal = Some(Modal::filter(&page.query(), page.fields()));
+        }
+    }
+
     fn open_sort_menu(&mut self) {
         let (names, now) = self.pages.get(self.view).sorts();
         if !names.is_empty() {
@@ -229,6 +237,11 @@ impl State {
         match outcome {
             Outcome::Open => return None,
             Outcome::Closed => {}
+            Outcome::Filter(query) => {
+                if let Some(data) = &self.data {
+                    self.pages.get_mut(self.view).filter(query, data);
+                }
+            }
             Outcome::Sort(choice) => {
                 if let Some(data) = &self.data {
                     self.pages.get_mut(self.view).sort_by(choice, data);

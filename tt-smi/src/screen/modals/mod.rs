@@ -1,5 +1,6 @@
 //! What opens in front of a view: help, menus, questions, a line to write in.
 
+mod filter;
 mod help;
 mod menu;
 mod signal;
@@ -14,6 +15,8 @@ use ratatui::widgets::{Block, Clear, Paragraph};
 use super::action::View;
 use super::theme::Theme;
 use super::widgets::text::centered;
+use crate::query::{Field, Query};
+use filter::Filter;
 use help::Help;
 use menu::Menu;
 use signal::Question;
@@ -23,6 +26,8 @@ use signal::Question;
 pub(crate) enum Modal {
     /// The keys.
     Help(Help),
+    /// What is wanted.
+    Filter(Filter),
     /// What to sort by.
     Sort(Menu),
     /// Which signal to send.
@@ -32,12 +37,14 @@ pub(crate) enum Modal {
 }
 
 /// What became of it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
     /// It stays open.
     Open,
     /// It closes, and nothing happens.
     Closed,
+    /// Show only this.
+    Filter(Query),
     /// Sort by this.
     Sort(usize),
     /// Send this.
@@ -53,6 +60,11 @@ impl Modal {
     /// The keys of a view.
     pub(crate) fn help(view: View) -> Modal {
         Modal::Help(Help::new(view))
+    }
+
+    /// A line to write a filter in.
+    pub(crate) fn filter(query: &Query, fields: &'static [Field]) -> Modal {
+        Modal::Filter(Filter::new(query, fields))
     }
 
     /// A menu of what to sort by.
@@ -73,6 +85,7 @@ impl Modal {
         }
         match self {
             Modal::Help(help) => help.key(key),
+            Modal::Filter(filter) => filter.key(key).map_or(Outcome::Open, Outcome::Filter),
             Modal::Sort(menu) => menu.key(key).map_or(Outcome::Open, Outcome::Sort),
             Modal::Signal(pid, menu) => {
                 if let Some(choice) = menu.key(key) {
@@ -89,7 +102,7 @@ impl Modal {
         match self {
             Modal::Help(help) => help.scroll(lines),
             Modal::Sort(menu) | Modal::Signal(_, menu) => menu.go(lines),
-            Modal::Confirm(_) => {}
+            Modal::Confirm(_) | Modal::Filter(_) => {}
         }
     }
 }
@@ -98,6 +111,7 @@ impl Modal {
 pub(crate) fn draw(modal: &Modal, frame: &mut Frame<'_>, area: Rect, theme: &Theme) {
     match modal {
         Modal::Help(help) => help.draw(frame, area, theme),
+        Modal::Filter(filter) => filter.draw(frame, area, theme),
         Modal::Sort(menu) | Modal::Signal(_, menu) => menu.draw(frame, area, theme),
         Modal::Confirm(question) => question.draw(frame, area, theme),
     }
