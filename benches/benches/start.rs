@@ -1,27 +1,23 @@
 //! How long `tt-smi snapshot --json` takes from start to end, with an aggregator running and without.
 
 use serde_json::{Value, json};
-use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use tt_shm_benches::child::{Player, play_part_if_asked};
 use tt_shm_benches::clock::Stopwatch;
 use tt_shm_benches::measure::{Measured, Timed};
 use tt_shm_benches::options::Options;
+use tt_shm_benches::program;
 use tt_shm_benches::report::Report;
 use tt_shm_benches::scene::Scene;
 use tt_shm_benches::sink::Sink;
 use tt_shm_benches::workload::Probe;
 use tt_shm_os::NAMESPACE_ENV;
 
-/// The program to measure; else the one beside this benchmark, built if need be.
-const PROGRAM_ENV: &str = "TT_SMI";
-const PROGRAM: &str = "tt-smi";
-
 fn main() {
     play_part_if_asked();
     let options = Options::from_env();
     let mut report = Report::new("start", &options);
-    let Some(program) = find() else {
+    let Some(program) = program::find() else {
         return report.skip("tt-smi snapshot --json", "no tt-smi found, set TT_SMI to its path");
     };
     let runs = options.pick(30, 5);
@@ -45,28 +41,6 @@ fn main() {
     check(snapshot());
     report.add_to(&base, name, &[("aggregator", json!("running"))], time(runs, snapshot));
     report.finish();
-}
-
-fn find() -> Option<PathBuf> {
-    if let Some(path) = std::env::var_os(PROGRAM_ENV) {
-        return Some(path.into());
-    }
-    // This is <target>/release/deps/start-<hash>.
-    let here = std::env::current_exe().ok()?;
-    let beside = here.parent()?.parent()?.join(PROGRAM);
-    build();
-    beside.exists().then_some(beside)
-}
-
-/// `cargo bench` builds only this package.
-fn build() {
-    let Some(cargo) = std::env::var_os("CARGO") else { return };
-    let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("../Cargo.toml");
-    // If it fails, there may be one that was built before.
-    let _ = Command::new(cargo)
-        .args(["build", "--quiet", "--release", "-p", PROGRAM, "--manifest-path"])
-        .arg(manifest)
-        .status();
 }
 
 /// It succeeds, and says what is used.

@@ -71,10 +71,7 @@ impl Player {
 
     /// CPU time that it has used.
     pub fn cpu(&self) -> Duration {
-        let file = format!("/proc/{}/schedstat", self.0.id());
-        let text = std::fs::read_to_string(file).expect("the child's schedstat");
-        let ns = text.split(' ').next().and_then(|ns| ns.parse().ok()).expect("nanoseconds on the CPU");
-        Duration::from_nanos(ns)
+        cpu_of(self.0.id())
     }
 
     fn pid(&self) -> Pid {
@@ -92,4 +89,11 @@ impl Drop for Player {
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
+}
+
+/// CPU time that a process has used.
+pub fn cpu_of(pid: u32) -> Duration {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/schedstat")).expect("the process's schedstat");
+    let ns = text.split(' ').next().and_then(|ns| ns.parse().ok()).expect("nanoseconds on the CPU");
+    Duration::from_nanos(ns)
 }

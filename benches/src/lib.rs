@@ -28,6 +28,7 @@ pub mod measure;
 pub mod message;
 pub mod options;
 pub mod outcome;
+pub mod program;
 pub mod region;
 pub mod report;
 pub mod scene;

@@ -9,11 +9,13 @@ pub mod host;
 pub mod hostile;
 pub mod model;
 pub mod monitor;
+pub mod picture;
 #[cfg(feature = "test-points")]
 pub mod points;
 pub mod script;
 pub mod soak;
 pub mod space;
+pub mod terminal;
 pub mod workload;
 
 pub use host::Host;

@@ -1,5 +1,6 @@
 //! The demonstration: real processes that report a made-up workload.
 
+mod banks;
 mod board;
 mod models;
 mod pace;

@@ -1,6 +1,7 @@
 //! What a worker runs.
 
-use super::board::{DRAM_BYTES, TENSIX_CORES};
+use super::banks::Banks;
+use super::board::{DRAM_BANKS, DRAM_BYTES, L1_PER_CORE, TENSIX_CORES};
 use super::models::Network;
 use crate::cli::WorkerArgs;
 
@@ -17,8 +18,10 @@ pub(crate) struct Plan {
     pub(super) cores: u32,
     /// Bytes of DRAM that it may use on each device.
     pub(super) dram_share: u64,
-    /// Where its part of the DRAM begins.
-    pub(super) dram_base: u64,
+    /// Its part of the DRAM.
+    pub(super) dram: Banks,
+    /// Its part of the L1 of each core.
+    pub(super) l1: Banks,
     pub(super) fabric: bool,
 }
 
@@ -27,13 +30,16 @@ impl Plan {
     pub(crate) fn new(network: &Network, args: &WorkerArgs) -> Plan {
         let sharers = args.workers.max(3);
         let dram_share = DRAM_BYTES * 9 / 10 / u64::from(sharers);
+        let cores = (TENSIX_CORES * 3 / sharers).max(1);
+        let (worker, workers) = (u64::from(args.worker), u64::from(sharers));
         Plan {
             network: *network,
             seed: args.seed.wrapping_mul(1_000_003).wrapping_add(u64::from(args.worker)),
             rate: args.rate,
-            cores: (TENSIX_CORES * 3 / sharers).max(1),
+            cores,
             dram_share,
-            dram_base: dram_share * u64::from(args.worker),
+            dram: Banks::part(DRAM_BYTES / DRAM_BANKS, DRAM_BANKS, worker, workers),
+            l1: Banks::part(L1_PER_CORE, u64::from(cores), worker, workers),
             fabric: args.worker < FABRIC_WORKERS,
         }
     }

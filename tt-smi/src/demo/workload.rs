@@ -5,7 +5,8 @@ use tt_shm_writer::{
     RecordError,
 };
 
-use super::board::{self, ETH_CORES, L1_PER_CORE, TENSIX_CORES};
+use super::banks::Banks;
+use super::board::{self, DRAM_BANKS, ETH_CORES, L1_PER_CORE, TENSIX_CORES};
 use super::models::OPERATIONS;
 use super::pace::Pace;
 use super::plan::Plan;
@@ -41,7 +42,8 @@ pub(crate) struct Workload<'a, R: Record> {
     devices: Vec<Device>,
     random: Random,
     pub(super) next_buffer: u64,
-    next_address: u64,
+    dram: Banks,
+    l1: Banks,
     /// Everything that lives until the end.
     pub(super) lasting: Vec<u64>,
     cache: Vec<u64>,
@@ -63,7 +65,8 @@ impl<'a, R: Record> Workload<'a, R> {
             devices,
             random: Random::new(plan.seed),
             next_buffer: FIRST_BUFFER,
-            next_address: plan.dram_base,
+            dram: plan.dram.clone(),
+            l1: plan.l1.clone(),
             lasting: Vec::new(),
             cache: Vec::new(),
             trace: None,
@@ -107,18 +110,21 @@ impl<'a, R: Record> Workload<'a, R> {
     pub(super) fn buffer(&mut self, of: BufferType, size: u64, name: NameId) -> Alloc {
         self.next_buffer += 1;
         let alloc = Alloc::new(of, self.next_buffer, size).name(name);
-        match of {
-            BufferType::Dram | BufferType::Trace => {
-                // Round and round in the worker's own part of the DRAM.
-                if self.next_address + size > self.plan.dram_base + self.plan.dram_share {
-                    self.next_address = self.plan.dram_base;
-                }
-                let address = self.next_address;
-                self.next_address += size;
-                alloc.address(address)
-            }
-            _ => alloc.cores(self.plan.cores).bytes_per_bank(size / u64::from(self.plan.cores)),
+        let (alloc, banks) = match of {
+            BufferType::Dram | BufferType::Trace => (alloc, &mut self.dram),
+            _ => (alloc.cores(self.plan.cores), &mut self.l1),
+        };
+        match banks.take(self.next_buffer, size) {
+            Some(place) => alloc.address(place.address).bytes_per_bank(place.bytes_per_bank),
+            // Then it is not known where it lies.
+            None => alloc,
         }
+    }
+
+    fn free(&mut self, id: u64) -> Recorded {
+        self.dram.give_back(id);
+        self.l1.give_back(id);
+        self.record.free(&self.mesh, id).map(drop)
     }
 
     /// Which binaries the ring buffer of kernels holds changes as it goes round.
@@ -131,7 +137,7 @@ impl<'a, R: Record> Workload<'a, R> {
     /// A trace replaces the one before it.
     fn capture_trace(&mut self) -> Recorded {
         if let Some(trace) = self.trace.take() {
-            self.record.free(&self.mesh, trace)?;
+            self.free(trace)?;
         }
         let name = self.record.intern("decode_trace")?;
         let size = self.random.range(4, 48) << 20;
@@ -156,9 +162,15 @@ impl<'a, R: Record> Workload<'a, R> {
             let output = record.alloc_guard(self.mesh.clone(), alloc)?;
             record.dispatch(&self.mesh, FIRST_PROGRAM + *operation as u64)?;
             // What it read is freed now, what it made is read by the next one.
-            drop(input.replace(output));
+            if let Some((id, read)) = input.replace((self.next_buffer, output)) {
+                drop(read);
+                self.l1.give_back(id);
+            }
         }
-        drop(input);
+        if let Some((id, read)) = input {
+            drop(read);
+            self.l1.give_back(id);
+        }
         self.grow_cache()?;
         self.meet_trouble()?;
         if number % 32 == 31 {
@@ -175,20 +187,26 @@ impl<'a, R: Record> Workload<'a, R> {
     fn grow_cache(&mut self) -> Recorded {
         if self.cache.len() >= CACHE_BLOCKS {
             for block in std::mem::take(&mut self.cache) {
-                self.record.free(&self.mesh, block)?;
+                self.free(block)?;
             }
         }
         let name = self.record.intern("kv_cache")?;
         let block = self.plan.dram_share / 100 / CACHE_BLOCKS as u64;
-        let id = self.next_buffer + 1;
+        self.next_buffer += 1;
+        let id = self.next_buffer;
+        // Each device serves other requests, so each needs another amount under the same id; the place is the
+        // same on all, as large as the largest needs.
+        let place = self.dram.take(id, (block * 12).next_multiple_of(2048));
         for device in self.devices.clone() {
-            // Each device serves other requests, so each needs another amount under the same id.
             let size = (block * self.random.range(4, 12)).next_multiple_of(2048);
-            self.next_buffer = id - 1;
-            let block = self.buffer(BufferType::Dram, size, name);
-            self.record.alloc(device, block)?;
+            let alloc = Alloc::new(BufferType::Dram, id, size).name(name);
+            let alloc = match place {
+                Some(place) => alloc.address(place.address).bytes_per_bank(size.div_ceil(DRAM_BANKS)),
+                None => alloc,
+            };
+            self.record.alloc(device, alloc)?;
         }
-        self.cache.push(self.next_buffer);
+        self.cache.push(id);
         Ok(())
     }
 
@@ -206,7 +224,7 @@ impl<'a, R: Record> Workload<'a, R> {
     fn close(&mut self) -> Recorded {
         let lasting = std::mem::take(&mut self.lasting).into_iter();
         for id in lasting.chain(std::mem::take(&mut self.cache)).chain(self.trace.take()) {
-            self.record.free(&self.mesh, id)?;
+            self.free(id)?;
         }
         for program in std::mem::take(&mut self.programs) {
             self.record.program_end(&self.mesh, program.id)?;

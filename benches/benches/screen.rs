@@ -1,0 +1,131 @@
+//! The live screen in a pseudo-terminal: time to the first picture, and what it costs at ten pictures a second
+//! with eight busy devices.
+
+use portable_pty::{Child, CommandBuilder, MasterPty, PtySize, native_pty_system};
+use serde_json::json;
+use std::io::Read;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+use tt_shm_benches::child::{Player, cpu_of, play_part_if_asked};
+use tt_shm_benches::clock::Stopwatch;
+use tt_shm_benches::measure::{Measured, Timed};
+use tt_shm_benches::options::Options;
+use tt_shm_benches::program;
+use tt_shm_benches::report::Report;
+use tt_shm_benches::scene::Scene;
+use tt_shm_benches::workload::Probe;
+use tt_shm_os::NAMESPACE_ENV;
+
+const DEVICES: u64 = 8;
+/// In the title, which is drawn with everything else at once.
+const MARK: &[u8] = b"namespace ";
+
+fn main() {
+    play_part_if_asked();
+    let options = Options::from_env();
+    let mut report = Report::new("screen", &options);
+    let Some(program) = program::find() else {
+        return report.skip("tt-smi", "no tt-smi found, set TT_SMI to its path");
+    };
+    let scene = Scene::new();
+    let mut demo = busy_devices(&program, &scene);
+    let name = "first picture";
+    for aggregator in ["none", "running"] {
+        let _aggregator = (aggregator == "running").then(|| Player::aggregator(&scene));
+        wait_for_devices(&program, &scene);
+        let first = time_to_first_picture(&program, &scene, options.pick(20, 3));
+        report.add(name, &[("aggregator", json!(aggregator))], first);
+        let share = cost_at_ten_pictures(&program, &scene, options.pick(10, 2));
+        let parameters = [("aggregator", json!(aggregator)), ("percent_of_a_core", json!(share * 100.0))];
+        report.add("a second of ten pictures", &parameters, Measured::mean(share * 1e9));
+    }
+    demo.kill().expect("our child");
+    demo.wait().expect("our child");
+    report.finish();
+}
+
+/// The demonstration without a screen.
+fn busy_devices(program: &Path, scene: &Scene) -> std::process::Child {
+    let devices = DEVICES.to_string();
+    Command::new(program)
+        .args(["demo", "--devices", &devices, "--workers", &devices, "--rate", "500"])
+        .env(NAMESPACE_ENV, scene.namespace.as_str())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("tt-smi runs")
+}
+
+fn wait_for_devices(program: &Path, scene: &Scene) {
+    loop {
+        let mut command = Command::new(program);
+        command.args(["snapshot", "--json"]).env(NAMESPACE_ENV, scene.namespace.as_str());
+        let output = command.output().expect("tt-smi runs");
+        let value: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+        if value["devices"].as_array().is_some_and(|devices| devices.len() as u64 == DEVICES) {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// tt-smi in a terminal.
+struct Screen {
+    child: Box<dyn Child + Send + Sync>,
+    output: Box<dyn Read + Send>,
+    /// The program ends when nobody holds the other end.
+    _master: Box<dyn MasterPty + Send>,
+}
+
+impl Screen {
+    fn open(program: &Path, scene: &Scene) -> Screen {
+        let size = PtySize { rows: 50, cols: 160, pixel_width: 0, pixel_height: 0 };
+        let pair = native_pty_system().openpty(size).expect("a pseudo-terminal");
+        let mut command = CommandBuilder::new(program);
+        command.args(["top", "--interval", "100ms"]);
+        command.env(NAMESPACE_ENV, scene.namespace.as_str());
+        command.env("TERM", "xterm-256color");
+        let child = pair.slave.spawn_command(command).expect("tt-smi runs");
+        let output = pair.master.try_clone_reader().expect("a reader");
+        Screen { child, output, _master: pair.master }
+    }
+
+    fn wait_for_picture(&mut self) {
+        let (mut seen, mut bytes) = (Vec::new(), [0; 65_536]);
+        while !seen.windows(MARK.len()).any(|window| window == MARK) {
+            let count = self.output.read(&mut bytes).expect("a picture");
+            seen.extend_from_slice(&bytes[..count]);
+        }
+    }
+}
+
+impl Drop for Screen {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn time_to_first_picture(program: &Path, scene: &Scene, runs: usize) -> Measured {
+    Stopwatch::get();
+    let mut timed = Timed::default();
+    for _ in 0..runs {
+        timed.event(|| Screen::open(program, scene).wait_for_picture());
+    }
+    timed.median()
+}
+
+/// Share of a core, once it is open.
+fn cost_at_ten_pictures(program: &Path, scene: &Scene, seconds: u64) -> f64 {
+    let mut screen = Screen::open(program, scene);
+    screen.wait_for_picture();
+    let pid = screen.child.process_id().expect("it runs");
+    // Somebody must read, or the terminal is full and the program waits.
+    let mut output = std::mem::replace(&mut screen.output, Box::new(std::io::empty()));
+    std::thread::spawn(move || std::io::copy(&mut output, &mut std::io::sink()));
+    std::thread::sleep(Duration::from_secs(1));
+    let before = cpu_of(pid);
+    std::thread::sleep(Duration::from_secs(seconds));
+    (cpu_of(pid) - before).as_secs_f64() / seconds as f64
+}

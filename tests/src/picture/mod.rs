@@ -1,0 +1,118 @@
+//! A picture (SVG) of a terminal's screen.
+
+mod color;
+mod shapes;
+
+use std::fmt::Write;
+
+use vt100::{Cell, Screen};
+
+/// Size of a character.
+const WIDTH: f64 = 8.4;
+const HEIGHT: f64 = 18.0;
+/// Around the screen.
+const MARGIN: f64 = 12.0;
+
+/// Characters in a line that look the same.
+struct Run {
+    column: u16,
+    text: String,
+    foreground: String,
+    background: Option<String>,
+    bold: bool,
+    dim: bool,
+}
+
+/// The picture.
+pub fn svg(screen: &Screen) -> String {
+    let (rows, columns) = screen.size();
+    let (rows, columns) = (rows.get(), columns.get());
+    let (width, height) =
+        (f64::from(columns) * WIDTH + 2.0 * MARGIN, f64::from(rows) * HEIGHT + 2.0 * MARGIN);
+    let mut svg = format!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height}\" width=\"{width}\" \
+         height=\"{height}\" font-family=\"DejaVu Sans Mono, Menlo, Consolas, monospace\" font-size=\"14\">\n\
+         <rect width=\"100%\" height=\"100%\" rx=\"8\" fill=\"{}\"/>\n",
+        color::BACKGROUND
+    );
+    for row in 0..rows {
+        for run in runs(screen, row, columns) {
+            draw(&mut svg, row, &run);
+        }
+    }
+    svg + "</svg>\n"
+}
+
+fn runs(screen: &Screen, row: u16, columns: u16) -> Vec<Run> {
+    let mut runs: Vec<Run> = Vec::new();
+    for column in 0..columns {
+        let Some(cell) = screen.cell(row, column).filter(|cell| !cell.is_wide_continuation()) else {
+            continue;
+        };
+        let next = run_of(cell, column);
+        match runs.last_mut().filter(|last| last.looks_like(&next)) {
+            Some(last) => last.text += &next.text,
+            None => runs.push(next),
+        }
+    }
+    runs
+}
+
+fn run_of(cell: &Cell, column: u16) -> Run {
+    let (mut front, mut back) = (color::hex(cell.fgcolor()), color::hex(cell.bgcolor()));
+    if cell.inverse() {
+        let shown = front.unwrap_or_else(|| color::FOREGROUND.to_owned());
+        front = Some(back.unwrap_or_else(|| color::BACKGROUND.to_owned()));
+        back = Some(shown);
+    }
+    Run {
+        column,
+        text: if cell.has_contents() { cell.contents().to_owned() } else { " ".to_owned() },
+        foreground: front.unwrap_or_else(|| color::FOREGROUND.to_owned()),
+        background: back,
+        bold: cell.bold(),
+        dim: cell.dim(),
+    }
+}
+
+impl Run {
+    fn looks_like(&self, other: &Run) -> bool {
+        (&self.foreground, &self.background, self.bold, self.dim)
+            == (&other.foreground, &other.background, other.bold, other.dim)
+    }
+}
+
+fn draw(svg: &mut String, row: u16, run: &Run) {
+    let (x, y) = (MARGIN + f64::from(run.column) * WIDTH, MARGIN + f64::from(row) * HEIGHT);
+    let width = run.text.chars().count() as f64 * WIDTH;
+    if let Some(background) = &run.background {
+        let _ = writeln!(
+            svg,
+            "<rect x=\"{x:.1}\" y=\"{y:.1}\" width=\"{width:.1}\" height=\"{HEIGHT}\" fill=\"{background}\"/>"
+        );
+    }
+    let opacity = if run.dim { " opacity=\"0.65\"" } else { "" };
+    let group = format!("<g fill=\"{}\"{opacity}>", run.foreground);
+    let mut shapes = String::new();
+    for (place, sign) in run.text.chars().enumerate() {
+        shapes += &shapes::shape(sign, x + place as f64 * WIDTH, y);
+    }
+    // What is drawn as a shape is a blank in the text.
+    let text: String = run.text.chars().map(|sign| if shapes::is_shape(sign) { ' ' } else { sign }).collect();
+    let mut parts = String::new();
+    if !text.trim().is_empty() {
+        let weight = if run.bold { " font-weight=\"bold\"" } else { "" };
+        parts = format!(
+            "<text x=\"{x:.1}\" y=\"{:.1}\" textLength=\"{width:.1}\" xml:space=\"preserve\"{weight}>{}</text>",
+            y + 13.5,
+            escaped(&text)
+        );
+    }
+    if !(parts.is_empty() && shapes.is_empty()) {
+        let _ = writeln!(svg, "{group}{shapes}{parts}</g>");
+    }
+}
+
+fn escaped(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
+}

@@ -1,0 +1,256 @@
+//! The live screen in a real pseudo-terminal, against the demonstration and real processes.
+
+mod common;
+
+use common::{SMI, host};
+use rustix::process::{Pid, Signal, kill_process, test_kill_process};
+use tt_shm_tests::terminal::{Terminal, program};
+use tt_shm_tests::{Command, Monitor, Space};
+use tt_shm_writer::{Alloc, BufferType, DeviceInfo, Record, Tracker};
+
+const ENTER: &str = "\r";
+const ESCAPE: &str = "\x1b";
+const F9: &str = "\x1b[20~";
+const DOWN: &str = "\x1b[B";
+
+/// The demonstration on a screen of this size, with its first figures.
+fn demo(space: &Space, columns: u16, rows: u16) -> Terminal {
+    let arguments = ["demo", "--devices", "4", "--workers", "3", "--rate", "100"];
+    let terminal = Terminal::start(program(space, SMI, &arguments), columns, rows);
+    terminal.await_text("3 processes");
+    terminal
+}
+
+#[track_caller]
+fn quit(mut terminal: Terminal) {
+    terminal.press("q");
+    assert!(terminal.await_end().success());
+}
+
+/// The pids in the list of processes.
+fn pids(screen: &str) -> Vec<i32> {
+    let first = |line: &str| line.split_whitespace().next().and_then(|word| word.parse().ok());
+    screen.lines().filter(|line| line.contains("demo")).filter_map(first).collect()
+}
+
+#[test]
+fn every_view_opens_by_its_digit_and_by_its_tab() {
+    let space = Space::new();
+    let mut terminal = demo(&space, 120, 40);
+    // What only this view has.
+    let marks = [
+        ("1", "Fabric"),
+        ("2", "minute"),
+        ("3", "AI clock"),
+        ("4", "CONTAINER"),
+        ("5", "ADDRESS"),
+        ("6", "[KERNEL_DISPATCH]"),
+        ("7", "fragmentation"),
+        ("8", "BINARY x CORES"),
+        ("0", "all devices"),
+    ];
+    for (digit, mark) in marks {
+        terminal.press(digit);
+        terminal.await_text(mark);
+    }
+    // A click on the tab of the processes: SGR mouse, button down and up.
+    let tab = terminal.text().lines().nth(1).unwrap().find("4 processes").unwrap();
+    terminal.press(&format!("\x1b[<0;{};2M\x1b[<0;{};2m", tab + 1, tab + 1));
+    terminal.await_text("CONTAINER");
+    quit(terminal);
+    assert!(space.files().is_empty(), "left behind: {:?}", space.files());
+}
+
+#[test]
+fn help_lists_the_keys_of_the_view_and_escape_never_quits() {
+    let space = Space::new();
+    let mut terminal = demo(&space, 100, 45);
+    terminal.press("?");
+    terminal.await_text("keys: overview");
+    terminal.press(ESCAPE);
+    terminal.await_screen("no help", |screen| !screen.contains("keys: overview"));
+    terminal.press(&format!("4{ESCAPE}"));
+    terminal.await_text("all devices");
+    terminal.press(ESCAPE);
+    terminal.press("?");
+    terminal.await_text("keys: overview");
+    // Closes the help, and only that.
+    terminal.press("q");
+    terminal.await_screen("no help", |screen| !screen.contains("keys: overview"));
+    quit(terminal);
+}
+
+#[test]
+fn filter_sort_group_and_drill_down() {
+    let space = Space::new();
+    let mut terminal = demo(&space, 140, 40);
+    terminal.press("5");
+    terminal.await_text("ADDRESS");
+    terminal.press("/class=trace size>1KiB");
+    terminal.await_text("class=trace size>1KiB");
+    terminal.press(ENTER);
+    terminal.await_screen("trace only", |screen| screen.contains("trace") && !screen.contains(" dram "));
+    terminal.press("/");
+    terminal.press(" nofield=1");
+    terminal.await_text("no field");
+    terminal.press(ESCAPE);
+    terminal.press("s");
+    terminal.await_text("sort by");
+    terminal.press(&format!("{DOWN}{ENTER}"));
+    terminal.await_screen("no menu", |screen| !screen.contains("sort by "));
+    terminal.press("4");
+    terminal.await_text("CONTAINER");
+    terminal.press(ENTER);
+    terminal.await_text("PEAK");
+    terminal.press(ESCAPE);
+    terminal.await_text("CONTAINER");
+    quit(terminal);
+}
+
+#[test]
+fn any_size_is_drawn_and_the_screen_follows() {
+    let space = Space::new();
+    let mut terminal = demo(&space, 80, 24);
+    for (columns, rows) in [(60, 15), (200, 50), (20, 5), (80, 24)] {
+        terminal.resize(columns, rows);
+        for digit in "012345678".chars() {
+            terminal.press(&digit.to_string());
+        }
+        terminal.press("0");
+    }
+    terminal.await_text("all devices");
+    quit(terminal);
+}
+
+#[test]
+fn a_frozen_screen_stays_as_it_is() {
+    let space = Space::new();
+    let mut terminal = demo(&space, 100, 30);
+    terminal.press("f");
+    let frozen = terminal.await_text("FROZEN");
+    let clock = |screen: &str| screen.lines().next().map(str::to_owned);
+    std::thread::sleep(std::time::Duration::from_millis(1500));
+    assert_eq!(clock(&terminal.text()), clock(&frozen));
+    terminal.press("f");
+    terminal.await_screen("figures that go on", |screen| clock(screen) != clock(&frozen));
+    quit(terminal);
+}
+
+#[test]
+fn a_signal_is_sent_only_after_a_clear_yes() {
+    let space = Space::new();
+    let mut terminal = demo(&space, 140, 40);
+    terminal.press("4");
+    let pids = pids(&terminal.await_text("CONTAINER"));
+    assert_eq!(pids.len(), 3, "{}", terminal.text());
+    let alive = || pids.iter().filter(|pid| test_kill_process(Pid::from_raw(**pid).unwrap()).is_ok()).count();
+    terminal.press(F9);
+    terminal.await_text("asks it to end");
+    terminal.press(ENTER);
+    terminal.await_text("Send SIGTERM to process");
+    terminal.press("n");
+    terminal.await_screen("no question", |screen| !screen.contains("Send SIG"));
+    assert_eq!(alive(), 3, "no means no");
+    // The fourth: KILL.
+    terminal.press(F9);
+    terminal.await_text("asks it to end");
+    terminal.press(&format!("{DOWN}{DOWN}{DOWN}{ENTER}"));
+    terminal.await_text("Send SIGKILL to process");
+    terminal.press("y");
+    terminal.await_text("sent SIGKILL to");
+    terminal.await_text("2 processes");
+    quit(terminal);
+}
+
+#[test]
+fn readonly_sends_no_signals() {
+    let space = Space::new();
+    let mut host = host(&space, [1]);
+    host.tell(Command::Figures);
+    let mut terminal = Terminal::start(program(&space, SMI, &["top", "--readonly"]), 120, 30);
+    terminal.await_text("1 process");
+    terminal.press("4");
+    terminal.await_text("CONTAINER");
+    terminal.press(F9);
+    terminal.await_text("--readonly");
+    quit(terminal);
+}
+
+#[test]
+fn a_signal_ends_it_and_the_terminal_is_as_before() {
+    for signal in [Signal::TERM, Signal::INT, Signal::HUP] {
+        let space = Space::new();
+        let terminal = demo(&space, 80, 24);
+        kill_process(Pid::from_raw(terminal.pid() as i32).unwrap(), signal).unwrap();
+        assert!(terminal.await_end().success());
+        assert!(space.files().is_empty());
+    }
+}
+
+#[test]
+fn after_a_panic_the_terminal_is_as_before_and_says_why() {
+    let space = Space::new();
+    let panicker = env!("CARGO_BIN_EXE_panicker");
+    let terminal = Terminal::start(program(&space, panicker, &[]), 80, 24);
+    terminal.await_text("a panic on purpose");
+    assert!(!terminal.await_end().success());
+}
+
+#[test]
+fn without_colour_and_unicode_there_is_none() {
+    let space = Space::new();
+    let mut command = program(&space, SMI, &["demo", "--devices", "2"]);
+    command.env("NO_COLOR", "1");
+    let mut terminal = Terminal::start(command, 100, 30);
+    terminal.await_text("3 processes");
+    for view in "012345678".chars() {
+        terminal.press(&view.to_string());
+        std::thread::sleep(std::time::Duration::from_millis(50));
+        let screen = terminal.screen();
+        let cells = (0..30).flat_map(|row| (0..100).map(move |column| (row, column)));
+        let colored = cells
+            .filter_map(|(row, column)| screen.cell(row, column))
+            .any(|cell| cell.fgcolor() != vt100::Color::Default || cell.bgcolor() != vt100::Color::Default);
+        assert!(!colored, "colours in view {view}");
+    }
+    quit(terminal);
+    let space = Space::new();
+    let mut terminal = Terminal::start(program(&space, SMI, &["demo", "--ascii"]), 100, 30);
+    terminal.await_text("3 processes");
+    for view in "012345678".chars() {
+        terminal.press(&view.to_string());
+        std::thread::sleep(std::time::Duration::from_millis(50));
+        assert!(terminal.text().is_ascii(), "view {view}:\n{}", terminal.text());
+    }
+    quit(terminal);
+}
+
+#[test]
+fn the_screen_changes_over_when_an_aggregator_comes_and_goes() {
+    let space = Space::new();
+    let mut host = host(&space, [1]);
+    host.tell(Command::Figures);
+    let terminal = Terminal::start(program(&space, SMI, &["top"]), 120, 30);
+    terminal.await_text("no aggregator, read directly");
+    let monitor = Monitor::start(SMI, &space);
+    terminal.await_text("(aggregator ");
+    monitor.terminate();
+    terminal.await_text("no aggregator, read directly");
+    quit(terminal);
+}
+
+#[test]
+fn foreign_names_are_shown_and_not_obeyed() {
+    let space = Space::new();
+    let tracker = Tracker::builder().enabled(true).namespace(space.namespace().as_str()).open().unwrap();
+    let info = DeviceInfo { chip_id: 1, logical_id: Some(0), ..Default::default() };
+    let device = tracker.register_device(&info).unwrap();
+    let name = tracker.intern("evil\x1b[2J\x1b[?1049l").unwrap();
+    tracker.alloc(device, Alloc::new(BufferType::Dram, 1, 4096).name(name)).unwrap();
+    let mut terminal = Terminal::start(program(&space, SMI, &["top"]), 140, 30);
+    terminal.await_text("1 process");
+    terminal.press("5");
+    terminal.await_text("evil\\u{1b}[2J");
+    assert!(terminal.screen().alternate_screen(), "the name was obeyed");
+    quit(terminal);
+}
