@@ -5,6 +5,7 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use tt_shm_os::Namespace;
 
+use crate::commands::OomArgs;
 use crate::select::{ClassFilter, DeviceSelector};
 
 /// Exact, live memory of Tenstorrent accelerators, per process.
@@ -32,6 +33,7 @@ Examples:
   tt-smi snapshot --json | jq .devices    the same for scripts; unknown is null
   tt-smi allocations --device 0 --top 20  the largest live allocations on device 0
   tt-smi events --follow --pid 4242       what one process allocates, as it happens
+  tt-smi oom                              why an allocation failed, and who held the memory
   tt-smi bench                            what tracking costs on this machine, in 10 seconds
   tt-smi demo                             real processes with a made-up workload; needs no hardware
 
@@ -84,6 +86,11 @@ pub enum Command {
     /// One process of the demo.
     #[command(hide = true)]
     DemoWorker(WorkerArgs),
+    /// The last allocations that failed: why, who held what then, and what came before
+    ///
+    /// A running aggregator keeps the last 32 of the host with exact holders. Without one, only what the processes
+    /// themselves still tell is known: what is not is "-" or null.
+    Oom(OomArgs),
 }
 
 /// `snapshot`
