@@ -1,7 +1,7 @@
-//! What a restarted aggregator takes over from the table that it replaces: history and peaks. Everything
-//! else it takes from the segments.
+//! What a restarted aggregator takes over from the table that it replaces: history, peaks and failures.
+//! Everything else it takes from the segments.
 
-use shm_layout::table::{Bucket, DeviceStats, HISTORY_RESOLUTIONS, Peak};
+use shm_layout::table::{Bucket, DeviceStats, FailureRecord, HISTORY_RESOLUTIONS, Peak};
 use tt_shm_os::{Namespace, boot_id, path_of, table_file_name};
 use tt_shm_reader::{Table, TableSnapshot};
 
@@ -50,6 +50,16 @@ impl Adopted {
             // As many rows as that table had.
             let _ = model.devices.insert(batch, device);
         }
+        take_failures(model, snapshot.failures);
+    }
+}
+
+/// Failures that an aggregator can have seen; the segments may still hold them, but no longer who held what.
+fn take_failures(model: &mut Model, failures: Vec<FailureRecord>) {
+    let now = model.now;
+    for failure in failures.into_iter().filter(|failure| failure.is_plausible() && failure.time <= now) {
+        let batch = model.batch();
+        model.failures.keep(batch, failure);
     }
 }
 

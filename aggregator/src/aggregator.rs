@@ -148,6 +148,7 @@ impl Aggregator {
         self.model.now = now;
         self.model.clock.correct(now);
         self.model.free_retired();
+        self.model.failures.begin_poll();
         let before = self.model.totals.events;
         let found = self.find(now);
         self.check_liveness(now);
@@ -172,6 +173,7 @@ impl Aggregator {
             let last = !more || monotonic_ns() > now.saturating_add(MAX_FOLLOW_NS);
             let limit = if last { folded_through } else { folded_through.min(tail) };
             let folded = self.fold_until(limit);
+            self.complete_failures();
             if last || folded == 0 {
                 return folded_through;
             }
@@ -288,12 +290,24 @@ fn fold_run(model: &mut Model, source: &Source, run: &mut Run<'_>) -> Result<(),
     }
 }
 
+/// What a process held before its counters were read as a whole is not known: from its start on, or since the
+/// last event of it that was folded.
+fn doubt_before(model: &mut Model, process: usize, state: &State) {
+    let Some(stats) = model.processes.get(process).map(|process| process.stats) else { return };
+    let since = match state.known {
+        Known::Again => stats.last_event,
+        Known::First | Known::Followed => stats.started,
+    };
+    model.doubt_failures(process, since);
+}
+
 fn fold_state(model: &mut Model, source: &Source, time: u64, state: &State) {
     let batch = model.batch();
     // A hostile head may jump by any number.
     model.totals.missed = model.totals.missed.saturating_add(state.missed);
     let last = state.devices.iter().map(|counters| counters.time).max().unwrap_or(0);
     let last = model.clock.to_ns(source.clock, last);
+    doubt_before(model, source.process, state);
     let Some(process) = model.processes.change(batch, source.process) else { return };
     process.stats.missed = process.stats.missed.saturating_add(state.missed);
     process.stats.position = state.position;

@@ -41,7 +41,9 @@ pub(crate) enum Fate {
     Refused,
     /// Refused for what else is there; tried again with every look at the whole folder.
     Waiting,
-    /// Another user's, or what is left of a dead process and not ours to remove.
+    /// Another user's, who lets nobody read it.
+    Hidden,
+    /// What is left of a dead process and not ours to remove.
     LeftAlone,
 }
 
@@ -124,7 +126,7 @@ impl Aggregator {
         let (fate, why) = match Segment::open(&path) {
             Ok(segment) => self.admit(segment, now),
             Err(error) if error.is_not_found() => return,
-            Err(error) if error.is_permission_denied() => (Fate::LeftAlone, None),
+            Err(error) if error.is_permission_denied() => (Fate::Hidden, None),
             // Too many open files, perhaps.
             Err(error @ OpenError::File(FileError::Open { .. })) => {
                 (Fate::Waiting, Some(reason(&error, &path)))
@@ -205,6 +207,7 @@ impl Aggregator {
 
     /// A segment whose process was dead before we came: its memory was never part of what we count.
     fn report_dead(&mut self, segment: &Segment, now: u64) {
+        self.keep_failures_of_dead(segment, &process_stats(segment));
         let mut held = Holdings::default();
         last_counters(segment).unwrap_or_default().iter().for_each(|counters| held.add(counters));
         self.report_reclaim(segment, &held, now);

@@ -77,30 +77,17 @@ impl Memory {
         }
     }
 
+    fn has(self, class: Class) -> bool {
+        match self {
+            Memory::Dram => class.shares_memory(Class::Dram),
+            Memory::L1 => class.shares_memory(Class::L1),
+        }
+    }
+
     /// A process's bytes of each class in this memory; they add up to what it uses.
     fn classes(self, counters: &Counters) -> [u64; Class::COUNT] {
-        let live = |class: Class| counters.class(class).live_bytes;
-        let mut bytes = [0; Class::COUNT];
-        match self {
-            Memory::Dram => {
-                for class in [Class::Dram, Class::Trace] {
-                    bytes[class as usize] = live(class);
-                }
-            }
-            Memory::L1 => {
-                for class in [Class::L1, Class::L1Small] {
-                    bytes[class as usize] = live(class);
-                }
-                bytes[Class::Cb as usize] = counters.cb_resident_bytes;
-                bytes[Class::KernelApplication as usize] = counters.kernel_resident_bytes;
-                // The counters keep both types of system kernels on Tensix cores in one sum. Fabric
-                // kernels are the ones that run on ethernet cores, so dispatch kernels come first.
-                let dispatch = live(Class::KernelDispatch).min(counters.system_kernel_bytes);
-                bytes[Class::KernelDispatch as usize] = dispatch;
-                bytes[Class::KernelFabric as usize] = counters.system_kernel_bytes - dispatch;
-            }
-        }
-        bytes
+        let used = counters.used_by_class();
+        Class::ALL.map(|class| if self.has(class) { used[class as usize] } else { 0 })
     }
 }
 

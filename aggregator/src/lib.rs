@@ -47,6 +47,7 @@ mod device;
 mod discover;
 mod entry;
 mod error;
+mod failures;
 mod figures;
 mod fold;
 #[cfg(test)]
@@ -63,6 +64,7 @@ mod publish;
 mod publish_history;
 mod queue;
 mod rates;
+mod readback;
 mod reap;
 mod reset;
 mod rows;

@@ -7,6 +7,7 @@ use tt_shm_os::ClockKind;
 
 use crate::clock::Clock;
 use crate::device::Device;
+use crate::failures::Failures;
 use crate::figures::Share;
 use crate::notice::{Holdings, Notices};
 use crate::rates::Rate;
@@ -70,6 +71,7 @@ pub(crate) struct Model {
     pub(crate) processes: Rows<Process>,
     pub(crate) usages: Rows<Usage>,
     pub(crate) notices: Notices,
+    pub(crate) failures: Failures,
     pub(crate) totals: Totals,
     pub(crate) window: Window,
     pub(crate) clock: Clock,
@@ -91,6 +93,7 @@ impl Model {
             processes: Rows::new(MAX_PROCESSES),
             usages: Rows::new(MAX_USAGES),
             notices: Notices::default(),
+            failures: Failures::default(),
             totals: Totals::default(),
             window: Window { since: now, ..Window::default() },
             clock,

@@ -5,8 +5,8 @@ use std::sync::atomic::AtomicU64;
 use bytemuck::{Pod, Zeroable};
 use shm_layout::protocol::latch::LatchWriter;
 use shm_layout::table::{
-    DEVICE_ROW_WORDS, DeviceStats, NOTICE_ROW_WORDS, Notice, PROCESS_ROW_WORDS, ProcessStats, TableHeader,
-    TableWords, USAGE_ROW_WORDS, UsageStats, control,
+    DEVICE_ROW_WORDS, DeviceStats, FAILURE_ROW_WORDS, FailureRecord, NOTICE_ROW_WORDS, Notice,
+    PROCESS_ROW_WORDS, ProcessStats, TableHeader, TableWords, USAGE_ROW_WORDS, UsageStats, control,
 };
 use shm_layout::{Block, Word, point, store_pod, stores_of};
 
@@ -37,6 +37,7 @@ struct Written {
     processes: Latches,
     usages: Latches,
     notices: Latches,
+    failures: Latches,
     histories: Histories,
     /// Generation of the last batch written.
     published: u64,
@@ -104,12 +105,13 @@ impl TablePublisher {
 
 impl Written {
     fn new(file: TableFile) -> Written {
-        let TableHeader { devices, processes, usages, notices, history, .. } = file.header;
+        let TableHeader { devices, processes, usages, notices, history, failures, .. } = file.header;
         Written {
             devices: Latches::new(devices, DEVICE_ROW_WORDS),
             processes: Latches::new(processes, PROCESS_ROW_WORDS),
             usages: Latches::new(usages, USAGE_ROW_WORDS),
             notices: Latches::new(notices, NOTICE_ROW_WORDS),
+            failures: Latches::new(failures, FAILURE_ROW_WORDS),
             histories: Histories::new(history),
             published: 0,
             file,
@@ -144,6 +146,12 @@ impl Written {
             stores_of!(TableNotice);
             self.notices.write::<Notice>(row, &words.notices[row], notice);
         }
+        self.failures.room(file, model.failures.high_water())?;
+        for (row, generation, failure) in model.failures.iter().filter(|(_, g, _)| news(*g)) {
+            stores_of!(TableFailure);
+            let record = failure.map_or(FailureRecord::zeroed(), |f| FailureRecord { generation, ..*f });
+            self.failures.write(row, &words.failures[row], &record);
+        }
         self.histories.write(file, &words, &model.devices, after)?;
         write_control(&words, aggregator);
         self.published = model.generation();
@@ -159,6 +167,7 @@ fn write_control(words: &TableWords<'_, AtomicU64>, aggregator: &Aggregator) {
         (control::PROCESSES, model.processes.high_water() as u64),
         (control::USAGES, model.usages.high_water() as u64),
         (control::NOTICES, model.notices.count()),
+        (control::FAILURES, model.failures.high_water() as u64),
         (control::EVENTS, model.totals.events),
         (control::MISSED, model.totals.missed),
         (control::LATE, model.totals.late),

@@ -194,6 +194,11 @@ impl Source {
         self.last_time
     }
 
+    /// Position of the last event that was taken from the ring.
+    pub(crate) fn position(&self) -> u64 {
+        self.position
+    }
+
     /// What waits up to a moment.
     #[inline]
     pub(crate) fn run(&self, until: u64) -> Run<'_> {

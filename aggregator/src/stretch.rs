@@ -37,6 +37,8 @@ enum End {
     Makeup,
     /// The last event came after later ones of other processes.
     Late(Late),
+    /// The last event is an allocation that failed; with its time.
+    Failed(u64, Event),
 }
 
 /// A change that came late.
@@ -89,6 +91,7 @@ impl Model {
                 End::Over => {}
                 End::Makeup => self.take_makeup_for(process, device),
                 End::Late(late) => self.fold_late(process, device, &late),
+                End::Failed(time, event) => self.record_failure(process, device, &event, time),
             }
         }
         Ok(())
@@ -144,16 +147,16 @@ impl Stretch<'_> {
             if self.device.owes_makeup() && may_lower(event) {
                 break Ok(End::Makeup);
             }
-            let late = match self.fold_one(event, time) {
-                Ok(late) => late,
+            let end = match self.fold_one(event, time) {
+                Ok(end) => end,
                 Err(why) => break Err(why),
             };
             run.pass();
             events += 1;
             recent += u64::from(time >= self.recent_from);
             tally.last = (time, event.stamp);
-            if let Some(late) = late {
-                break Ok(End::Late(late));
+            if let Some(end) = end {
+                break Ok(end);
             }
         };
         self.device.events += events;
@@ -163,8 +166,9 @@ impl Stretch<'_> {
         end
     }
 
+    /// Counts one event in; says why the stretch ends behind it, if it does.
     #[inline(always)]
-    fn fold_one(&mut self, event: &Event, time: u64) -> Result<Option<Late>, Implausible> {
+    fn fold_one(&mut self, event: &Event, time: u64) -> Result<Option<End>, Implausible> {
         let Stretch { usage, device, .. } = self;
         let class = moved_class(event);
         let old_class = class.map(|class| Live::of(&usage.counters, class));
@@ -186,12 +190,16 @@ impl Stretch<'_> {
             Some(EventKind::KernelDispatch) => {
                 device.dispatch_rate.add(u64::from(time >= self.recent_from));
             }
-            Some(EventKind::AllocFailed) => device.note_failure(event, self.pid, time),
+            // It moves nothing, so it cannot be late.
+            Some(EventKind::AllocFailed) => {
+                device.note_failure(event, self.pid, time);
+                return Ok(Some(End::Failed(time, *event)));
+            }
             _ => {}
         }
         let moved = class.is_some() || change.is_change();
         let late = moved && device.order.is_late(usage.process, time);
-        Ok(late.then_some(Late { change, class: less, since: time }))
+        Ok(late.then_some(End::Late(Late { change, class: less, since: time })))
     }
 }
 

@@ -49,6 +49,7 @@ impl Aggregator {
             processes: processes.collect(),
             usages: usages.collect(),
             notices: model.notices.newest_first(),
+            failures: model.failures.newest_first(),
             events: model.totals.events,
             missed: model.totals.missed,
             late: model.totals.late,
@@ -69,6 +70,12 @@ impl Aggregator {
     /// Files refused at this moment.
     pub(crate) fn refused(&self) -> u64 {
         self.known.values().filter(|fate| matches!(fate, Fate::Refused | Fate::Waiting)).count() as u64
+    }
+
+    /// Segments that may hold memory and could not be read.
+    pub(crate) fn unread(&self) -> u64 {
+        let hidden = self.known.values().filter(|fate| matches!(fate, Fate::Hidden)).count() as u64;
+        hidden + self.refused() + self.pending.len() as u64
     }
 
     fn freshness(&self) -> Freshness {

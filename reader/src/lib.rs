@@ -103,9 +103,10 @@ pub use table::Table;
 pub use shm_layout::control::Anomaly;
 pub use shm_layout::protocol::live::LiveList;
 pub use shm_layout::table::{
-    Bucket, ClassStats, Composition, DeviceStats, Failure, HISTORY_BUCKETS, HISTORY_RESOLUTIONS, Holder,
-    Notice, PEAK_HOLDERS, Peak, ProcessStats, TableHeader, TableWords, UsageStats, device_flags, notice_kind,
-    process_flags, process_state,
+    Bucket, ClassStats, Composition, DeviceStats, FAILURE_EVENTS, FAILURE_HOLDERS, Failure, FailureHolder,
+    FailureRecord, HISTORY_BUCKETS, HISTORY_RESOLUTIONS, Holder, MAX_FAILURES, Notice, PEAK_HOLDERS,
+    PastEvent, Peak, ProcessStats, TableHeader, TableWords, UsageStats, device_flags, failure_flags,
+    notice_kind, process_flags, process_state,
 };
 pub use shm_layout::{
     Arch, Class, ClassCounters, CoreType, Counters, DeviceEntry, Event, EventKind, Implausible, KernelType,

@@ -4,8 +4,8 @@ use std::sync::atomic::AtomicU64;
 
 use shm_layout::protocol::latch;
 use shm_layout::table::{
-    DEVICE_ROW_WORDS, DeviceStats, NOTICE_ROW_WORDS, Notice, PROCESS_ROW_WORDS, ProcessStats,
-    USAGE_ROW_WORDS, UsageStats, control,
+    DEVICE_ROW_WORDS, DeviceStats, FAILURE_ROW_WORDS, FailureRecord, NOTICE_ROW_WORDS, Notice,
+    PROCESS_ROW_WORDS, ProcessStats, USAGE_ROW_WORDS, UsageStats, control,
 };
 use shm_layout::{View, Word, load_pod};
 
@@ -94,6 +94,18 @@ impl Table {
     /// What an operator should know, newest first.
     pub fn notices(&self) -> Vec<Notice> {
         self.found_notices().filter_map(Found::row).collect()
+    }
+
+    /// The last allocations that failed, newest first. See [`FailureRecord::is_plausible`].
+    pub fn failures(&self) -> Vec<FailureRecord> {
+        let mut failures: Vec<FailureRecord> = self.found_failures().filter_map(Found::row).collect();
+        FailureRecord::newest_first(&mut failures);
+        failures
+    }
+
+    pub(crate) fn found_failures(&self) -> impl Iterator<Item = Found<FailureRecord>> {
+        let rows = self.block::<FAILURE_ROW_WORDS>(&self.header().failures);
+        rows[..self.published(control::FAILURES, rows.len())].iter().map(|row| read_row!(row, FailureRecord))
     }
 
     pub(crate) fn found_devices(&self) -> impl Iterator<Item = Found<DeviceStats>> {

@@ -3,7 +3,7 @@
 use std::sync::atomic::AtomicU64;
 
 use shm_layout::Word;
-use shm_layout::table::{DeviceStats, Notice, ProcessStats, UsageStats, control};
+use shm_layout::table::{DeviceStats, FailureRecord, Notice, ProcessStats, UsageStats, control};
 
 use crate::freshness::Freshness;
 use crate::rows::Found;
@@ -28,6 +28,8 @@ pub struct TableSnapshot {
     pub usages: Vec<(usize, UsageStats)>,
     /// What an operator should know, newest first.
     pub notices: Vec<Notice>,
+    /// The last allocations that failed, newest first.
+    pub failures: Vec<FailureRecord>,
     /// Events folded.
     pub events: u64,
     /// Events missed because a ring went round.
@@ -72,6 +74,9 @@ impl Table {
         let processes = gather.rows(self.found_processes(), |row| row.generation);
         let usages = gather.rows(self.found_usages(), |row| row.generation);
         let notices = gather.rows(self.found_notices(), |row| row.generation);
+        let failures = gather.rows(self.found_failures(), |row| row.generation);
+        let mut failures: Vec<FailureRecord> = failures.into_iter().map(|(_, failure)| failure).collect();
+        FailureRecord::newest_first(&mut failures);
         let (start, end) = (self.control(control::GAP_START), self.control(control::GAP_END));
         let mut snapshot = TableSnapshot {
             generation,
@@ -80,6 +85,7 @@ impl Table {
             processes,
             usages,
             notices: notices.into_iter().map(|(_, notice)| notice).collect(),
+            failures,
             events: self.control(control::EVENTS),
             missed: self.control(control::MISSED),
             late: self.control(control::LATE),

@@ -78,6 +78,16 @@ impl Class {
         Class::ALL.into_iter().find(|class| class.name() == name)
     }
 
+    /// Whether two classes lie in the same memory: DRAM, the L1 of Tensix cores, or the host's.
+    pub fn shares_memory(self, other: Class) -> bool {
+        let memory = |class: Class| match class {
+            Class::Dram | Class::Trace => 0,
+            Class::SystemMemory => 2,
+            _ => 1,
+        };
+        memory(self) == memory(other)
+    }
+
     /// Which type of kernel this class holds, if any.
     pub fn kernel_type(self) -> Option<KernelType> {
         match self {

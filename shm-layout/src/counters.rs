@@ -151,6 +151,24 @@ impl Counters {
             + self.system_kernel_bytes
     }
 
+    /// What is used of device and host memory, by class: circular buffers and kernels as they are resident on
+    /// Tensix cores. DRAM and trace add up to [`Counters::dram_used`], all others but host memory to
+    /// [`Counters::l1_used`].
+    pub fn used_by_class(&self) -> [u64; Class::COUNT] {
+        let mut bytes = [0; Class::COUNT];
+        for class in [Class::Dram, Class::Trace, Class::L1, Class::L1Small, Class::SystemMemory] {
+            bytes[class as usize] = self.live(class);
+        }
+        bytes[Class::Cb as usize] = self.cb_resident_bytes;
+        bytes[Class::KernelApplication as usize] = self.kernel_resident_bytes;
+        // Both types of system kernels on Tensix cores are kept in one sum. Fabric kernels are the ones that
+        // run on ethernet cores, so dispatch kernels come first.
+        let dispatch = self.live(Class::KernelDispatch).min(self.system_kernel_bytes);
+        bytes[Class::KernelDispatch as usize] = dispatch;
+        bytes[Class::KernelFabric as usize] = self.system_kernel_bytes - dispatch;
+        bytes
+    }
+
     /// L1 of ethernet cores used now.
     #[inline]
     pub fn eth_used(&self) -> u64 {

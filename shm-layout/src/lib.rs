@@ -14,8 +14,8 @@
 //! | name index | 65536 words                                  | usages     | latch each      UsageStats
 //! | name bytes | UTF-8                                        | notices    | latch each      Notice
 //! | ring       | 2^k x 64 B         Event                     | history    | stamped cells   Bucket
-//! | rows       | n x 64 B           Row                       +------------+
-//! +------------+
+//! | rows       | n x 64 B           Row                       | failures   | latch each      FailureRecord
+//! +------------+                                              +------------+
 //! ```
 //!
 //! All numbers are little-endian, blocks start at multiples of 128 bytes. `docs/layout.md` in the
@@ -57,6 +57,7 @@ mod counters;
 mod device;
 mod error;
 mod event;
+mod failure;
 pub mod points;
 pub mod protocol;
 mod row;

@@ -101,6 +101,7 @@ mod compiled_in {
         TableProcess = "table.process",
         TableUsage = "table.usage",
         TableNotice = "table.notice",
+        TableFailure = "table.failure",
         TableHistory = "table.history",
         TableControl = "table.control",
         TableGeneration = "table.generation",

@@ -13,7 +13,7 @@ pub const SEGMENT_MAGIC: u64 = u64::from_le_bytes(*b"TTSHMSEG");
 /// Layout version that readers must know exactly.
 pub const MAJOR: u32 = 1;
 /// Grows when something is added that older readers can ignore.
-pub const MINOR: u32 = 0;
+pub const MINOR: u32 = 1;
 /// Incompatible features that this version knows.
 pub const KNOWN_FEATURES: u64 = 0;
 

@@ -8,6 +8,9 @@ use crate::class::Class;
 use crate::counters::Counters;
 use crate::device::{DeviceEntry, MAX_DEVICES};
 use crate::error::LayoutError;
+pub use crate::failure::{
+    FAILURE_EVENTS, FAILURE_HOLDERS, FailureHolder, FailureRecord, MAX_FAILURES, PastEvent, failure_flags,
+};
 use crate::protocol::latch::latch_words;
 use crate::segment::{MAJOR, MINOR, check_identity, expect};
 use crate::words::{Word, load_pod, shared_struct, viewed_struct, words_of};
@@ -37,6 +40,8 @@ pub const PROCESS_ROW_WORDS: usize = latch_words(words_of::<ProcessStats>());
 pub const USAGE_ROW_WORDS: usize = latch_words(words_of::<UsageStats>());
 /// Words of a notice.
 pub const NOTICE_ROW_WORDS: usize = latch_words(words_of::<Notice>());
+/// Words of a failure.
+pub const FAILURE_ROW_WORDS: usize = latch_words(words_of::<FailureRecord>());
 /// Words of a history bucket.
 pub const BUCKET_WORDS: usize = words_of::<Bucket>();
 /// Words of a device's history.
@@ -80,6 +85,8 @@ pub mod control {
     pub const GAP_END: usize = 15;
     /// Processes, devices or pairs that found no free row.
     pub const OVERFLOW: usize = 16;
+    /// Failure rows in use or used before.
+    pub const FAILURES: usize = 17;
 }
 
 shared_struct! {
@@ -121,8 +128,10 @@ shared_struct! {
         160 => pub notices: Block,
         /// [`Bucket`]s per device row.
         176 => pub history: Block,
+        /// [`FailureRecord`] rows; none before version 1.1.
+        192 => pub failures: Block,
         /// Zero.
-        192 => pub reserved: [u64; 104],
+        208 => pub reserved: [u64; 102],
     }
 }
 
@@ -409,6 +418,9 @@ const PROCESS_BYTES: u64 = 8 * PROCESS_ROW_WORDS as u64;
 const USAGE_BYTES: u64 = 8 * USAGE_ROW_WORDS as u64;
 const NOTICE_BYTES: u64 = 8 * NOTICE_ROW_WORDS as u64;
 const HISTORY_BYTES: u64 = 8 * HISTORY_WORDS as u64;
+const FAILURE_BYTES: u64 = 8 * FAILURE_ROW_WORDS as u64;
+/// The first version that has [`TableHeader::failures`].
+const FAILURES_SINCE: u32 = 1;
 
 impl TableHeader {
     /// A header with the blocks laid out, everything else zero.
@@ -424,6 +436,7 @@ impl TableHeader {
         header.usages = planner.place(MAX_USAGES as u64, USAGE_BYTES);
         header.notices = planner.place(MAX_NOTICES as u64, NOTICE_BYTES);
         header.history = planner.place(TABLE_DEVICES as u64, HISTORY_BYTES);
+        header.failures = planner.place(MAX_FAILURES as u64, FAILURE_BYTES);
         header.total_len = planner.len();
         header
     }
@@ -435,7 +448,10 @@ impl TableHeader {
         if len < needed || words.len() < words_of::<TableHeader>() {
             return Err(LayoutError::TooShort { len, needed });
         }
-        let header: TableHeader = load_pod(words);
+        let mut header: TableHeader = load_pod(words);
+        if header.minor < FAILURES_SINCE {
+            header.failures = Block { offset: 0, capacity: 0 };
+        }
         header.check(len)?;
         Ok(header)
     }
@@ -451,6 +467,9 @@ impl TableHeader {
         self.processes.check("processes", PROCESS_BYTES, MAX_PROCESSES as u64, len)?;
         self.usages.check("usages", USAGE_BYTES, MAX_USAGES as u64, len)?;
         self.notices.check("notices", NOTICE_BYTES, MAX_NOTICES as u64, len)?;
+        if self.minor >= FAILURES_SINCE {
+            self.failures.check("failures", FAILURE_BYTES, MAX_FAILURES as u64, len)?;
+        }
         self.history.check("history", HISTORY_BYTES, TABLE_DEVICES as u64, len)
     }
 }
@@ -469,6 +488,8 @@ pub struct TableWords<'a, W> {
     pub notices: &'a [[W; NOTICE_ROW_WORDS]],
     /// History by device row.
     pub history: &'a [[W; HISTORY_WORDS]],
+    /// Allocation failures.
+    pub failures: &'a [[W; FAILURE_ROW_WORDS]],
 }
 
 impl<W> Clone for TableWords<'_, W> {
@@ -488,6 +509,7 @@ impl<'a, W: Word> TableWords<'a, W> {
             usages: header.usages.entries(words),
             notices: header.notices.entries(words),
             history: header.history.entries(words),
+            failures: header.failures.entries(words),
         }
     }
 }

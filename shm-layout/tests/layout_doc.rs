@@ -72,7 +72,7 @@ fn structs_of_a_segment() {
 #[test]
 fn structs_of_a_table() {
     check_structs! {
-        TableHeader in shm_layout::table { magic, major, minor, header_len, total_len, incompatible, compatible, boot_id, identity, pid, started, started_realtime_ns, control, devices, processes, usages, notices, history, reserved }
+        TableHeader in shm_layout::table { magic, major, minor, header_len, total_len, incompatible, compatible, boot_id, identity, pid, started, started_realtime_ns, control, devices, processes, usages, notices, history, failures, reserved }
         DeviceStats in shm_layout::table { generation, flags, entry, processes, dram_used_bytes, l1_used_bytes, eth_used_bytes, cb_resident_bytes, kernel_resident_bytes, system_kernel_bytes, system_kernel_eth_bytes, dispatches, cached_dispatches, failed_allocs, events, events_per_1000s, dispatches_per_1000s, kernel_ring_total_bytes, kernel_ring_used_bytes, kernel_ring_programs, exact_since, dram_peak, l1_peak, eth_peak, failure, classes, dram_composition, l1_composition }
         Peak in shm_layout::table { low, high, time, count }
         Composition in shm_layout::table { classes, holders, others }
@@ -82,6 +82,9 @@ fn structs_of_a_table() {
         ProcessStats in shm_layout::table { generation, state, flags, identity, pid, pid_namespace, uid, started, ended, position, last_event, missed, late, events_per_1000s, unlisted, anomalies, name }
         UsageStats in shm_layout::table { generation, process, device, logical_id, counters }
         Bucket in shm_layout::table { start, dram_min, dram_max, dram_last, l1_min, l1_max, l1_last, reserved }
+        FailureRecord in shm_layout::table { generation, flags, time, chip_id, identity, position, pid, pid_namespace, uid, class, request_bytes, free_bytes, largest_free_bytes, name, classes, holder_count, holders, others, event_count, events }
+        FailureHolder in shm_layout::table { identity, pid, pid_namespace, classes, name }
+        PastEvent in shm_layout::table { time, identity, pid, kind, class, id, size }
         Notice in shm_layout::table { generation, kind, time, pid, uid, bytes, counts, file, text }
     }
 }
@@ -90,7 +93,7 @@ fn structs_of_a_table() {
 #[test]
 fn every_documented_struct_is_checked() {
     let documented = DOCUMENT.lines().filter(|line| line.starts_with("### ") && line.ends_with(" bytes)"));
-    assert_eq!(documented.count(), 18);
+    assert_eq!(documented.count(), 21);
 }
 
 #[test]
@@ -127,7 +130,7 @@ fn control_words() {
         "## Table control words",
         named!(
             control: GENERATION, HEARTBEAT, CLOSED, DEVICES, PROCESSES, USAGES, NOTICES, EVENTS, MISSED, LATE,
-            REFUSED, WINDOW_SINCE, WINDOWS, INTERVAL, GAP_START, GAP_END, OVERFLOW,
+            REFUSED, WINDOW_SINCE, WINDOWS, INTERVAL, GAP_START, GAP_END, OVERFLOW, FAILURES,
         ),
     );
 }
@@ -155,9 +158,13 @@ fn constants() {
         ("PROCESS_ROW_WORDS", table::PROCESS_ROW_WORDS as u64),
         ("USAGE_ROW_WORDS", table::USAGE_ROW_WORDS as u64),
         ("NOTICE_ROW_WORDS", table::NOTICE_ROW_WORDS as u64),
+        ("MAX_FAILURES", table::MAX_FAILURES as u64),
+        ("FAILURE_ROW_WORDS", table::FAILURE_ROW_WORDS as u64),
         ("HISTORY_BUCKETS", table::HISTORY_BUCKETS as u64),
         ("HISTORY_WORDS", table::HISTORY_WORDS as u64),
         ("PEAK_HOLDERS", table::PEAK_HOLDERS as u64),
+        ("FAILURE_HOLDERS", table::FAILURE_HOLDERS as u64),
+        ("FAILURE_EVENTS", table::FAILURE_EVENTS as u64),
     ];
     let documented = rows_of("| constant |");
     let documented: Vec<_> = documented.iter().map(|row| (row[0].as_str(), number(&row[1]))).collect();

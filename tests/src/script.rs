@@ -45,6 +45,15 @@ pub enum Command {
         /// How many times.
         pairs: u64,
     },
+    /// An allocation of DRAM on the first device fails, with what the allocator says.
+    Fail {
+        /// Bytes asked for.
+        request: u64,
+        /// Bytes free.
+        free: u64,
+        /// Largest free block.
+        largest: u64,
+    },
     /// Tell the truth.
     Truth,
     /// Drop the tracker.

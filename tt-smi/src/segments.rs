@@ -82,6 +82,17 @@ impl Segments {
     /// Tells on stderr what is left out, so that a list is not taken for more than it is. An error if nothing
     /// is left.
     pub fn warn(&self) -> anyhow::Result<()> {
+        self.warn_refused();
+        if !self.dead.is_empty() {
+            let pids: Vec<String> = self.dead.iter().map(|segment| segment.pid().to_string()).collect();
+            eprintln!("tt-smi: left out: dead process {}; `tt-smi clean` removes it", pids.join(", "));
+        }
+        anyhow::ensure!(!self.live.is_empty() || self.refused.is_empty(), "nothing could be read");
+        Ok(())
+    }
+
+    /// Tells on stderr which files were not read.
+    pub fn warn_refused(&self) {
         for error in self.refused.iter().take(MAX_WARNINGS) {
             eprintln!("tt-smi: left out: {}", crate::escape::escape(&error.to_string()));
         }
@@ -93,12 +104,6 @@ impl Segments {
             let surplus = crate::output::units::plural(self.surplus, "segment");
             eprintln!("tt-smi: left out: {surplus} of users who have over {MAX_PER_UID}");
         }
-        if !self.dead.is_empty() {
-            let pids: Vec<String> = self.dead.iter().map(|segment| segment.pid().to_string()).collect();
-            eprintln!("tt-smi: left out: dead process {}; `tt-smi clean` removes it", pids.join(", "));
-        }
-        anyhow::ensure!(!self.live.is_empty() || self.refused.is_empty(), "nothing could be read");
-        Ok(())
     }
 }
 

@@ -11,7 +11,7 @@ use tt_shm_tests::model::{self, DeviceModel, Name, Thing};
 use tt_shm_tests::script::{Answer, Command, Truth};
 use tt_shm_tests::workload::Workload;
 use tt_shm_writer::{
-    Alloc, BufferType, CoreMemory, CoreType, Device, DeviceInfo, Kernel, KernelType, Record, Tracker,
+    Alloc, BufferType, Class, CoreMemory, CoreType, Device, DeviceInfo, Kernel, KernelType, Record, Tracker,
 };
 
 fn main() -> Result<()> {
@@ -44,6 +44,9 @@ impl Host {
             Command::Figures => self.figures()?,
             Command::Grow { count } => self.grow(count)?,
             Command::Spin { pairs } => self.spin(pairs)?,
+            Command::Fail { request, free, largest } => {
+                self.tracker()?.alloc_failed(self.devices[0], Class::Dram, request, free, largest)?;
+            }
             Command::Truth => return Ok(Answer::Truth(self.truth.clone())),
             Command::Close => self.tracker = None,
             Command::Exit => std::process::exit(0),

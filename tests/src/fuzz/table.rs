@@ -61,7 +61,7 @@ pub(super) fn run(data: &[u8]) {
     });
 }
 
-fn blocks(forged: &Forged) -> [&[AtomicU64]; 7] {
+fn blocks(forged: &Forged) -> [&[AtomicU64]; 8] {
     let words = TableWords::carve(forged.map.words(), &forged.header);
     [
         &forged.map.words()[..HEADER_WORDS],
@@ -72,6 +72,7 @@ fn blocks(forged: &Forged) -> [&[AtomicU64]; 7] {
         words.notices.as_flattened(),
         // The first device's: a history is long.
         &words.history[0][..],
+        words.failures.as_flattened(),
     ]
 }
 

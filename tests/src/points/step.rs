@@ -296,6 +296,8 @@ fn followed() -> Vec<Step> {
         Step::Alloc(1, Dram, 4, 888),
         Step::Alloc(1, L1, 5, 999),
         Step::Free(0, 1),
+        // An allocation that fails, among others: the table gets a row for it.
+        Step::Tell(1),
         Step::Dispatch(0, 30),
         Step::Launch(1, 31),
     ]

@@ -14,6 +14,8 @@ pub use trial::{BenchArgs, DemoArgs, WorkerArgs};
 use clap::{Parser, Subcommand, ValueEnum};
 use tt_shm_os::Namespace;
 
+use crate::commands::OomArgs;
+
 /// Exact, live memory of Tenstorrent accelerators, per process.
 ///
 /// Reads shared memory only: it never opens a device and cannot disturb a workload. Without a command it
@@ -39,6 +41,7 @@ Examples:
   tt-smi snapshot --json | jq .devices    the same for scripts; unknown is null
   tt-smi allocations --device 0 --top 20  the largest live allocations on device 0
   tt-smi events --follow --pid 4242       what one process allocates, as it happens
+  tt-smi oom                              why an allocation failed, and who held the memory
   tt-smi bench                            what tracking costs on this machine, in 10 seconds
   tt-smi demo                             real processes with a made-up workload; needs no hardware
 
@@ -68,6 +71,11 @@ pub enum Command {
     Events(EventsArgs),
     /// The most that was ever used, when, and by whom
     Peak(PeakArgs),
+    /// The last allocations that failed: why, who held what then, and what came before
+    ///
+    /// A running aggregator keeps the last 32 of the host with exact holders. Without one, only what the processes
+    /// themselves still tell is known: what is not is "-" or null.
+    Oom(OomArgs),
     /// Run the aggregator: publishes devices, peaks and history for every reader
     Aggregate(AggregateArgs),
     /// Remove what dead processes left in /dev/shm

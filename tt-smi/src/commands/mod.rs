@@ -6,12 +6,14 @@ mod bench;
 mod clean;
 mod demo;
 mod events;
+mod oom;
 mod peak;
 mod programs;
 mod snapshot;
 mod top;
 
 pub(crate) use clean::remove_dead;
+pub use oom::args::OomArgs;
 
 use anyhow::Context;
 
@@ -35,6 +37,7 @@ pub fn run(command: Option<Command>, settings: &Settings) -> anyhow::Result<()> 
         Some(Command::Bench(args)) => bench::run(&args, settings),
         Some(Command::Demo(args)) => demo::run(&args, settings),
         Some(Command::DemoWorker(args)) => crate::demo::worker::run(&args, settings),
+        Some(Command::Oom(args)) => oom::run(&args, settings),
     }
 }
 

@@ -1,12 +1,15 @@
 //! What is shown: devices and processes, resolved from a table's rows. Unknown is `None`, never 0.
 
 mod device;
+mod failure;
 mod figures;
 mod problem;
 mod process;
 mod ranges;
 
 pub use device::{Device, Holder, KernelRing, LastFailure, Makeup};
+pub(crate) use failure::said;
+pub use failure::{Before, Cause, Failure, HeldBy, Holders, Who};
 pub use figures::{ClassFigure, Clock, Memory, Peak, core_type_name, kernel_loaded, rfc3339};
 pub use problem::{Problem, Reclaimed};
 pub use process::{Process, ProcessState, Usage};
@@ -34,6 +37,8 @@ pub struct Model {
     pub problems: Vec<Problem>,
     /// What dead processes had held, newest first.
     pub reclaimed: Vec<Reclaimed>,
+    /// The last allocations that failed, newest first.
+    pub failures: Vec<Failure>,
     /// Events folded since the aggregator attached.
     pub events: u64,
     /// Events missed because a ring went round.
@@ -81,6 +86,11 @@ impl Model {
             processes,
             problems: noticed.chain(hidden.iter().map(Problem::from)).collect(),
             reclaimed: snapshot.notices.iter().filter_map(|notice| Reclaimed::new(notice, *clock)).collect(),
+            failures: snapshot
+                .failures
+                .iter()
+                .filter_map(|record| Failure::new(record, snapshot, &directory))
+                .collect(),
             events: snapshot.events,
             missed: snapshot.missed,
             refused: snapshot.refused,

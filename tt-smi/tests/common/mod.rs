@@ -191,6 +191,7 @@ pub(crate) fn snapshot(devices: u64) -> TableSnapshot {
         ],
         usages: (0..devices).map(|n| (n as usize, usage(1, n))).collect(),
         notices: notices(),
+        failures: Vec::new(),
         events: 12_345,
         missed: 0,
         late: 0,

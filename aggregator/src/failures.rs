@@ -1,0 +1,243 @@
+//! The last allocations that failed: who asked, and who held what at that moment of merged time.
+
+use std::cmp::Reverse;
+
+use shm_layout::table::{
+    FAILURE_EVENTS, FAILURE_HOLDERS, FailureHolder, FailureRecord, MAX_FAILURES, PastEvent, ProcessStats,
+    failure_flags, process_flags,
+};
+use shm_layout::{Class, Counters, Event};
+
+use crate::model::Model;
+use crate::rows::Rows;
+
+/// Failures of a process that one poll looks into. What a process can do at full speed must not cost more
+/// than folding it; those beyond are counted like all others.
+const MAX_PER_PROCESS: usize = 8;
+/// The same of all processes together: more than a table keeps would be in vain.
+const MAX_PER_POLL: usize = MAX_FAILURES;
+
+/// The failures that the table shows.
+#[derive(Debug)]
+pub(crate) struct Failures {
+    rows: Rows<FailureRecord>,
+    /// Rows whose events are still to be read.
+    fresh: Vec<usize>,
+    /// Whose failures were looked into in this poll.
+    looked_into: Vec<u64>,
+}
+
+impl Default for Failures {
+    fn default() -> Failures {
+        Failures { rows: Rows::new(MAX_FAILURES), fresh: Vec::new(), looked_into: Vec::new() }
+    }
+}
+
+impl Failures {
+    /// A poll begins.
+    pub(crate) fn begin_poll(&mut self) {
+        self.looked_into.clear();
+    }
+
+    /// Whether a failure is to be looked into: it is none that an earlier aggregator saw, and not one of a flood.
+    pub(crate) fn wants(&mut self, identity: u64, position: u64) -> bool {
+        let known =
+            |(_, record): (usize, &FailureRecord)| (record.identity, record.position) == (identity, position);
+        let theirs = self.looked_into.iter().filter(|seen| **seen == identity).count();
+        if theirs >= MAX_PER_PROCESS
+            || self.looked_into.len() >= MAX_PER_POLL
+            || self.rows.values().any(known)
+        {
+            return false;
+        }
+        self.looked_into.push(identity);
+        true
+    }
+
+    /// Keeps a failure whose events are still to be read.
+    pub(crate) fn note(&mut self, batch: u64, record: FailureRecord) {
+        let row = self.keep(batch, record);
+        self.fresh.push(row);
+    }
+
+    /// Keeps a failure; another one goes if there is no room.
+    pub(crate) fn keep(&mut self, batch: u64, record: FailureRecord) -> usize {
+        if self.rows.count() == MAX_FAILURES
+            && let Some(row) = self.to_give_up(&record)
+        {
+            self.rows.remove(batch, row);
+        }
+        // A row was just made free.
+        self.rows.insert(batch, record).unwrap_or(0)
+    }
+
+    /// The oldest of the process that has most rows, of the user who has most: nobody's failures push those of
+    /// all others out.
+    fn to_give_up(&self, new: &FailureRecord) -> Option<usize> {
+        let all = || self.rows.values().map(|(_, record)| record).chain([new]);
+        let of_user = |uid: u64| all().filter(|record| record.uid == uid).count();
+        let of_process = |identity: u64| all().filter(|record| record.identity == identity).count();
+        let weight = |record: &FailureRecord| {
+            (of_user(record.uid), of_process(record.identity), Reverse((record.time, record.position)))
+        };
+        self.rows.values().max_by_key(|(_, record)| weight(record)).map(|(row, _)| row)
+    }
+
+    /// What is known of the time from `since` on turned out not to be all: the holders of failures on that chip
+    /// are no longer certain.
+    pub(crate) fn doubt(&mut self, batch: u64, chip_id: u64, since: u64) {
+        let rows = self.rows.values().filter(|(_, record)| {
+            record.chip_id == chip_id && record.time >= since && record.has(failure_flags::HOLDERS_EXACT)
+        });
+        for row in rows.map(|(row, _)| row).collect::<Vec<_>>() {
+            if let Some(record) = self.rows.change(batch, row) {
+                record.flags &= !failure_flags::HOLDERS_EXACT;
+            }
+        }
+    }
+
+    /// The failures whose events are still to be read, with their rows.
+    pub(crate) fn take_fresh(&mut self) -> Vec<(usize, FailureRecord)> {
+        let fresh = std::mem::take(&mut self.fresh);
+        fresh.into_iter().filter_map(|row| Some((row, *self.rows.get(row)?))).collect()
+    }
+
+    /// Adds what was found in the rings; `all_read` says whether every process that is there could be read.
+    pub(crate) fn complete(&mut self, batch: u64, row: usize, past: &Past, all_read: bool) {
+        let Some(record) = self.rows.change(batch, row) else { return };
+        if !all_read {
+            record.flags &= !failure_flags::HOLDERS_EXACT;
+        }
+        past.put_into(record);
+    }
+
+    /// Every row ever used: number, batch that changed it last, record.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (usize, u64, Option<&FailureRecord>)> {
+        self.rows.iter()
+    }
+
+    /// Rows in use or used before.
+    pub(crate) fn high_water(&self) -> usize {
+        self.rows.high_water()
+    }
+
+    /// The latest first.
+    pub(crate) fn newest_first(&self) -> Vec<FailureRecord> {
+        let all = self
+            .rows
+            .iter()
+            .filter_map(|(_, generation, record)| Some(FailureRecord { generation, ..*record? }));
+        let mut all: Vec<FailureRecord> = all.collect();
+        FailureRecord::newest_first(&mut all);
+        all
+    }
+}
+
+/// What came before a failure, oldest first.
+#[derive(Debug, Default)]
+pub(crate) struct Past {
+    pub(crate) events: Vec<PastEvent>,
+    pub(crate) complete: bool,
+}
+
+impl Past {
+    pub(crate) fn put_into(&self, record: &mut FailureRecord) {
+        let from = self.events.len().saturating_sub(FAILURE_EVENTS);
+        let last = &self.events[from..];
+        record.events[..last.len()].copy_from_slice(last);
+        record.event_count = last.len() as u64;
+        record.flags |= if self.complete { failure_flags::EVENTS_COMPLETE } else { 0 };
+    }
+}
+
+impl Model {
+    /// An allocation failed: keeps who held what. Called when all that happened before is folded and nothing
+    /// that came after.
+    #[cold]
+    pub(crate) fn record_failure(&mut self, process: usize, device: u8, event: &Event, time: u64) {
+        let usage = self.usage_of(process, device).and_then(|row| self.usages.get(row));
+        let Some(device) = usage.and_then(|usage| self.devices.get(usage.device)) else { return };
+        let Some(owner) = self.processes.get(process).map(|process| process.stats) else { return };
+        if !self.failures.wants(owner.identity, event.stamp) {
+            return;
+        }
+        let mut record = FailureRecord { time, ..blank(&owner, device.entry.chip_id, event) };
+        let shares = device.usages.iter().filter_map(|row| {
+            let usage = self.usages.get(*row)?;
+            Some((&self.processes.get(usage.process)?.stats, &usage.counters))
+        });
+        compose(&mut record, shares);
+        if self.knows_all_holders(time) {
+            record.flags |= failure_flags::HOLDERS_EXACT;
+        }
+        let batch = self.batch();
+        self.failures.note(batch, record);
+    }
+
+    /// Who had ended before the aggregator came, found no row or is left out of all totals is not among the
+    /// holders.
+    fn knows_all_holders(&self, time: u64) -> bool {
+        let broken = |process: &ProcessStats| process.flags & process_flags::BROKEN != 0;
+        time >= self.started
+            && self.totals.overflow == 0
+            && !self.processes.values().any(|(_, process)| broken(&process.stats))
+    }
+
+    /// A process's share on its devices was not what was folded, from `since` on.
+    pub(crate) fn doubt_failures(&mut self, process: usize, since: u64) {
+        let Some(process) = self.processes.get(process) else { return };
+        let usages = process.usages.iter().flatten().filter_map(|row| self.usages.get(*row));
+        let chips = usages.filter_map(|usage| Some(self.devices.get(usage.device)?.entry.chip_id));
+        for chip in chips.collect::<Vec<_>>() {
+            let batch = self.batch();
+            self.failures.doubt(batch, chip, since);
+        }
+    }
+}
+
+/// A failure of which nothing but the event is known.
+pub(crate) fn blank(owner: &ProcessStats, chip_id: u64, event: &Event) -> FailureRecord {
+    FailureRecord {
+        chip_id,
+        identity: owner.identity,
+        position: event.stamp,
+        pid: owner.pid,
+        pid_namespace: owner.pid_namespace,
+        uid: owner.uid,
+        class: u64::from(event.class),
+        request_bytes: event.size,
+        free_bytes: event.address,
+        largest_free_bytes: event.aux,
+        name: owner.name,
+        ..bytemuck::Zeroable::zeroed()
+    }
+}
+
+/// Puts in who holds what.
+fn compose<'a>(record: &mut FailureRecord, shares: impl Iterator<Item = (&'a ProcessStats, &'a Counters)>) {
+    let mut holders: Vec<FailureHolder> = Vec::new();
+    for (stats, counters) in shares {
+        let classes = counters.used_by_class();
+        if classes == [0; Class::COUNT] {
+            continue;
+        }
+        add(&mut record.classes, &classes);
+        let ProcessStats { identity, pid, pid_namespace, name, .. } = *stats;
+        holders.push(FailureHolder { identity, pid, pid_namespace, classes, name });
+    }
+    let failed = u8::try_from(record.class).ok().and_then(Class::from_code);
+    holders.sort_by_key(|holder| {
+        let of_memory = Class::ALL.into_iter().filter(|class| failed.is_none_or(|f| f.shares_memory(*class)));
+        let bytes: u64 = of_memory.map(|class| holder.classes[class as usize]).fold(0, u64::wrapping_add);
+        (Reverse(bytes), holder.identity)
+    });
+    record.holder_count = holders.len() as u64;
+    let kept = holders.len().min(FAILURE_HOLDERS);
+    record.holders[..kept].copy_from_slice(&holders[..kept]);
+    holders[kept..].iter().for_each(|holder| add(&mut record.others, &holder.classes));
+}
+
+/// Wrapping: plausible counters keep the sum of 1024 processes below 2^63.
+fn add(sum: &mut [u64; Class::COUNT], classes: &[u64; Class::COUNT]) {
+    sum.iter_mut().zip(classes).for_each(|(sum, bytes)| *sum = sum.wrapping_add(*bytes));
+}

@@ -1,0 +1,181 @@
+//! What came before a failure, read back from the rings: failures are rare, so nothing is kept for them ahead.
+
+use shm_layout::protocol::observe::Slot;
+use shm_layout::table::{FAILURE_EVENTS, FailureRecord, PastEvent, ProcessStats};
+use shm_layout::{Event, EventKind, SegmentWords};
+use std::sync::atomic::AtomicU64;
+use tt_shm_reader::Segment;
+
+use crate::aggregator::Aggregator;
+use crate::failures::{Past, blank};
+use crate::model::Model;
+use crate::source::Source;
+
+/// Slots that are looked at in one poll, whatever the rings hold.
+const MAX_LOOKS: usize = 1 << 16;
+/// Failures that are taken out of a dead process's ring.
+const MAX_OF_DEAD: usize = 4;
+
+impl Aggregator {
+    /// Adds to the failures just folded what came before them.
+    pub(crate) fn complete_failures(&mut self) {
+        let fresh = self.model.failures.take_fresh();
+        if fresh.is_empty() {
+            return;
+        }
+        let (all_read, mut looks) = (self.unread() == 0, MAX_LOOKS);
+        for (row, record) in fresh {
+            let past = past_of(&self.sources, &self.model, &record, &mut looks);
+            let batch = self.model.batch();
+            self.model.failures.complete(batch, row, &past, all_read);
+        }
+    }
+
+    /// A process was dead before we came: keeps the failures that its ring still has, before its file goes.
+    /// Who held what then nobody knows.
+    pub(crate) fn keep_failures_of_dead(&mut self, segment: &Segment, owner: &ProcessStats) {
+        let words = segment.words();
+        let (devices, calibration, now) = (segment.devices(), segment.calibration(), self.model.now.max(1));
+        let to_ns = |event: &Event| calibration.to_monotonic_ns(event.time).clamp(1, now);
+        let mut looks = MAX_LOOKS;
+        let mut ring = Ring { words, position: last_position(&words), looks: &mut looks };
+        let failed: Vec<Event> = ring.by_ref().filter(is_failure).take(MAX_OF_DEAD).collect();
+        for event in failed {
+            let Some(entry) = devices.get(usize::from(event.device)) else { continue };
+            if !self.model.failures.wants(owner.identity, event.stamp) {
+                continue;
+            }
+            let mut record = FailureRecord { time: to_ns(&event), ..blank(owner, entry.chip_id, &event) };
+            let mut ring = Ring { words, position: event.stamp - 1, looks: &mut looks };
+            let mut past = Past::default();
+            let before = ring.by_ref().filter(|past| past.device == event.device).take(FAILURE_EVENTS);
+            past.events = before.map(|past| described(&past, to_ns(&past).min(record.time), owner)).collect();
+            past.events.reverse();
+            past.events.sort_by_key(|event| event.time);
+            past.put_into(&mut record);
+            let batch = self.model.batch();
+            self.model.failures.keep(batch, record);
+        }
+    }
+}
+
+fn is_failure(event: &Event) -> bool {
+    event.kind() == Some(EventKind::AllocFailed)
+}
+
+fn described(event: &Event, time: u64, owner: &ProcessStats) -> PastEvent {
+    PastEvent {
+        time,
+        identity: owner.identity,
+        pid: owner.pid,
+        kind: u64::from(event.kind),
+        class: u64::from(event.class),
+        id: event.id,
+        size: event.size,
+    }
+}
+
+/// The last events of all processes on the chip.
+fn past_of(sources: &[Source], model: &Model, failure: &FailureRecord, looks: &mut usize) -> Past {
+    let (mut events, mut horizon) = (Vec::new(), 0);
+    for source in sources.iter().filter(|source| !source.broken) {
+        let (found, reached) = past_in(source, model, failure, looks).unwrap_or_default();
+        events.extend(found);
+        horizon = horizon.max(reached);
+    }
+    // Stable: events of one process stay in their order also if their times are equal.
+    events.sort_by_key(|event: &PastEvent| event.time);
+    let oldest = events.len().checked_sub(FAILURE_EVENTS).map(|from| events[from].time);
+    Past { complete: horizon == 0 || oldest.is_some_and(|oldest| oldest >= horizon), events }
+}
+
+/// The last events of a process on the chip, oldest first, and since when they are all: 0 if no older one is
+/// of interest.
+fn past_in(
+    source: &Source,
+    model: &Model,
+    failure: &FailureRecord,
+    looks: &mut usize,
+) -> Option<(Vec<PastEvent>, u64)> {
+    let process = model.processes.get(source.process)?;
+    let on_chip = |device: &u8| {
+        let usage = model.usage_of(source.process, *device).and_then(|row| model.usages.get(row));
+        let device = usage.and_then(|usage| model.devices.get(usage.device));
+        device.is_some_and(|device| device.entry.chip_id == failure.chip_id)
+    };
+    let devices: Vec<u8> = (0..=u8::MAX).take(process.usages.len()).filter(on_chip).collect();
+    if devices.is_empty() {
+        return None;
+    }
+    let words = source.segment.words();
+    let time = |event: &Event| model.clock.to_ns(source.clock, event.time).max(1);
+    let last = match process.stats.identity == failure.identity {
+        true => failure.position - 1,
+        false => last_before(&words, source.position(), looks, |event| time(event) <= failure.time),
+    };
+    let (mut events, mut reached) = (Vec::new(), failure.time);
+    let mut ring = Ring { words, position: last, looks };
+    while events.len() < FAILURE_EVENTS
+        && let Some(event) = ring.next()
+    {
+        // Times that run backwards are only a hostile process's.
+        reached = time(&event).min(reached);
+        if devices.contains(&event.device) {
+            events.push(described(&event, reached, &process.stats));
+        }
+    }
+    events.reverse();
+    let whole = ring.position == 0 || events.len() == FAILURE_EVENTS;
+    Some((events, if whole { 0 } else { reached }))
+}
+
+/// The events of a ring, backwards from a position, as far as they are still there.
+struct Ring<'a, 'b> {
+    words: SegmentWords<'a, AtomicU64>,
+    /// Of the event that comes next.
+    position: u64,
+    looks: &'b mut usize,
+}
+
+impl Iterator for Ring<'_, '_> {
+    type Item = Event;
+
+    fn next(&mut self) -> Option<Event> {
+        if self.position == 0 {
+            return None;
+        }
+        *self.looks = self.looks.checked_sub(1)?;
+        let Slot::Ready(event) = self.words.read_slot(self.position) else { return None };
+        self.position -= 1;
+        Some(event)
+    }
+}
+
+/// The last event of a process that writes no more; it may not have got to publish its head.
+fn last_position(words: &SegmentWords<'_, AtomicU64>) -> u64 {
+    let head = words.head();
+    let next = head.saturating_add(1);
+    if matches!(words.read_slot(next), Slot::Ready(_)) { next } else { head }
+}
+
+/// The last position up to `last` whose event is `early`; times of one ring never run backwards.
+fn last_before(
+    words: &SegmentWords<'_, AtomicU64>,
+    last: u64,
+    looks: &mut usize,
+    early: impl Fn(&Event) -> bool,
+) -> u64 {
+    // All up to `low` are early, none from `high` on.
+    let (mut low, mut high) = (last.saturating_sub(words.ring.len() as u64), last.saturating_add(1));
+    while high - low > 1 && *looks > 0 {
+        *looks -= 1;
+        let middle = low + (high - low) / 2;
+        let is_early = match words.read_slot(middle) {
+            Slot::Ready(event) => early(&event),
+            Slot::Lapped => true,
+            Slot::Pending => false,
+        };
+        if is_early { low = middle } else { high = middle }
+    }
+    low
+}

@@ -1,0 +1,156 @@
+//! What a table keeps of an allocation that failed: what was asked, who held what then, what came before.
+
+use core::cmp::Reverse;
+
+use crate::class::Class;
+use crate::counters::{MAX_BYTES, MAX_COUNT};
+use crate::words::viewed_struct;
+
+/// Allocation failures that a table keeps, of all devices together.
+pub const MAX_FAILURES: usize = 32;
+/// Processes that are kept beside a failure.
+pub const FAILURE_HOLDERS: usize = 8;
+/// Events before a failure that are kept beside it.
+pub const FAILURE_EVENTS: usize = 16;
+
+/// Bits of [`FailureRecord::flags`].
+pub mod failure_flags {
+    /// The holders are all that there were, and their bytes exact. Without it, somebody may be missing: a
+    /// process that had ended before the aggregator came, could not be read, or whose events were missed.
+    pub const HOLDERS_EXACT: u64 = 1 << 0;
+    /// The events are the last before the failure, of all processes that were followed. Without it, a ring
+    /// no longer held some of them.
+    pub const EVENTS_COMPLETE: u64 = 1 << 1;
+}
+
+viewed_struct! {
+    /// A process's bytes on the device when an allocation failed.
+    pub struct FailureHolder, size 160 {
+        /// Identity of its segment, 0 for an unused entry.
+        0 => pub identity: u64,
+        /// Its pid as it sees it itself.
+        8 => pub pid: u64,
+        /// Inode of its PID namespace, 0 if unknown.
+        16 => pub pid_namespace: u64,
+        /// Bytes by [`Class`] code; circular buffers and kernels as resident on Tensix cores.
+        24 => pub classes: [u64; Class::COUNT],
+        /// Its name, UTF-8, zero-filled.
+        96 => pub name: [u8; 64],
+    }
+}
+
+viewed_struct! {
+    /// An event before a failure, on the same device.
+    pub struct PastEvent, size 56 {
+        /// When, 0 for an unused entry.
+        0 => pub time: u64,
+        /// Identity of the segment.
+        8 => pub identity: u64,
+        /// Pid of its process as it sees it itself.
+        16 => pub pid: u64,
+        /// [`crate::EventKind`] code.
+        24 => pub kind: u64,
+        /// [`Class`] code.
+        32 => pub class: u64,
+        /// Buffer, circular buffer, kernel or program id.
+        40 => pub id: u64,
+        /// Bytes.
+        48 => pub size: u64,
+    }
+}
+
+viewed_struct! {
+    /// An allocation that failed. Segment and position tell it from every other one.
+    pub struct FailureRecord, size 2504 {
+        /// Batch that wrote this; 0 for a row that is not in use.
+        0 => pub generation: u64,
+        /// Bits of [`failure_flags`].
+        8 => pub flags: u64,
+        /// When.
+        16 => pub time: u64,
+        /// The chip. Not its row: a row may be another device's by the time that this is read.
+        24 => pub chip_id: u64,
+        /// Identity of the segment of the process that asked.
+        32 => pub identity: u64,
+        /// Position of the event in its ring.
+        40 => pub position: u64,
+        /// Pid of the process as it sees it itself.
+        48 => pub pid: u64,
+        /// Inode of its PID namespace, 0 if unknown.
+        56 => pub pid_namespace: u64,
+        /// Its owner.
+        64 => pub uid: u64,
+        /// [`Class`] code.
+        72 => pub class: u64,
+        /// Bytes asked for.
+        80 => pub request_bytes: u64,
+        /// Bytes free then, 2^64 - 1 if the process did not know.
+        88 => pub free_bytes: u64,
+        /// Largest free block then, 2^64 - 1 if the process did not know.
+        96 => pub largest_free_bytes: u64,
+        /// Name of the process, UTF-8, zero-filled.
+        104 => pub name: [u8; 64],
+        /// Bytes on the device then by [`Class`] code, all holders together.
+        168 => pub classes: [u64; Class::COUNT],
+        /// Processes that held something on the device.
+        240 => pub holder_count: u64,
+        /// The largest, by what they held of the memory that was asked for.
+        248 => pub holders: [FailureHolder; FAILURE_HOLDERS],
+        /// Bytes of all other holders.
+        1528 => pub others: [u64; Class::COUNT],
+        /// Entries of `events` in use.
+        1600 => pub event_count: u64,
+        /// What came before on the device, of all processes, oldest first.
+        1608 => pub events: [PastEvent; FAILURE_EVENTS],
+    }
+}
+
+impl FailureRecord {
+    /// Whether an aggregator can have written this. Sums below are of at most 1024 processes, so that they
+    /// do not overflow.
+    pub fn is_plausible(&self) -> bool {
+        let whose = self.identity != 0 && (1..=MAX_COUNT).contains(&self.position);
+        whose
+            && self.time != 0
+            && self.class <= u64::from(u8::MAX)
+            && self.are_holders_plausible()
+            && self.are_events_plausible()
+    }
+
+    fn are_holders_plausible(&self) -> bool {
+        // As many processes as a table has rows, each with at most what a process can have.
+        let most = 8 * MAX_BYTES;
+        let each = self.holders.iter().flat_map(|holder| holder.classes).all(|bytes| bytes <= most);
+        let all = self.others.iter().chain(&self.classes).all(|bytes| *bytes <= 1024 * most);
+        let used = self.holders.iter().take_while(|holder| holder.identity != 0).count();
+        let unused = &self.holders[used..];
+        let sum = |class: usize| -> u64 {
+            self.holders.iter().map(|holder| holder.classes[class]).sum::<u64>() + self.others[class]
+        };
+        each && all
+            && unused.iter().all(|holder| holder.identity == 0 && holder.classes == [0; Class::COUNT])
+            && (used as u64..=1024).contains(&self.holder_count)
+            && (0..Class::COUNT).all(|class| sum(class) == self.classes[class])
+    }
+
+    fn are_events_plausible(&self) -> bool {
+        let Some(events) = self.past() else { return false };
+        events.iter().all(|event| event.time != 0 && event.time <= self.time && event.identity != 0)
+            && events.is_sorted_by_key(|event| event.time)
+    }
+
+    /// The events in use, oldest first; `None` if their number cannot be.
+    pub fn past(&self) -> Option<&[PastEvent]> {
+        self.events.get(..usize::try_from(self.event_count).ok()?)
+    }
+
+    /// Sorts failures, the latest first.
+    pub fn newest_first(failures: &mut [FailureRecord]) {
+        failures.sort_by_key(|failure| (Reverse(failure.time), failure.identity, Reverse(failure.position)));
+    }
+
+    /// Whether all of these flags are set.
+    pub fn has(&self, flags: u64) -> bool {
+        self.flags & flags == flags
+    }
+}

@@ -1,0 +1,103 @@
+//! `tt-smi oom`: the last allocations that failed, who held what then, and what came before.
+
+pub(crate) mod args;
+mod json;
+mod rings;
+mod text;
+
+use std::cmp::Reverse;
+use std::io::Write;
+
+use anyhow::Context;
+use tt_shm_os::{Namespace, boot_id};
+use tt_shm_reader::{Table, TableSnapshot};
+
+use crate::directory::{DeviceId, Directory};
+use crate::model::{Clock, Failure, directory};
+use crate::output::json::write as write_json;
+use crate::segments::Segments;
+use crate::select::DeviceSelector;
+use crate::settings::Settings;
+use crate::source::{Origin, Source};
+use args::OomArgs;
+
+/// Runs it.
+pub(crate) fn run(args: &OomArgs, settings: &Settings) -> anyhow::Result<()> {
+    let reading = Source::open(&settings.namespace)?.read()?;
+    let segments = Segments::open(&settings.namespace).context("cannot list the segments")?;
+    segments.warn_refused();
+    let directory = directory(&reading.snapshot);
+    let mut failures = recorded(&reading.snapshot, &directory);
+    if reading.origin == Origin::Embedded {
+        // An aggregator that was killed left what it had seen.
+        failures = merge(left_behind(&settings.namespace, &directory), failures);
+    }
+    let most = args.last as usize;
+    let found = segments.live.iter().chain(&segments.dead);
+    let found = found.flat_map(|segment| rings::failures(segment, &directory, most)).collect();
+    let mut failures = merge(failures, found);
+    failures.sort_by_key(|failure| (Reverse(failure.time), failure.key));
+    let known = failures.len();
+    failures.retain(|failure| is_meant(&args.device, failure, &directory));
+    refuse_nobodys_device(&args.device, &failures, &directory)?;
+    failures.truncate(most);
+    let report = Report { failures, known, clock: Clock::now(), origin: reading.origin };
+    let mut out = super::stdout();
+    if args.json {
+        write_json(&mut out, &json::OomJson::new(&report, settings.namespace.as_str()))?;
+    } else {
+        text::write(&mut out, &report, settings.paint)?;
+    }
+    Ok(out.flush()?)
+}
+
+/// What there is to tell.
+pub(super) struct Report {
+    /// The latest first.
+    pub(super) failures: Vec<Failure>,
+    /// How many are known, of all devices.
+    pub(super) known: usize,
+    pub(super) clock: Clock,
+    pub(super) origin: Origin,
+}
+
+fn recorded(snapshot: &TableSnapshot, directory: &Directory) -> Vec<Failure> {
+    snapshot.failures.iter().filter_map(|record| Failure::new(record, snapshot, directory)).collect()
+}
+
+fn left_behind(namespace: &Namespace, directory: &Directory) -> Vec<Failure> {
+    let table = Table::open(namespace).ok().filter(|table| boot_id() == Some(table.header().boot_id));
+    table.map(|table| recorded(&table.snapshot(), directory)).unwrap_or_default()
+}
+
+/// Adds what is new; of a failure that both know, `more` may know who held what.
+fn merge(mut failures: Vec<Failure>, more: Vec<Failure>) -> Vec<Failure> {
+    for failure in more {
+        match failures.iter_mut().find(|known| known.key == failure.key) {
+            None => failures.push(failure),
+            Some(known) if known.holders.is_none() => known.holders = failure.holders,
+            Some(_) => {}
+        }
+    }
+    failures
+}
+
+fn is_meant(selectors: &[DeviceSelector], failure: &Failure, directory: &Directory) -> bool {
+    let unknown = DeviceId { chip_id: failure.chip_id, logical: None, pci: None };
+    let id = failure.device.and_then(|index| directory.devices.get(index)).unwrap_or(&unknown);
+    // A device that no process has now has no index.
+    let index = failure.device.unwrap_or(usize::MAX);
+    selectors.is_empty() || selectors.iter().any(|selector| selector.matches(index, id))
+}
+
+/// A selector that means neither a device nor a failure is a mistake.
+fn refuse_nobodys_device(
+    selectors: &[DeviceSelector],
+    failures: &[Failure],
+    directory: &Directory,
+) -> anyhow::Result<()> {
+    if failures.is_empty() && !selectors.is_empty() {
+        crate::select::select(selectors, directory)?;
+    }
+    Ok(())
+}

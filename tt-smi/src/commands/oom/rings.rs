@@ -1,0 +1,112 @@
+//! Failures that only the rings still tell of: from before an aggregator ran, or of a flood that it counted only.
+
+use std::collections::VecDeque;
+
+use tt_shm_os::{Calibration, PidMap};
+use tt_shm_reader::{Class, Counters, DeviceEntry, Event, EventKind, FAILURE_EVENTS, PastEvent, Segment};
+
+use crate::directory::Directory;
+use crate::model::{Before, Failure, HeldBy, Holders, Who, said};
+
+/// The failures in a process's ring, oldest first, at most the last `most`. What other processes held then it does
+/// not tell; what this one held it does if it still has all events.
+pub(super) fn failures(segment: &Segment, directory: &Directory, most: usize) -> Vec<Failure> {
+    let mut replay = Replay::new(segment, directory);
+    let mut follow = segment.follow_from_start();
+    let whole = follow.missed() == 0;
+    let mut found = VecDeque::new();
+    // Bounded: a process at full speed must not keep us here.
+    for _ in 0..segment.words().ring.len() {
+        let Some(event) = follow.next() else { break };
+        if event.kind() == Some(EventKind::AllocFailed) {
+            found.extend(replay.failure(&event, whole && follow.missed() == 0));
+            if found.len() > most {
+                found.pop_front();
+            }
+        }
+        replay.take(&event);
+    }
+    found.into()
+}
+
+/// A process's state on each device, event by event.
+struct Replay<'a> {
+    segment: &'a Segment,
+    directory: &'a Directory,
+    who: Who,
+    clock: Calibration,
+    devices: Vec<OnDevice>,
+}
+
+struct OnDevice {
+    entry: DeviceEntry,
+    /// `None` after an event that cannot be true.
+    counters: Option<Counters>,
+    last: VecDeque<Before>,
+}
+
+impl<'a> Replay<'a> {
+    fn new(segment: &'a Segment, directory: &'a Directory) -> Replay<'a> {
+        let on = |entry| OnDevice { entry, counters: Some(Counters::ZERO), last: VecDeque::new() };
+        let alive = segment.is_alive().unwrap_or(false);
+        // Of a process that has ended, the pid is known only if it was of this namespace.
+        let own = PidMap::now().is_own(segment.header().pid_namespace);
+        let pid = if alive { segment.pid_here() } else { Some(segment.pid()).filter(|_| own) };
+        Replay {
+            who: Who {
+                pid: pid.map(u64::from),
+                namespace_pid: u64::from(segment.pid()),
+                name: segment.process_name().into(),
+            },
+            clock: segment.calibration(),
+            devices: segment.devices().into_iter().map(on).collect(),
+            segment,
+            directory,
+        }
+    }
+
+    fn take(&mut self, event: &Event) {
+        let time = self.clock.to_monotonic_ns(event.time);
+        let Some(device) = self.devices.get_mut(usize::from(event.device)) else { return };
+        if device.counters.as_mut().is_some_and(|counters| counters.apply(event).is_err()) {
+            device.counters = None;
+        }
+        if device.last.len() == FAILURE_EVENTS {
+            device.last.pop_front();
+        }
+        device.last.push_back(Before::from(&PastEvent {
+            time,
+            identity: self.segment.identity(),
+            pid: u64::from(self.segment.pid()),
+            kind: u64::from(event.kind),
+            class: u64::from(event.class),
+            id: event.id,
+            size: event.size,
+        }));
+    }
+
+    fn failure(&self, event: &Event, whole: bool) -> Option<Failure> {
+        let device = self.devices.get(usize::from(event.device))?;
+        let own = device.counters.filter(|_| whole).map(|counters| counters.used_by_class());
+        Some(Failure {
+            time: self.clock.to_monotonic_ns(event.time),
+            device: self.directory.index_of(device.entry.chip_id),
+            chip_id: device.entry.chip_id,
+            who: self.who.clone(),
+            uid: self.segment.uid(),
+            class: event.class(),
+            request: event.size,
+            free: said(event.address),
+            largest_free: said(event.aux),
+            holders: own.map(|classes| self.own_share(classes)),
+            events: device.last.iter().cloned().collect(),
+            events_complete: false,
+            key: (self.segment.identity(), event.stamp),
+        })
+    }
+
+    fn own_share(&self, classes: [u64; Class::COUNT]) -> Holders {
+        let list = vec![HeldBy { who: self.who.clone(), classes }];
+        Holders { classes, list, ..Holders::default() }
+    }
+}

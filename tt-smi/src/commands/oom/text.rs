@@ -1,0 +1,108 @@
+//! Failures for people.
+
+use std::io::{self, Write};
+
+use tt_shm_reader::{Class, EventKind};
+
+use super::Report;
+use crate::escape::fit;
+use crate::model::{Before, Cause, Clock, Failure, Holders, Who};
+use crate::output::columns::{Align, Columns};
+use crate::output::paint::Paint;
+use crate::output::units::{UNKNOWN, age, bytes, bytes_or_unknown, plural};
+
+/// Longest name of a process in a table.
+const NAME: usize = 24;
+
+/// Writes a report.
+pub(super) fn write(out: &mut dyn Write, report: &Report, paint: Paint) -> io::Result<()> {
+    let Report { failures, known, clock, origin } = report;
+    let origin = origin.describe();
+    if failures.is_empty() {
+        let elsewhere = if *known > 0 { " on this device" } else { "" };
+        return writeln!(out, "No allocation failure is known{elsewhere} ({origin}).");
+    }
+    let shown = plural(failures.len() as u64, "allocation failure");
+    writeln!(out, "{shown} of {known} known, the latest first ({origin})")?;
+    for failure in failures {
+        writeln!(out)?;
+        write_failure(out, failure, *clock, paint)?;
+    }
+    Ok(())
+}
+
+fn write_failure(out: &mut dyn Write, failure: &Failure, clock: Clock, paint: Paint) -> io::Result<()> {
+    let device =
+        failure.device.map_or_else(|| format!("chip {:#x}", failure.chip_id), |n| format!("device {n}"));
+    let class = failure.class.map_or(UNKNOWN, Class::name);
+    let when = format!("{} ({} ago)", clock.rfc3339(failure.time), age(clock.age_ns(failure.time)));
+    let asked = format!("{} of {class} on {device}", bytes(failure.request));
+    writeln!(out, "{}", paint.bold(&format!("{when}  {asked}")))?;
+    let Who { name, .. } = &failure.who;
+    writeln!(out, "  asked by pid {} \"{name}\"", failure.who.pid_text())?;
+    let (free, largest) = (bytes_or_unknown(failure.free), bytes_or_unknown(failure.largest_free));
+    let why = match failure.cause() {
+        Some(Cause::Exhausted) => ": too little was free",
+        Some(Cause::Fragmented) => ": enough was free, but not in one piece",
+        None => "",
+    };
+    writeln!(out, "  free {free}, largest gap {largest}{}", paint.warn(why))?;
+    write_holders(out, failure, &device, paint)?;
+    write_events(out, failure, clock, paint)
+}
+
+fn write_holders(out: &mut dyn Write, failure: &Failure, device: &str, paint: Paint) -> io::Result<()> {
+    let Some(holders) = &failure.holders else {
+        return writeln!(out, "  held then on {device}: {UNKNOWN} (nobody followed all processes then)");
+    };
+    let doubt = if holders.exact { "exact" } else { "of those known; others may have held more" };
+    let classes = used_classes(holders);
+    writeln!(out, "  held then on {device} ({doubt}): {}", sums(holders, &classes))?;
+    if holders.list.is_empty() {
+        return Ok(());
+    }
+    use Align::{Left, Right};
+    let heads = [("    PID", Left), ("NAME", Left)];
+    let heads: Vec<_> = heads.into_iter().chain(classes.iter().map(|class| (class.name(), Right))).collect();
+    let mut columns = Columns::new(&heads);
+    let line = |pid: String, name: String, held: &[u64; Class::COUNT]| {
+        let figures = classes.iter().map(|class| bytes(held[*class as usize]));
+        [format!("    {pid}"), name].into_iter().chain(figures).collect::<Vec<_>>()
+    };
+    for holder in &holders.list {
+        columns.push(line(holder.who.pid_text(), fit(&holder.who.name.to_string(), NAME), &holder.classes));
+    }
+    if holders.other_count > 0 {
+        columns.push(line("others".to_owned(), plural(holders.other_count, "process"), &holders.others));
+    }
+    columns.write(out, paint)
+}
+
+fn used_classes(holders: &Holders) -> Vec<Class> {
+    Class::ALL.into_iter().filter(|class| holders.classes[*class as usize] > 0).collect()
+}
+
+fn sums(holders: &Holders, classes: &[Class]) -> String {
+    let sum = |class: &Class| format!("{} {}", class.name(), bytes(holders.classes[*class as usize]));
+    let sums: Vec<String> = classes.iter().map(sum).collect();
+    if sums.is_empty() { "nothing".to_owned() } else { sums.join(", ") }
+}
+
+fn write_events(out: &mut dyn Write, failure: &Failure, clock: Clock, paint: Paint) -> io::Result<()> {
+    let doubt = if failure.events_complete { "" } else { " (some may be missing)" };
+    if failure.events.is_empty() {
+        return writeln!(out, "  before it: {}", if failure.events_complete { "nothing" } else { UNKNOWN });
+    }
+    writeln!(out, "{}", paint.dim(&format!("  before it{doubt}:")))?;
+    for Before { time, pid, kind, class, id, size } in &failure.events {
+        let ago = age(failure.time.saturating_sub(*time));
+        let time = clock.rfc3339(*time);
+        // The time of day; JSON has the date.
+        let time = time.split('T').nth(1).unwrap_or(&time).trim_end_matches('Z').to_owned();
+        let kind = kind.map_or("UNKNOWN", EventKind::label);
+        let what = class.map_or_else(String::new, |class| format!(" {}", class.name()));
+        let size = size.map_or_else(String::new, |size| format!(" {}", bytes(size)));
+        writeln!(out, "    {time} (-{ago}) pid {pid} {kind}{what}{size} id {id:#x}")?;
+    }
+    Ok(())
+}

@@ -1,0 +1,222 @@
+//! An allocation that failed: what was asked, who held what then, what came before.
+
+use tt_shm_os::PidMap;
+use tt_shm_reader::{
+    Class, EventKind, FailureHolder, FailureRecord, ProcessStats, TableSnapshot, UNKNOWN as NOT_SAID,
+    failure_flags, process_state, text,
+};
+
+use crate::directory::Directory;
+use crate::escape::Foreign;
+use crate::output::units::UNKNOWN;
+
+/// An allocation that failed.
+#[derive(Clone, Debug)]
+pub struct Failure {
+    /// When, CLOCK_MONOTONIC.
+    pub time: u64,
+    /// Index of the device; `None` if no process has it now.
+    pub device: Option<usize>,
+    /// The chip.
+    pub chip_id: u64,
+    /// Who asked.
+    pub who: Who,
+    /// Its owner.
+    pub uid: u32,
+    /// Of what, unless foreign to this version.
+    pub class: Option<Class>,
+    /// Bytes asked for.
+    pub request: u64,
+    /// Bytes free then.
+    pub free: Option<u64>,
+    /// Largest free block then.
+    pub largest_free: Option<u64>,
+    /// Who held what then; `None` if nobody knows.
+    pub holders: Option<Holders>,
+    /// What came before on the device, oldest first.
+    pub events: Vec<Before>,
+    /// Whether these are the last events of all processes.
+    pub events_complete: bool,
+    /// Segment and position: what tells it from every other one.
+    pub key: (u64, u64),
+}
+
+/// A process, also of the past.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Who {
+    /// As this machine's users see it; `None` if it cannot be told from here.
+    pub pid: Option<u64>,
+    /// As it sees itself.
+    pub namespace_pid: u64,
+    /// What it calls itself.
+    pub name: Foreign,
+}
+
+/// What was on a device.
+#[derive(Clone, Debug, Default)]
+pub struct Holders {
+    /// Whether these are all, and exact. If not, somebody may be missing.
+    pub exact: bool,
+    /// Bytes by class code, all together.
+    pub classes: [u64; Class::COUNT],
+    /// The largest.
+    pub list: Vec<HeldBy>,
+    /// Bytes of all others by class code.
+    pub others: [u64; Class::COUNT],
+    /// How many others there were.
+    pub other_count: u64,
+}
+
+/// A process's share; circular buffers and kernels as resident on Tensix cores.
+#[derive(Clone, Debug)]
+pub struct HeldBy {
+    /// Whose.
+    pub who: Who,
+    /// Bytes by class code.
+    pub classes: [u64; Class::COUNT],
+}
+
+/// An event before a failure.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Before {
+    /// When, CLOCK_MONOTONIC.
+    pub time: u64,
+    /// Pid of its process, as it sees itself.
+    pub pid: u64,
+    /// What happened, unless foreign to this version.
+    pub kind: Option<EventKind>,
+    /// Of what, where that says something.
+    pub class: Option<Class>,
+    /// Buffer, circular buffer, kernel or program id.
+    pub id: u64,
+    /// Bytes, of events that have some.
+    pub size: Option<u64>,
+}
+
+/// Why an allocation failed, as far as the figures tell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cause {
+    /// Less was free than was asked for.
+    Exhausted,
+    /// Enough was free, but not in one piece.
+    Fragmented,
+}
+
+impl Cause {
+    /// The word for it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Cause::Exhausted => "exhausted",
+            Cause::Fragmented => "fragmented",
+        }
+    }
+}
+
+impl Failure {
+    /// Resolves a record; `None` if no aggregator can have written it.
+    pub fn new(record: &FailureRecord, snapshot: &TableSnapshot, directory: &Directory) -> Option<Failure> {
+        if !record.is_plausible() {
+            return None;
+        }
+        let people = People { snapshot, pids: PidMap::now() };
+        let exact = record.has(failure_flags::HOLDERS_EXACT);
+        let FailureRecord { identity, pid, pid_namespace, .. } = *record;
+        Some(Failure {
+            time: record.time,
+            device: directory.index_of(record.chip_id),
+            chip_id: record.chip_id,
+            who: people.who(identity, pid_namespace, pid, &record.name),
+            uid: record.uid as u32,
+            class: u8::try_from(record.class).ok().and_then(Class::from_code),
+            request: record.request_bytes,
+            free: said(record.free_bytes),
+            largest_free: said(record.largest_free_bytes),
+            holders: (exact || record.holder_count > 0).then(|| people.holders(record, exact)),
+            events: record.past().unwrap_or_default().iter().map(Before::from).collect(),
+            events_complete: record.has(failure_flags::EVENTS_COMPLETE),
+            key: (record.identity, record.position),
+        })
+    }
+
+    /// Why it failed: too little was free, or not in one piece. `None` if the figures do not tell.
+    pub fn cause(&self) -> Option<Cause> {
+        match (self.free, self.largest_free) {
+            (Some(free), _) if free < self.request => Some(Cause::Exhausted),
+            (Some(_), Some(largest)) if largest < self.request => Some(Cause::Fragmented),
+            _ => None,
+        }
+    }
+}
+
+impl Who {
+    /// Its pid; where the process itself saw another, that too: `4711 (1)`.
+    pub fn pid_text(&self) -> String {
+        match self.pid {
+            Some(pid) if pid == self.namespace_pid => pid.to_string(),
+            Some(pid) => format!("{pid} ({})", self.namespace_pid),
+            None => format!("{UNKNOWN} ({})", self.namespace_pid),
+        }
+    }
+}
+
+impl From<&tt_shm_reader::PastEvent> for Before {
+    fn from(event: &tt_shm_reader::PastEvent) -> Before {
+        use EventKind::*;
+        let kind = u8::try_from(event.kind).ok().and_then(EventKind::from_code);
+        let has_bytes = matches!(
+            kind,
+            Some(Alloc | Free | CbAlloc | CbFree | KernelLoad | KernelUnload | KernelDispatch | AllocFailed)
+        );
+        let has_class = has_bytes && kind != Some(KernelDispatch);
+        let class = u8::try_from(event.class).ok().and_then(Class::from_code);
+        Before {
+            time: event.time,
+            pid: event.pid,
+            kind,
+            class: class.filter(|_| has_class),
+            id: event.id,
+            size: has_bytes.then_some(event.size),
+        }
+    }
+}
+
+/// What a process says, unless it says that it does not know.
+pub(crate) fn said(bytes: u64) -> Option<u64> {
+    Some(bytes).filter(|bytes| *bytes != NOT_SAID)
+}
+
+/// Names processes, also those of the past.
+struct People<'a> {
+    snapshot: &'a TableSnapshot,
+    pids: PidMap,
+}
+
+impl People<'_> {
+    fn who(&self, identity: u64, namespace: u64, pid: u64, name: &[u8; 64]) -> Who {
+        // A pid of another namespace tells which process that is only while it lives.
+        let lives = |p: &ProcessStats| p.identity == identity && p.state == process_state::ALIVE;
+        let known = self.pids.is_own(namespace) || self.snapshot.processes.iter().any(|(_, p)| lives(p));
+        let here = u32::try_from(pid).ok().filter(|_| known);
+        Who {
+            pid: here.and_then(|pid| self.pids.pid_here(namespace, pid)).map(u64::from),
+            namespace_pid: pid,
+            name: text::decode(name).into(),
+        }
+    }
+
+    fn holders(&self, record: &FailureRecord, exact: bool) -> Holders {
+        let held_by = |holder: &FailureHolder| HeldBy {
+            who: self.who(holder.identity, holder.pid_namespace, holder.pid, &holder.name),
+            classes: holder.classes,
+        };
+        let used = record.holders.iter().filter(|holder| holder.identity != 0);
+        let list: Vec<HeldBy> = used.map(held_by).collect();
+        Holders {
+            exact,
+            classes: record.classes,
+            others: record.others,
+            other_count: record.holder_count.saturating_sub(list.len() as u64),
+            list,
+        }
+    }
+}
