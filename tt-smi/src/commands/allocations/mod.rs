@@ -24,6 +24,7 @@ pub(crate) fn run(args: &AllocationsArgs, settings: &Settings) -> anyhow::Result
         listing.add(segment, &directory, |item| {
             devices.contains(&item.device)
                 && (args.class.is_empty() || args.class.iter().any(|filter| filter.matches(item.class)))
+                && args.query.matches(item)
         });
     }
     listing.sort(args.sort);
