@@ -1,15 +1,20 @@
 //! What the user typed. What it resolves to is [`crate::settings::Settings`] and the commands' own types.
 
+mod about;
 mod lists;
+mod screen;
 mod service;
 mod show;
 mod trial;
 mod values;
 
-pub use lists::{AllocationsArgs, EventsArgs, ProgramsArgs, SortBy};
+pub use about::{CompletionsArgs, ConfigAction, ConfigArgs, ManArgs};
+pub use lists::{AllocationsArgs, EventsArgs, GroupBy, ProgramsArgs, SortBy};
+pub use screen::ScreenArgs;
 pub use service::{AggregateArgs, CleanArgs, PeakArgs};
-pub use show::SnapshotArgs;
+pub use show::{Format, ListArgs, OfficialArgs, ProcessSort, PsArgs, SnapshotArgs, WatchArgs};
 pub use trial::{BenchArgs, DemoArgs, WorkerArgs};
+pub use values::interval;
 
 use clap::{Parser, Subcommand, ValueEnum};
 use tt_shm_os::Namespace;
@@ -26,9 +31,15 @@ pub struct Cli {
     /// Which group of processes to look at [default: default]
     #[arg(long, global = true, env = tt_shm_os::NAMESPACE_ENV, value_name = "NS", hide_env_values = true)]
     pub namespace: Option<String>,
-    /// When to use colours; NO_COLOR is honoured
-    #[arg(long, global = true, value_enum, default_value_t = ColorChoice::Auto, value_name = "WHEN")]
-    pub color: ColorChoice,
+    /// When to use colours [default: auto]; NO_COLOR is honoured
+    #[arg(long, global = true, value_enum, value_name = "WHEN")]
+    pub color: Option<ColorChoice>,
+    /// Without a command.
+    #[command(flatten)]
+    pub official: OfficialArgs,
+    /// Options of the screen.
+    #[command(flatten)]
+    pub screen: ScreenArgs,
     /// What to do; a live screen if nothing is said
     #[command(subcommand)]
     pub command: Option<Command>,
@@ -39,7 +50,10 @@ Examples:
   tt-smi                                  live screen
   tt-smi snapshot --detail                devices now, with kernels by type and peaks
   tt-smi snapshot --json | jq .devices    the same for scripts; unknown is null
+  tt-smi ps --sort dram                   who uses most
   tt-smi allocations --device 0 --top 20  the largest live allocations on device 0
+  tt-smi allocations --query 'class=kernel size>1MiB age>1h'
+  tt-smi watch --interval 1s              a line of JSON each second
   tt-smi events --follow --pid 4242       what one process allocates, as it happens
   tt-smi oom                              why an allocation failed, and who held the memory
   tt-smi bench                            what tracking costs on this machine, in 10 seconds
@@ -61,8 +75,16 @@ pub enum ColorChoice {
 /// The commands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
+    /// The live screen, as without a command
+    Top(ScreenArgs),
     /// Devices and processes as they are now
     Snapshot(SnapshotArgs),
+    /// Snapshots as lines of JSON, one after each interval
+    Watch(WatchArgs),
+    /// The devices: index, board, PCI address, chip id, capacities
+    List(ListArgs),
+    /// The processes: who they are, what they have and had
+    Ps(PsArgs),
     /// What is live: per device and class, then one by one
     Allocations(AllocationsArgs),
     /// Programs: binaries, circular buffers, dispatches, cache hits
@@ -96,12 +118,32 @@ pub enum Command {
     /// socket_send, row_read, socket_query. dispatch_cached_percent_of_5us (2us, 20us; dispatch_first) is what a
     /// loop with so much host work notices.
     Bench(BenchArgs),
+    /// Settings that last: write, show or find their file
+    Config(ConfigArgs),
+    /// Completions for a shell, to stdout
+    Completions(CompletionsArgs),
+    /// The manual page, to stdout; or all of them, to a folder
+    Man(ManArgs),
     /// One process of the demo.
     #[command(hide = true)]
     DemoWorker(WorkerArgs),
 }
 
 impl Cli {
+    /// An error if options of the screen stand before a command that has no use for them.
+    pub fn check(&self) -> Result<(), &'static str> {
+        match self.command.is_some() && self.screen.is_any() {
+            true => Err("options of the live screen go with `tt-smi` alone, or behind `top` and `demo`"),
+            false => Ok(()),
+        }
+    }
+
+    /// Whether what is asked for depends on the user's settings.
+    pub fn wants_config(&self) -> bool {
+        use Command::{Aggregate, Completions, Config, DemoWorker, Man};
+        !matches!(&self.command, Some(Aggregate(_) | Config(_) | Completions(_) | Man(_) | DemoWorker(_)))
+    }
+
     /// The namespace that was asked for, if any; an empty one asks for none.
     pub fn namespace(&self) -> Result<Option<Namespace>, tt_shm_os::NameError> {
         self.namespace.as_deref().filter(|name| !name.is_empty()).map(Namespace::new).transpose()
@@ -116,6 +158,15 @@ mod tests {
     #[test]
     fn the_definition_is_consistent() {
         Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn options_of_the_screen_go_with_the_screen() {
+        let check = |arguments: &[&str]| Cli::try_parse_from(arguments).unwrap().check();
+        assert!(check(&["tt-smi", "--readonly", "--device", "0", "--view", "charts"]).is_ok());
+        assert!(check(&["tt-smi", "top", "--theme", "safe", "--interval", "100ms", "--ascii"]).is_ok());
+        assert!(check(&["tt-smi", "demo", "--readonly"]).is_ok());
+        assert!(check(&["tt-smi", "--readonly", "snapshot"]).is_err());
     }
 
     #[test]

@@ -2,6 +2,8 @@
 
 use clap::Args;
 
+use super::ScreenArgs;
+
 /// `bench`
 #[derive(Debug, Args)]
 pub struct BenchArgs {
@@ -31,6 +33,9 @@ pub struct DemoArgs {
     /// End after so many seconds [default: until q or Ctrl-C]
     #[arg(long, value_name = "N")]
     pub seconds: Option<u64>,
+    /// How it is shown.
+    #[command(flatten)]
+    pub screen: ScreenArgs,
 }
 
 /// `demo-worker`

@@ -51,7 +51,7 @@ fn show(args: &DemoArgs, settings: &Settings, mut stop: impl FnMut() -> bool) ->
     let mut stop = || stop() || over.is_some_and(|over| begun.elapsed() >= over);
     let mut source = Source::open(&settings.namespace)?;
     if settings.stdout_is_terminal {
-        return screen::run(&mut source, settings, super::top::screen_options(settings), stop);
+        return screen::run(&mut source, settings, super::top::options(&args.screen, settings), stop);
     }
     let mut next = begun + REFRESH;
     loop {

@@ -1,44 +1,89 @@
 //! One file per command.
 
+mod about;
 mod aggregate;
 mod allocations;
 mod bench;
 mod clean;
+mod config;
 mod demo;
 mod events;
+mod list;
+mod official;
 mod oom;
 mod peak;
 mod programs;
+mod ps;
 mod snapshot;
 mod top;
+mod watch;
 
 pub(crate) use clean::remove_dead;
 pub use oom::args::OomArgs;
 
 use anyhow::Context;
 
-use crate::cli::{Command, SnapshotArgs};
+use crate::cli::{Cli, Command, ScreenArgs, SnapshotArgs};
 use crate::directory::Directory;
+use crate::model::Model;
+use crate::output::units::plural;
 use crate::segments::Segments;
 use crate::settings::Settings;
+use crate::source::Source;
 
 /// Runs a command; the live screen if there is none.
-pub fn run(command: Option<Command>, settings: &Settings) -> anyhow::Result<()> {
+pub fn run(cli: Cli, settings: &Settings) -> anyhow::Result<()> {
+    let Cli { command, official, screen, .. } = cli;
+    if official.is_any() {
+        return official::run(&official, command.is_some(), settings);
+    }
     match command {
-        None if settings.stdout_is_terminal => top::run(settings),
-        None => snapshot::run(&SnapshotArgs::default(), settings),
+        None => top_or_snapshot(&screen, settings),
+        Some(Command::Top(args)) => top_or_snapshot(&args, settings),
         Some(Command::Snapshot(args)) => snapshot::run(&args, settings),
+        Some(Command::Watch(args)) => watch::run(&args, settings),
+        Some(Command::List(args)) => list::run(&args, settings),
+        Some(Command::Ps(args)) => ps::run(&args, settings),
         Some(Command::Allocations(args)) => allocations::run(&args, settings),
         Some(Command::Programs(args)) => programs::run(&args, settings),
         Some(Command::Events(args)) => events::run(&args, settings),
         Some(Command::Peak(args)) => peak::run(&args, settings),
+        Some(Command::Oom(args)) => oom::run(&args, settings),
         Some(Command::Aggregate(args)) => aggregate::run(&args, settings),
         Some(Command::Clean(args)) => clean::run(&args, settings),
         Some(Command::Bench(args)) => bench::run(&args, settings),
         Some(Command::Demo(args)) => demo::run(&args, settings),
+        Some(Command::Config(args)) => config::run(&args, settings),
+        Some(Command::Completions(args)) => about::completions(&args),
+        Some(Command::Man(args)) => about::man(&args),
         Some(Command::DemoWorker(args)) => crate::demo::worker::run(&args, settings),
-        Some(Command::Oom(args)) => oom::run(&args, settings),
     }
+}
+
+/// Where nobody looks, a screen is of no use.
+fn top_or_snapshot(args: &ScreenArgs, settings: &Settings) -> anyhow::Result<()> {
+    match settings.stdout_is_terminal {
+        true => top::run(args, settings),
+        false => snapshot::run(&SnapshotArgs::default(), settings),
+    }
+}
+
+/// Devices and processes as they are now, with what the system knows of the processes.
+fn model_now(settings: &Settings) -> anyhow::Result<Model> {
+    let mut model = Model::new(&Source::open(&settings.namespace)?.read()?);
+    model.look_up(&mut crate::procinfo::Cache::default());
+    Ok(model)
+}
+
+/// An error if there is something, and none of it can be read. Asked after all that is known was written.
+fn ensure_readable(model: &Model) -> anyhow::Result<()> {
+    let unread = model.refused + model.hidden;
+    anyhow::ensure!(
+        unread == 0 || !model.processes.is_empty(),
+        "nothing could be read: {} left out",
+        plural(unread, "segment")
+    );
+    Ok(())
 }
 
 /// The segments for a command that lists what is in them, and their devices. Says on stderr what is left out.

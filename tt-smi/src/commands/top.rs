@@ -1,22 +1,29 @@
-//! No command: the live screen.
+//! `tt-smi top`, or no command: the live screen.
 
-use crate::screen::{self, Options, Theme};
+use crate::cli::ScreenArgs;
+use crate::screen::{self, Options, Palette, Signs, Theme};
 use crate::settings::Settings;
 use crate::signals::Stop;
 use crate::source::Source;
 
 /// Runs until q or a signal.
-pub(crate) fn run(settings: &Settings) -> anyhow::Result<()> {
+pub(crate) fn run(args: &ScreenArgs, settings: &Settings) -> anyhow::Result<()> {
     let stop = Stop::on_signals()?;
     let mut source = Source::open(&settings.namespace)?;
-    screen::run(&mut source, settings, screen_options(settings), || stop.is_set())
+    screen::run(&mut source, settings, options(args, settings), || stop.is_set())
 }
 
-/// How the screen looks at first.
-pub(super) fn screen_options(settings: &Settings) -> Options {
-    let mut options = Options::default();
-    if !settings.paint.colored {
-        options.theme = Theme::MONO;
+/// How the screen looks at first: what was typed, else what the settings say.
+pub(super) fn options(args: &ScreenArgs, settings: &Settings) -> Options {
+    let config = &settings.config;
+    let palette = if settings.paint.colored { args.theme.unwrap_or(config.theme) } else { Palette::Mono };
+    let ascii = args.ascii || (config.ascii && args.graph.is_none());
+    let signs = if ascii { Signs::Ascii } else { args.graph.unwrap_or(config.graph) };
+    Options {
+        theme: Theme { palette, signs },
+        view: args.view.unwrap_or(config.view),
+        interval: args.interval.unwrap_or(config.interval),
+        readonly: args.readonly || config.readonly,
+        devices: args.device.clone(),
     }
-    options
 }

@@ -1,7 +1,9 @@
 //! What a user can ask for, whatever key or click it came from.
 
+use clap::ValueEnum;
+
 /// The views, in the order of their keys.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum View {
     /// All devices.
     #[default]

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::action::View;
 use super::theme::Theme;
+use crate::select::DeviceSelector;
 
 /// The choices.
 #[derive(Clone, Debug)]
@@ -16,6 +17,8 @@ pub struct Options {
     pub interval: Duration,
     /// Send no signals.
     pub readonly: bool,
+    /// Only these devices; all if none is named.
+    pub devices: Vec<DeviceSelector>,
 }
 
 impl Default for Options {
@@ -25,6 +28,7 @@ impl Default for Options {
             view: View::default(),
             interval: Duration::from_millis(500),
             readonly: false,
+            devices: Vec::new(),
         }
     }
 }

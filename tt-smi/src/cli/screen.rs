@@ -1,0 +1,43 @@
+//! Options of the live screen.
+
+use std::time::Duration;
+
+use clap::Args;
+
+use super::values::interval;
+use crate::screen::{Palette, Signs, View};
+use crate::select::DeviceSelector;
+
+/// What the screen shows, and how. Each wins over the settings (`tt-smi config`).
+#[derive(Clone, Debug, Default, PartialEq, Eq, Args)]
+#[command(next_help_heading = "Live screen")]
+pub struct ScreenArgs {
+    /// Only this device: index, PCI address or chip id; may be repeated
+    #[arg(long, value_name = "DEVICE")]
+    pub device: Vec<DeviceSelector>,
+    /// The view to begin with
+    #[arg(long, value_enum, value_name = "VIEW")]
+    pub view: Option<View>,
+    /// Time between two looks, such as 100ms or 2s
+    #[arg(long, value_name = "TIME", value_parser = interval)]
+    pub interval: Option<Duration>,
+    /// Colours; safe needs no difference between red and green
+    #[arg(long, value_enum, value_name = "THEME")]
+    pub theme: Option<Palette>,
+    /// What graphs are drawn with
+    #[arg(long, value_enum, value_name = "SIGNS")]
+    pub graph: Option<Signs>,
+    /// Draw with characters that every terminal has
+    #[arg(long)]
+    pub ascii: bool,
+    /// Send no signals to processes
+    #[arg(long)]
+    pub readonly: bool,
+}
+
+impl ScreenArgs {
+    /// Whether one of them was given.
+    pub fn is_any(&self) -> bool {
+        *self != ScreenArgs::default()
+    }
+}
