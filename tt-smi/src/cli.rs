@@ -5,7 +5,7 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use tt_shm_os::Namespace;
 
-use crate::commands::OomArgs;
+use crate::commands::{OomArgs, RunArgs};
 use crate::select::{ClassFilter, DeviceSelector};
 
 /// Exact, live memory of Tenstorrent accelerators, per process.
@@ -33,6 +33,7 @@ Examples:
   tt-smi snapshot --json | jq .devices    the same for scripts; unknown is null
   tt-smi allocations --device 0 --top 20  the largest live allocations on device 0
   tt-smi events --follow --pid 4242       what one process allocates, as it happens
+  tt-smi run -- python3 train.py          its peaks, and what it never freed, at the end
   tt-smi oom                              why an allocation failed, and who held the memory
   tt-smi bench                            what tracking costs on this machine, in 10 seconds
   tt-smi demo                             real processes with a made-up workload; needs no hardware
@@ -91,6 +92,12 @@ pub enum Command {
     /// A running aggregator keeps the last 32 of the host with exact holders. Without one, only what the processes
     /// themselves still tell is known: what is not is "-" or null.
     Oom(OomArgs),
+    /// Run a command with tracking on, and report at its end: peaks, and what was never freed
+    ///
+    /// Signals and the exit code pass through (128 + signal if it was killed), its input and output are not touched; the
+    /// report goes to stderr. Of the processes in the namespace, those count that descend from the command. Others may
+    /// watch the run meanwhile.
+    Run(RunArgs),
 }
 
 /// `snapshot`

@@ -46,6 +46,10 @@ pub fn run() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         // Whoever reads stopped reading: `tt-smi events | head`.
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
+        // A command that has an exit code of its own, and nothing more to say.
+        Err(error) if error.is::<Exit>() => {
+            ExitCode::from(error.downcast_ref().map_or(1, |Exit(code)| *code))
+        }
         Err(error) => {
             eprintln!("tt-smi: {}", escape::escape(&format!("{error:#}")));
             ExitCode::FAILURE
@@ -53,9 +57,35 @@ pub fn run() -> ExitCode {
     }
 }
 
+/// The exit code of a command that means more than success and failure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Exit(pub(crate) u8);
+
+impl std::fmt::Display for Exit {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "exit code {}", self.0)
+    }
+}
+
+impl std::error::Error for Exit {}
+
+/// The limit of open files that this process was started with, for those that it starts.
+static STARTED_WITH: std::sync::OnceLock<Rlimit> = std::sync::OnceLock::new();
+
+/// Does something with the limit of open files that this process was started with.
+pub(crate) fn with_first_limits<T>(work: impl FnOnce() -> T) -> T {
+    let now = getrlimit(Resource::Nofile);
+    let first = *STARTED_WITH.get_or_init(|| now);
+    // Lowering and raising back within the hard limit is always allowed.
+    let _ = setrlimit(Resource::Nofile, first);
+    let result = work();
+    let _ = setrlimit(Resource::Nofile, now);
+    result
+}
+
 /// Each segment that is followed is an open file, and the usual limit of 1024 is as many as one user may have.
 fn allow_many_files() {
-    let limit = getrlimit(Resource::Nofile);
+    let limit = *STARTED_WITH.get_or_init(|| getrlimit(Resource::Nofile));
     // Refused: then some segments wait until others are gone, and the reason is told.
     let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
 }

@@ -9,11 +9,13 @@ mod events;
 mod oom;
 mod peak;
 mod programs;
+mod run;
 mod snapshot;
 mod top;
 
 pub(crate) use clean::remove_dead;
 pub use oom::args::OomArgs;
+pub use run::args::RunArgs;
 
 use anyhow::Context;
 
@@ -38,6 +40,7 @@ pub fn run(command: Option<Command>, settings: &Settings) -> anyhow::Result<()> 
         Some(Command::Demo(args)) => demo::run(&args, settings),
         Some(Command::DemoWorker(args)) => crate::demo::worker::run(&args, settings),
         Some(Command::Oom(args)) => oom::run(&args, settings),
+        Some(Command::Run(args)) => run::run(&args, settings),
     }
 }
 

@@ -3,6 +3,7 @@
 pub mod columns;
 pub mod detail;
 mod figures_json;
+pub mod file;
 pub mod json;
 pub mod paint;
 pub mod snapshot_json;
