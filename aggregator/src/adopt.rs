@@ -5,7 +5,7 @@ use shm_layout::table::{Bucket, DeviceStats, FailureRecord, HISTORY_RESOLUTIONS,
 use tt_shm_os::{Namespace, boot_id, path_of, table_file_name};
 use tt_shm_reader::{Table, TableSnapshot};
 
-use crate::device::{Device, Makeup, Peaks};
+use crate::device::{Device, Peaks};
 use crate::model::{Model, Window};
 use crate::peaks::PeakTracker;
 
@@ -74,8 +74,7 @@ fn take_peaks(device: &mut Device, stats: &DeviceStats, now: u64) {
         eth: peak(&stats.eth_peak),
         classes: std::array::from_fn(|class| peak(&stats.classes[class].peak)),
     };
-    device.dram_makeup = Makeup { known: stats.dram_composition, due: false };
-    device.l1_makeup = Makeup { known: stats.l1_composition, due: false };
+    (device.dram_makeup, device.l1_makeup) = (stats.dram_composition, stats.l1_composition);
     if stats.failure.time <= now {
         device.failure = stats.failure;
     }

@@ -173,7 +173,10 @@ impl Aggregator {
             let last = !more || monotonic_ns() > now.saturating_add(MAX_FOLLOW_NS);
             let limit = if last { folded_through } else { folded_through.min(tail) };
             let folded = self.fold_until(limit);
-            self.complete_failures();
+            self.model.settle_failures();
+            if self.model.failures.has_fresh() {
+                self.complete_failures();
+            }
             if last || folded == 0 {
                 return folded_through;
             }
@@ -260,6 +263,11 @@ impl Aggregator {
         self.config.log.line(format_args!("new window of peaks, number {}", self.model.window.count));
     }
 
+    /// Identities of the segments followed.
+    pub fn followed(&self) -> impl Iterator<Item = u64> {
+        self.sources.iter().map(|source| source.segment.identity())
+    }
+
     /// Segments followed.
     pub fn segments(&self) -> usize {
         self.sources.len()
@@ -292,6 +300,7 @@ fn fold_run(model: &mut Model, source: &Source, run: &mut Run<'_>) -> Result<(),
 
 /// What a process held before its counters were read as a whole is not known: from its start on, or since the
 /// last event of it that was folded.
+#[inline(never)]
 fn doubt_before(model: &mut Model, process: usize, state: &State) {
     let Some(stats) = model.processes.get(process).map(|process| process.stats) else { return };
     let since = match state.known {

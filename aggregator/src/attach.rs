@@ -145,6 +145,9 @@ impl Aggregator {
         if self.sources.iter().any(|source| source.segment.inode() == segment.inode()) {
             return (Fate::Followed, None);
         }
+        if !self.config.only.wants(&segment) {
+            return (Fate::LeftAlone, None);
+        }
         if let Some(why) = self.over_cap(&segment) {
             return (Fate::Waiting, Some(why));
         }

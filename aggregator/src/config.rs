@@ -1,8 +1,11 @@
 //! What an aggregator is told.
 
+use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use tt_shm_os::Namespace;
+use tt_shm_reader::Segment;
 
 use crate::log::Log;
 
@@ -20,8 +23,33 @@ pub struct Config {
     pub reap: bool,
     /// Whether request files may open a new window of peaks.
     pub accept_resets: bool,
+    /// Whose segments of the namespace to follow.
+    pub only: Only,
     /// Where log lines go.
     pub log: Log,
+}
+
+/// Which segments are followed; the others are as if they were not there.
+#[derive(Clone, Default)]
+pub struct Only(Option<Judge>);
+
+type Judge = Arc<dyn Fn(&Segment) -> bool + Send + Sync>;
+
+impl Only {
+    /// Those of which this says so. Each is asked about once, when it is found.
+    pub fn those(which: impl Fn(&Segment) -> bool + Send + Sync + 'static) -> Only {
+        Only(Some(Arc::new(which)))
+    }
+
+    pub(crate) fn wants(&self, segment: &Segment) -> bool {
+        self.0.as_ref().is_none_or(|which| which(segment))
+    }
+}
+
+impl fmt::Debug for Only {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.0.is_some() { "Only(some)" } else { "Only(all)" })
+    }
 }
 
 impl Config {
@@ -33,6 +61,7 @@ impl Config {
             watch: true,
             reap: true,
             accept_resets: false,
+            only: Only::default(),
             log: Log::silent(),
         }
     }

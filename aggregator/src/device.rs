@@ -19,18 +19,18 @@ pub(crate) struct Peaks {
     pub(crate) classes: [PeakTracker; Class::COUNT],
 }
 
-/// What a peak was made of, taken only when the peak is over: while it still rises, nobody asks.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Makeup {
-    pub(crate) known: Composition,
-    pub(crate) due: bool,
+/// What has to be noted of a device, all processes together, before something happens on it. One word, so that the
+/// fold asks for all of it at once.
+pub(crate) mod owes {
+    /// What the DRAM peak was made of, before less is used: while it still rises, nobody asks.
+    pub(crate) const DRAM: u8 = 1 << 0;
+    /// The same of L1.
+    pub(crate) const L1: u8 = 1 << 1;
+    /// Who held what when an allocation failed, before anything happens.
+    pub(crate) const FAILURE: u8 = 1 << 2;
 }
 
-impl Default for Makeup {
-    fn default() -> Makeup {
-        Makeup { known: bytemuck::Zeroable::zeroed(), due: false }
-    }
-}
+const NOTHING: Composition = bytemuck::zeroed();
 
 /// One device.
 #[derive(Debug)]
@@ -42,8 +42,11 @@ pub(crate) struct Device {
     pub(crate) used: Used,
     pub(crate) classes: [Live; Class::COUNT],
     pub(crate) peaks: Peaks,
-    pub(crate) dram_makeup: Makeup,
-    pub(crate) l1_makeup: Makeup,
+    /// What the peaks were made of.
+    pub(crate) dram_makeup: Composition,
+    pub(crate) l1_makeup: Composition,
+    /// Bits of [`owes`].
+    pub(crate) owes: u8,
     pub(crate) exact_since: u64,
     /// Start of the window of peaks, and whether what was folded so far reaches into it: a ring that is
     /// read from its beginning starts with events from before.
@@ -55,6 +58,8 @@ pub(crate) struct Device {
     pub(crate) event_rate: Rate,
     pub(crate) dispatch_rate: Rate,
     pub(crate) failure: Failure,
+    /// Process row and position of that failure.
+    pub(crate) failed: (usize, u64),
     /// Usage rows of the processes that registered it.
     pub(crate) usages: Vec<usize>,
     pub(crate) history_changed: u64,
@@ -84,8 +89,9 @@ impl Device {
             used: Used::default(),
             classes: Default::default(),
             peaks: Peaks::default(),
-            dram_makeup: Makeup::default(),
-            l1_makeup: Makeup::default(),
+            dram_makeup: NOTHING,
+            l1_makeup: NOTHING,
+            owes: 0,
             exact_since: now,
             since,
             entered: false,
@@ -95,6 +101,7 @@ impl Device {
             event_rate: Rate::default(),
             dispatch_rate: Rate::default(),
             failure: bytemuck::Zeroable::zeroed(),
+            failed: (0, 0),
             usages: Vec::new(),
             history_changed: 0,
         }
@@ -139,44 +146,47 @@ impl Device {
             |a: Class, b: Class| self.classes[a as usize].count.wrapping_add(self.classes[b as usize].count);
         if self.peaks.dram.is_below(dram) {
             self.peaks.dram.raise(dram, time, count(Class::Dram, Class::Trace));
-            self.dram_makeup.due = true;
+            self.owes |= owes::DRAM;
         }
         if self.peaks.l1.is_below(l1) {
             self.peaks.l1.raise(l1, time, count(Class::L1, Class::L1Small));
-            self.l1_makeup.due = true;
+            self.owes |= owes::L1;
         }
         self.peaks.eth.raise(eth, time, 0);
     }
 
-    /// Whether a composition has to be taken before anything is used less.
+    /// Whether something of [`owes`] has to be noted.
     #[inline]
-    pub(crate) fn owes_makeup(&self) -> bool {
-        self.dram_makeup.due || self.l1_makeup.due
+    pub(crate) fn owes(&self, what: u8) -> bool {
+        self.owes & what != 0
     }
 
     /// Takes the compositions that are due. The peak has lasted until now.
     pub(crate) fn take_makeup<'a, I: Iterator<Item = Share<'a>>>(&mut self, shares: impl Fn() -> I) {
-        let memories = [(Memory::Dram, &mut self.dram_makeup), (Memory::L1, &mut self.l1_makeup)];
-        for (memory, makeup) in memories {
-            if makeup.due {
-                *makeup = Makeup { known: compose(memory, shares()), due: false };
-            }
+        if self.owes(owes::DRAM) {
+            self.dram_makeup = compose(Memory::Dram, shares());
         }
+        if self.owes(owes::L1) {
+            self.l1_makeup = compose(Memory::L1, shares());
+        }
+        self.owes &= !(owes::DRAM | owes::L1);
     }
 
     /// A peak that one process reached while nobody merged is at least that of the device.
     pub(crate) fn raise_to_own_peaks(&mut self, share: &Share<'_>, times: impl Fn(u64) -> Option<u64>) {
         let Share { identity, pid, counters } = *share;
-        let alone = |bytes| Makeup { known: held_alone(identity, pid, bytes), due: false };
+        let alone = |bytes| held_alone(identity, pid, bytes);
         if let Some(time) = times(counters.dram_peak_time)
             && self.peaks.dram.raise(counters.dram_peak_bytes, time, counters.dram_peak_count)
         {
             self.dram_makeup = alone(counters.dram_peak_bytes);
+            self.owes &= !owes::DRAM;
         }
         if let Some(time) = times(counters.l1_peak_time)
             && self.peaks.l1.raise(counters.l1_peak_bytes, time, counters.l1_peak_count)
         {
             self.l1_makeup = alone(counters.l1_peak_bytes);
+            self.owes &= !owes::L1;
         }
         if let Some(time) = times(counters.eth_peak_time) {
             self.peaks.eth.raise(counters.eth_peak_bytes, time, 0);
@@ -216,21 +226,16 @@ impl Device {
     pub(crate) fn open_window(&mut self, now: u64) {
         (self.peaks, self.since, self.entered) = (Peaks::default(), now, false);
         self.enter(now);
-        for makeup in [&mut self.dram_makeup, &mut self.l1_makeup] {
-            *makeup = Makeup { due: true, ..Makeup::default() };
-        }
+        (self.dram_makeup, self.l1_makeup) = (NOTHING, NOTHING);
+        self.owes |= owes::DRAM | owes::L1;
         self.exact_since = now;
     }
 
-    pub(crate) fn note_failure(&mut self, event: &Event, pid: u64, time: u64) {
-        self.failure = Failure {
-            time,
-            pid,
-            class: u64::from(event.class),
-            request_bytes: event.size,
-            free_bytes: event.address,
-            largest_free_bytes: event.aux,
-        };
+    #[cold]
+    pub(crate) fn note_failure(&mut self, event: &Event, process: usize, pid: u64, time: u64) {
+        self.failure = failure_of(event, pid, time);
+        self.failed = (process, event.stamp);
+        self.owes |= owes::FAILURE;
     }
 
     /// Learns what another process says of the same chip; says whether anything changed.
@@ -286,9 +291,21 @@ impl Device {
             eth_peak: self.peaks.eth.to_peak(),
             failure: self.failure,
             classes,
-            dram_composition: self.dram_makeup.known,
-            l1_composition: self.l1_makeup.known,
+            dram_composition: self.dram_makeup,
+            l1_composition: self.l1_makeup,
         }
+    }
+}
+
+/// What an event says of a failure.
+pub(crate) fn failure_of(event: &Event, pid: u64, time: u64) -> Failure {
+    Failure {
+        time,
+        pid,
+        class: u64::from(event.class),
+        request_bytes: event.size,
+        free_bytes: event.address,
+        largest_free_bytes: event.aux,
     }
 }
 

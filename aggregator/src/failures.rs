@@ -3,11 +3,12 @@
 use std::cmp::Reverse;
 
 use shm_layout::table::{
-    FAILURE_EVENTS, FAILURE_HOLDERS, FailureHolder, FailureRecord, MAX_FAILURES, PastEvent, ProcessStats,
-    failure_flags, process_flags,
+    FAILURE_EVENTS, FAILURE_HOLDERS, Failure, FailureHolder, FailureRecord, MAX_FAILURES, PastEvent,
+    ProcessStats, failure_flags, process_flags,
 };
-use shm_layout::{Class, Counters, Event};
+use shm_layout::{Class, Counters};
 
+use crate::device::owes;
 use crate::model::Model;
 use crate::rows::Rows;
 
@@ -96,6 +97,11 @@ impl Failures {
         }
     }
 
+    /// Whether events are still to be read.
+    pub(crate) fn has_fresh(&self) -> bool {
+        !self.fresh.is_empty()
+    }
+
     /// The failures whose events are still to be read, with their rows.
     pub(crate) fn take_fresh(&mut self) -> Vec<(usize, FailureRecord)> {
         let fresh = std::mem::take(&mut self.fresh);
@@ -151,23 +157,26 @@ impl Past {
 }
 
 impl Model {
-    /// An allocation failed: keeps who held what. Called when all that happened before is folded and nothing
-    /// that came after.
+    /// An allocation failed on a device: keeps who held what. Called when all that happened before is folded and
+    /// nothing that came after.
     #[cold]
-    pub(crate) fn record_failure(&mut self, process: usize, device: u8, event: &Event, time: u64) {
-        let usage = self.usage_of(process, device).and_then(|row| self.usages.get(row));
-        let Some(device) = usage.and_then(|usage| self.devices.get(usage.device)) else { return };
+    #[inline(never)]
+    pub(crate) fn record_failure(&mut self, device: usize) {
+        let Some(device) = self.devices.get_mut(device) else { return };
+        device.owes &= !owes::FAILURE;
+        let (device, (process, position)) = (&*device, device.failed);
         let Some(owner) = self.processes.get(process).map(|process| process.stats) else { return };
-        if !self.failures.wants(owner.identity, event.stamp) {
+        if !self.failures.wants(owner.identity, position) {
             return;
         }
-        let mut record = FailureRecord { time, ..blank(&owner, device.entry.chip_id, event) };
+        let (failure, chip_id) = (device.failure, device.entry.chip_id);
+        let mut record = blank(&owner, chip_id, position, &failure);
         let shares = device.usages.iter().filter_map(|row| {
             let usage = self.usages.get(*row)?;
             Some((&self.processes.get(usage.process)?.stats, &usage.counters))
         });
         compose(&mut record, shares);
-        if self.knows_all_holders(time) {
+        if self.knows_all_holders(failure.time) {
             record.flags |= failure_flags::HOLDERS_EXACT;
         }
         let batch = self.batch();
@@ -196,18 +205,19 @@ impl Model {
 }
 
 /// A failure of which nothing but the event is known.
-pub(crate) fn blank(owner: &ProcessStats, chip_id: u64, event: &Event) -> FailureRecord {
+pub(crate) fn blank(owner: &ProcessStats, chip_id: u64, position: u64, failure: &Failure) -> FailureRecord {
     FailureRecord {
+        time: failure.time,
         chip_id,
         identity: owner.identity,
-        position: event.stamp,
+        position,
         pid: owner.pid,
         pid_namespace: owner.pid_namespace,
         uid: owner.uid,
-        class: u64::from(event.class),
-        request_bytes: event.size,
-        free_bytes: event.address,
-        largest_free_bytes: event.aux,
+        class: failure.class,
+        request_bytes: failure.request_bytes,
+        free_bytes: failure.free_bytes,
+        largest_free_bytes: failure.largest_free_bytes,
         name: owner.name,
         ..bytemuck::Zeroable::zeroed()
     }

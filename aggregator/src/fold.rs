@@ -2,7 +2,7 @@
 
 use shm_layout::{Class, Counters};
 
-use crate::device::{Device, Exchange};
+use crate::device::{Device, Exchange, owes};
 use crate::figures::{Live, Share, Used};
 use crate::model::{Model, counters_of, shares_of};
 use crate::stretch::Late;
@@ -36,18 +36,31 @@ impl Model {
         device.widen(|| counters_of(usages, &rows), now);
     }
 
-    /// Takes the compositions that a process's device owes.
+    /// Notes what a process's device owes.
     #[cold]
-    pub(crate) fn take_makeup_for(&mut self, process: usize, device: u8) {
+    pub(crate) fn settle_debts_for(&mut self, process: usize, device: u8) {
         let usage = self.usage_of(process, device).and_then(|row| self.usages.get(row));
         if let Some(device) = usage.map(|usage| usage.device) {
-            self.take_makeup(device);
+            self.settle_debts(device);
         }
     }
 
-    /// Takes the compositions that a device owes, before it uses less.
-    fn take_makeup(&mut self, device: usize) {
-        let Some(device) = self.devices.get_mut(device).filter(|device| device.owes_makeup()) else { return };
+    /// Notes which failures just folded are of which holders.
+    pub(crate) fn settle_failures(&mut self) {
+        for device in 0..self.devices.high_water() {
+            if self.devices.get(device).is_some_and(|device| device.owes(owes::FAILURE)) {
+                self.record_failure(device);
+            }
+        }
+    }
+
+    /// Notes what a device owes, before anything changes on it.
+    fn settle_debts(&mut self, device: usize) {
+        if self.devices.get(device).is_some_and(|device| device.owes(owes::FAILURE)) {
+            self.record_failure(device);
+        }
+        let makeup = |device: &&mut Device| device.owes(owes::DRAM | owes::L1);
+        let Some(device) = self.devices.get_mut(device).filter(makeup) else { return };
         let (usages, processes, rows) = (&self.usages, &self.processes, device.usages.clone());
         device.take_makeup(|| shares_of(usages, processes, &rows));
     }
@@ -56,7 +69,7 @@ impl Model {
     pub(crate) fn replace_counters(&mut self, row: usize, counters: Counters, time: u64, known: Known) {
         let batch = self.batch();
         let Some(device_row) = self.usages.get(row).map(|usage| usage.device) else { return };
-        self.take_makeup(device_row);
+        self.settle_debts(device_row);
         let Some(usage) = self.usages.change(batch, row) else { return };
         let old = std::mem::replace(&mut usage.counters, counters);
         let Some(device) = self.devices.change(batch, device_row) else { return };

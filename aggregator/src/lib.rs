@@ -76,7 +76,7 @@ mod view;
 
 pub use adopt::Adopted;
 pub use aggregator::{Activity, Aggregator};
-pub use config::Config;
+pub use config::{Config, Only};
 pub use daemon::{DaemonConfig, run_daemon};
 pub use error::{DaemonError, PublishError, ResetError, StartError};
 pub use lockfile::Claim;

@@ -7,6 +7,7 @@ use std::sync::atomic::AtomicU64;
 use tt_shm_reader::Segment;
 
 use crate::aggregator::Aggregator;
+use crate::device::failure_of;
 use crate::failures::{Past, blank};
 use crate::model::Model;
 use crate::source::Source;
@@ -18,11 +19,10 @@ const MAX_OF_DEAD: usize = 4;
 
 impl Aggregator {
     /// Adds to the failures just folded what came before them.
+    #[cold]
+    #[inline(never)]
     pub(crate) fn complete_failures(&mut self) {
         let fresh = self.model.failures.take_fresh();
-        if fresh.is_empty() {
-            return;
-        }
         let (all_read, mut looks) = (self.unread() == 0, MAX_LOOKS);
         for (row, record) in fresh {
             let past = past_of(&self.sources, &self.model, &record, &mut looks);
@@ -45,7 +45,8 @@ impl Aggregator {
             if !self.model.failures.wants(owner.identity, event.stamp) {
                 continue;
             }
-            let mut record = FailureRecord { time: to_ns(&event), ..blank(owner, entry.chip_id, &event) };
+            let failure = failure_of(&event, owner.pid, to_ns(&event));
+            let mut record = blank(owner, entry.chip_id, event.stamp, &failure);
             let mut ring = Ring { words, position: event.stamp - 1, looks: &mut looks };
             let mut past = Past::default();
             let before = ring.by_ref().filter(|past| past.device == event.device).take(FAILURE_EVENTS);

@@ -2,7 +2,7 @@
 
 use shm_layout::{Event, EventKind, Implausible, NO_DEVICE};
 
-use crate::device::{Device, Exchange};
+use crate::device::{Device, Exchange, owes};
 use crate::figures::{Live, Used};
 use crate::model::{Model, Usage};
 use crate::queue::Run;
@@ -33,12 +33,10 @@ struct Tally {
 enum End {
     /// The next event is on another device, or there is none.
     Over,
-    /// The next event may lower what is used, and a composition is due before that.
-    Makeup,
+    /// Something is to be noted of all processes before the next event.
+    Owing,
     /// The last event came after later ones of other processes.
     Late(Late),
-    /// The last event is an allocation that failed; with its time.
-    Failed(u64, Event),
 }
 
 /// A change that came late.
@@ -89,9 +87,8 @@ impl Model {
             };
             match end {
                 End::Over => {}
-                End::Makeup => self.take_makeup_for(process, device),
+                End::Owing => self.settle_debts_for(process, device),
                 End::Late(late) => self.fold_late(process, device, &late),
-                End::Failed(time, event) => self.record_failure(process, device, &event, time),
             }
         }
         Ok(())
@@ -144,19 +141,19 @@ impl Stretch<'_> {
         let (mut events, mut recent) = (0, 0);
         let end = loop {
             let Some((time, event)) = run.event_on(device) else { break Ok(End::Over) };
-            if self.device.owes_makeup() && may_lower(event) {
-                break Ok(End::Makeup);
+            if self.device.owes != 0 && (may_lower(event) || self.device.owes(owes::FAILURE)) {
+                break Ok(End::Owing);
             }
-            let end = match self.fold_one(event, time) {
-                Ok(end) => end,
+            let late = match self.fold_one(event, time) {
+                Ok(late) => late,
                 Err(why) => break Err(why),
             };
             run.pass();
             events += 1;
             recent += u64::from(time >= self.recent_from);
             tally.last = (time, event.stamp);
-            if let Some(end) = end {
-                break Ok(end);
+            if let Some(late) = late {
+                break Ok(End::Late(late));
             }
         };
         self.device.events += events;
@@ -166,9 +163,8 @@ impl Stretch<'_> {
         end
     }
 
-    /// Counts one event in; says why the stretch ends behind it, if it does.
     #[inline(always)]
-    fn fold_one(&mut self, event: &Event, time: u64) -> Result<Option<End>, Implausible> {
+    fn fold_one(&mut self, event: &Event, time: u64) -> Result<Option<Late>, Implausible> {
         let Stretch { usage, device, .. } = self;
         let class = moved_class(event);
         let old_class = class.map(|class| Live::of(&usage.counters, class));
@@ -190,16 +186,14 @@ impl Stretch<'_> {
             Some(EventKind::KernelDispatch) => {
                 device.dispatch_rate.add(u64::from(time >= self.recent_from));
             }
-            // It moves nothing, so it cannot be late.
             Some(EventKind::AllocFailed) => {
-                device.note_failure(event, self.pid, time);
-                return Ok(Some(End::Failed(time, *event)));
+                device.note_failure(event, usage.process, self.pid, time);
             }
             _ => {}
         }
         let moved = class.is_some() || change.is_change();
         let late = moved && device.order.is_late(usage.process, time);
-        Ok(late.then_some(End::Late(Late { change, class: less, since: time })))
+        Ok(late.then_some(Late { change, class: less, since: time }))
     }
 }
 

@@ -1,5 +1,6 @@
 //! What follows from the time alone: windows, rates, history, compositions that readers want to see.
 
+use crate::device::owes;
 use crate::model::{Model, shares_of};
 
 impl Model {
@@ -38,7 +39,7 @@ impl Model {
         let used = device.used;
         let rolled =
             folded_through >= self.started && device.history.observe(folded_through, used.dram, used.l1);
-        changed |= device.owes_makeup();
+        changed |= device.owes(owes::DRAM | owes::L1);
         if changed {
             let batch = self.batch();
             self.devices.change(batch, row);

@@ -13,6 +13,7 @@ pub mod config;
 pub mod demo;
 pub mod directory;
 pub mod escape;
+mod exit;
 pub mod lists;
 pub mod model;
 pub mod output;
@@ -25,7 +26,7 @@ pub mod select;
 pub mod settings;
 pub mod signals;
 pub mod source;
-mod usage;
+
 #[doc(hidden)]
 pub mod users;
 
@@ -55,16 +56,34 @@ pub fn run() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         // Whoever reads stopped reading: `tt-smi events | head`.
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
+        // A command that has an exit code of its own, and nothing more to say.
+        Err(error) if error.is::<exit::Exit>() => {
+            ExitCode::from(error.downcast_ref().map_or(1, |exit::Exit(code)| *code))
+        }
         Err(error) => {
             eprintln!("tt-smi: {}", escape::escape(&format!("{error:#}")));
-            ExitCode::from(if error.is::<usage::Usage>() { 2 } else { 1 })
+            ExitCode::from(if error.is::<exit::Usage>() { 2 } else { 1 })
         }
     }
 }
 
+/// The limit of open files that this process was started with, for those that it starts.
+static STARTED_WITH: std::sync::OnceLock<Rlimit> = std::sync::OnceLock::new();
+
+/// Does something with the limit of open files that this process was started with.
+pub(crate) fn with_first_limits<T>(work: impl FnOnce() -> T) -> T {
+    let now = getrlimit(Resource::Nofile);
+    let first = *STARTED_WITH.get_or_init(|| now);
+    // Lowering and raising back within the hard limit is always allowed.
+    let _ = setrlimit(Resource::Nofile, first);
+    let result = work();
+    let _ = setrlimit(Resource::Nofile, now);
+    result
+}
+
 /// Each segment that is followed is an open file, and the usual limit of 1024 is as many as one user may have.
 fn allow_many_files() {
-    let limit = getrlimit(Resource::Nofile);
+    let limit = *STARTED_WITH.get_or_init(|| getrlimit(Resource::Nofile));
     // Refused: then some segments wait until others are gone, and the reason is told.
     let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
 }

@@ -9,17 +9,15 @@ mod trial;
 mod values;
 
 pub use about::{CompletionsArgs, ConfigAction, ConfigArgs, ManArgs};
-pub use lists::{AllocationsArgs, EventsArgs, GroupBy, ProgramsArgs, SortBy};
+pub use lists::{AllocationsArgs, EventsArgs, GroupBy, OomArgs, ProgramsArgs, SortBy};
 pub use screen::ScreenArgs;
 pub use service::{AggregateArgs, CleanArgs, PeakArgs};
 pub use show::{Format, ListArgs, OfficialArgs, ProcessSort, PsArgs, SnapshotArgs, WatchArgs};
-pub use trial::{BenchArgs, DemoArgs, WorkerArgs};
+pub use trial::{BenchArgs, DemoArgs, RunArgs, WorkerArgs};
 pub use values::interval;
 
 use clap::{Parser, Subcommand, ValueEnum};
 use tt_shm_os::Namespace;
-
-use crate::commands::OomArgs;
 
 /// Exact, live memory of Tenstorrent accelerators, per process.
 ///
@@ -55,6 +53,7 @@ Examples:
   tt-smi allocations --query 'class=kernel size>1MiB age>1h'
   tt-smi watch --interval 1s              a line of JSON each second
   tt-smi events --follow --pid 4242       what one process allocates, as it happens
+  tt-smi run -- python3 train.py          its peaks, and what it never freed, at the end
   tt-smi oom                              why an allocation failed, and who held the memory
   tt-smi bench                            what tracking costs on this machine, in 10 seconds
   tt-smi demo                             real processes with a made-up workload; needs no hardware
@@ -98,6 +97,12 @@ pub enum Command {
     /// A running aggregator keeps the last 32 of the host with exact holders. Without one, only what the processes
     /// themselves still tell is known: what is not is "-" or null.
     Oom(OomArgs),
+    /// Run a command with tracking on, and report at its end: peaks, and what was never freed
+    ///
+    /// Signals and the exit code pass through (128 + signal if it was killed), its input and output are not touched; the
+    /// report goes to stderr. Of the processes in the namespace, those count that descend from the command. Others may
+    /// watch the run meanwhile.
+    Run(RunArgs),
     /// Run the aggregator: publishes devices, peaks and history for every reader
     Aggregate(AggregateArgs),
     /// Remove what dead processes left in /dev/shm

@@ -1,4 +1,7 @@
-//! Arguments of what needs no workload of one's own: benchmarks and the demo.
+//! Arguments of what starts processes: a command of one's own, the demonstration, benchmarks.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
 
 use clap::Args;
 
@@ -59,4 +62,15 @@ pub struct WorkerArgs {
     /// Process to end with
     #[arg(long)]
     pub parent: u32,
+}
+
+/// `run`
+#[derive(Debug, Args)]
+pub struct RunArgs {
+    /// Also write the report as JSON to this file (mode 0600, replaced as a whole)
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+    /// The command and its arguments
+    #[arg(trailing_var_arg = true, required = true, value_name = "COMMAND")]
+    pub command: Vec<OsString>,
 }

@@ -8,9 +8,9 @@ use anyhow::Context;
 use crate::cli::{ConfigAction, ConfigArgs};
 use crate::config::{self, Key, Resolved};
 use crate::escape::escape;
+use crate::exit::Usage;
 use crate::private_file;
 use crate::settings::Settings;
-use crate::usage::Usage;
 
 /// Runs it.
 pub(crate) fn run(args: &ConfigArgs, settings: &Settings) -> anyhow::Result<()> {

@@ -14,12 +14,12 @@ mod oom;
 mod peak;
 mod programs;
 mod ps;
+mod run;
 mod snapshot;
 mod top;
 mod watch;
 
 pub(crate) use clean::remove_dead;
-pub use oom::args::OomArgs;
 
 use anyhow::Context;
 
@@ -49,6 +49,7 @@ pub fn run(cli: Cli, settings: &Settings) -> anyhow::Result<()> {
         Some(Command::Events(args)) => events::run(&args, settings),
         Some(Command::Peak(args)) => peak::run(&args, settings),
         Some(Command::Oom(args)) => oom::run(&args, settings),
+        Some(Command::Run(args)) => run::run(&args, settings),
         Some(Command::Aggregate(args)) => aggregate::run(&args, settings),
         Some(Command::Clean(args)) => clean::run(&args, settings),
         Some(Command::Bench(args)) => bench::run(&args, settings),

@@ -7,11 +7,11 @@ use anyhow::Context;
 
 use crate::cli::{ListArgs, OfficialArgs};
 use crate::escape::escape;
+use crate::exit::Usage;
 use crate::output::json;
 use crate::output::snapshot_json::SnapshotJson;
 use crate::private_file;
 use crate::settings::Settings;
-use crate::usage::Usage;
 
 const RESET: &str = "\
 resetting devices is not this tool's job: it only reads, and never opens a device. Stop who uses the device \

@@ -1,6 +1,5 @@
 //! `tt-smi oom`: the last allocations that failed, who held what then, and what came before.
 
-pub(crate) mod args;
 mod json;
 mod rings;
 mod text;
@@ -12,6 +11,7 @@ use anyhow::Context;
 use tt_shm_os::{Namespace, boot_id};
 use tt_shm_reader::{Table, TableSnapshot};
 
+use crate::cli::OomArgs;
 use crate::directory::{DeviceId, Directory};
 use crate::model::{Clock, Failure, directory};
 use crate::output::json::write as write_json;
@@ -19,7 +19,6 @@ use crate::segments::Segments;
 use crate::select::DeviceSelector;
 use crate::settings::Settings;
 use crate::source::{Origin, Source};
-use args::OomArgs;
 
 /// Runs it.
 pub(crate) fn run(args: &OomArgs, settings: &Settings) -> anyhow::Result<()> {

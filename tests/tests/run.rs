@@ -1,0 +1,195 @@
+//! What `tt-smi run` reports of real processes, and that it stands in nobody's way.
+
+mod common;
+
+use common::{HOST, SMI, host};
+use rustix::process::Signal;
+use serde_json::Value;
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::PathBuf;
+use std::process::{Output, Stdio};
+use tt_shm_tests::space::Process;
+use tt_shm_tests::{Command, Space};
+
+/// A folder for scripts and reports, removed at the end.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(space: &Space) -> Folder {
+        let path = std::env::temp_dir().join(format!("tt-smi-run-{}", space.namespace()));
+        std::fs::create_dir(&path).unwrap();
+        Folder(path)
+    }
+
+    /// A file that tells a host what to do.
+    fn script(&self, name: &str, commands: &[Command]) -> String {
+        let path = self.0.join(name);
+        let mut file = std::fs::File::create(&path).unwrap();
+        let open = Command::Open { ring_slots: 0, chips: vec![5] };
+        for command in [&[open], commands].concat() {
+            writeln!(file, "{}", serde_json::to_string(&command).unwrap()).unwrap();
+        }
+        path.to_str().unwrap().to_owned()
+    }
+
+    fn report(&self) -> PathBuf {
+        self.0.join("report.json")
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Runs a shell script under `tt-smi run`; gives what it printed and the report.
+fn run(space: &Space, folder: &Folder, script: &str) -> (Output, Value) {
+    let mut command = space.command(SMI);
+    command.env_remove("TT_ALLOC_TRACKING_ENABLED").args(["run", "--json"]).arg(folder.report());
+    let output = command.args(["--", "sh", "-c", script]).output().unwrap();
+    let text = std::fs::read_to_string(folder.report()).unwrap_or_else(|_| panic!("{output:?}"));
+    (output, serde_json::from_str(&text).unwrap())
+}
+
+#[test]
+fn peaks_and_what_was_never_freed_are_exact() {
+    let space = Space::new();
+    let folder = Folder::new(&space);
+    let mut other = host(&space, [5]);
+    other.tell(Command::Grow { count: 1000 });
+    let script =
+        folder.script("a", &[Command::Grow { count: 7 }, Command::Spin { pairs: 3 }, Command::Figures]);
+    let (output, report) = run(&space, &folder, &format!("{HOST} < {script}"));
+    assert_eq!(output.status.code(), Some(0));
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "\"Done\"\n".repeat(4), "only what the command says");
+    let [process] = &report["processes"].as_array().unwrap()[..] else { panic!("{report}") };
+    let peaks = &report["devices"][0]["peaks"];
+    for (what, bytes) in [("dram_used", 1000), ("l1", 448), ("eth_l1_used", 112 << 10)] {
+        assert_eq!(peaks[what]["low_bytes"], bytes, "{what}");
+        assert_eq!(peaks[what]["exact"], true, "{what}");
+    }
+    let leaks = process["never_freed"].as_array().unwrap();
+    let l1 = leaks.iter().find(|leak| leak["class"] == "l1").unwrap();
+    assert_eq!((&l1["bytes"], &l1["count"], &l1["device"]), (&448.into(), &7.into(), &0.into()));
+    assert!(!leaks.iter().any(|leak| leak["class"] == "dram"), "what was freed is no leak");
+    assert_eq!(process["never_freed_exact"], true);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains("never freed: ") && said.contains("1 process reported memory"), "{said}");
+    let mode = folder.report().symlink_metadata().unwrap().mode();
+    assert_eq!(mode & 0o7777, 0o600);
+    drop(other);
+}
+
+#[test]
+fn processes_one_after_the_other_do_not_add_up() {
+    let space = Space::new();
+    let folder = Folder::new(&space);
+    let (a, b) = (
+        folder.script("a", &[Command::Grow { count: 7 }]),
+        folder.script("b", &[Command::Grow { count: 3 }]),
+    );
+    // Each lives for long enough to be followed.
+    let script = format!("{{ cat {a}; sleep 0.3; }} | {HOST}; {{ cat {b}; sleep 0.3; }} | {HOST}");
+    let (_, report) = run(&space, &folder, &script);
+    assert_eq!(report["processes"].as_array().unwrap().len(), 2);
+    let l1 = &report["devices"][0]["peaks"]["l1"];
+    assert_eq!((&l1["low_bytes"], &l1["high_bytes"]), (&448.into(), &448.into()));
+}
+
+#[test]
+fn orphans_belong_to_the_run_and_may_outlive_it() {
+    let space = Space::new();
+    let folder = Folder::new(&space);
+    let script = folder.script("a", &[Command::Grow { count: 7 }]);
+    let at = folder.0.display();
+    // Its parent is gone before it opens its segment; the command ends as soon as it has answered twice.
+    let orphan = format!("({{ sleep 0.1; cat {script}; sleep 2; }} | {HOST} > {at}/f &)");
+    let (output, report) =
+        run(&space, &folder, &format!("mkfifo {at}/f; {orphan}; {{ read x; read y; }} < {at}/f"));
+    let [process] = &report["processes"].as_array().unwrap()[..] else { panic!("{report} {output:?}") };
+    assert_eq!(process["running"], true);
+    assert!(String::from_utf8_lossy(&output.stderr).contains("still runs"));
+}
+
+#[test]
+fn a_killed_process_tells_what_it_held() {
+    let space = Space::new();
+    let folder = Folder::new(&space);
+    let script = folder.script("a", &[Command::Grow { count: 7 }]);
+    let at = folder.0.display();
+    let start =
+        format!("{{ cat {script}; sleep 1; }} | sh -c 'echo $$ > {at}/pid; exec {HOST}' > {at}/out &");
+    let done = format!("while [ \"$(grep -c Done {at}/out)\" != 2 ]; do sleep 0.01; done");
+    let (output, report) =
+        run(&space, &folder, &format!("{start} {done}; kill -9 $(cat {at}/pid); wait; kill -9 $$"));
+    assert_eq!(
+        (output.status.code(), &report["signal"], &report["exit_code"]),
+        (Some(137), &9.into(), &Value::Null)
+    );
+    assert_eq!(report["processes"][0]["never_freed"][0]["bytes"], 448);
+}
+
+#[test]
+fn exit_codes_pass_through() {
+    let space = Space::new();
+    let code = |command: &[&str]| {
+        space.command(SMI).arg("run").arg("--").args(command).output().unwrap().status.code()
+    };
+    assert_eq!(code(&["true"]), Some(0));
+    assert_eq!(code(&["sh", "-c", "exit 7"]), Some(7));
+    assert_eq!(code(&["sh", "-c", "kill -TERM $$"]), Some(143));
+    assert_eq!(code(&["/nonexistent/program"]), Some(127));
+    assert_eq!(code(&["/"]), Some(126));
+    let nothing = space.command(SMI).arg("run").output().unwrap();
+    assert_eq!(nothing.status.code(), Some(2));
+}
+
+#[test]
+fn signals_reach_the_command() {
+    let space = Space::new();
+    for (signal, name, code) in
+        [(Signal::TERM, "TERM", 42), (Signal::INT, "INT", 43), (Signal::USR1, "USR1", 44)]
+    {
+        // Without a terminal: a SIGINT can only be meant for the command.
+        let mut command = space.command("setsid");
+        let script = format!("trap 'exit {code}' {name}; echo ready; while :; do sleep 0.01; done");
+        command.args([SMI, "run", "--", "sh", "-c", &script]).stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut process = Process::spawn(command);
+        let mut line = String::new();
+        BufReader::new(process.0.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        assert_eq!(line, "ready\n");
+        process.signal(signal);
+        assert_eq!(process.0.wait().unwrap().code(), Some(code), "{name}");
+    }
+}
+
+#[test]
+fn the_command_finds_its_surroundings_as_they_were() {
+    let space = Space::new();
+    let script = "echo $TT_ALLOC_TRACKING_ENABLED $TT_SHM_NAMESPACE; ulimit -Sn; cat";
+    let mut command = std::process::Command::new("sh");
+    let smi = format!("ulimit -Sn 77; exec {SMI} run --namespace elsewhere -- sh -c '{script}'");
+    command.args(["-c", &smi]).env_remove("TT_ALLOC_TRACKING_ENABLED").env_remove("TT_SHM_NAMESPACE");
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+    let mut process = Process::spawn(command);
+    process.0.stdin.take().unwrap().write_all(b"through").unwrap();
+    let mut said = String::new();
+    std::io::Read::read_to_string(&mut process.0.stdout.take().unwrap(), &mut said).unwrap();
+    assert_eq!(said, "1 elsewhere\n77\nthrough");
+    drop(space);
+}
+
+#[test]
+fn a_report_that_cannot_be_written_does_not_change_the_exit_code() {
+    let space = Space::new();
+    let folder = Folder::new(&space);
+    std::fs::set_permissions(&folder.0, std::fs::Permissions::from_mode(0o700)).unwrap();
+    let target = folder.0.join("no/such/folder.json");
+    let output =
+        space.command(SMI).args(["run", "--json"]).arg(target).args(["--", "sh", "-c", "exit 3"]).output();
+    let output = output.unwrap();
+    assert_eq!(output.status.code(), Some(3));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("cannot write"));
+}

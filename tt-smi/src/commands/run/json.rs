@@ -1,0 +1,121 @@
+//! The report for scripts.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use super::child::End;
+use super::report::{Leak, Peaks, Ran, Report};
+use crate::escape::Foreign;
+use crate::model::{Clock, Peak};
+use crate::output::json::Envelope;
+
+#[derive(Serialize)]
+pub(super) struct RunJson<'a> {
+    #[serde(flatten)]
+    envelope: Envelope,
+    command: Vec<String>,
+    duration_ms: u64,
+    exit_code: Option<u8>,
+    signal: Option<u8>,
+    devices: Vec<DeviceJson>,
+    processes: Vec<ProcessJson<'a>>,
+    /// Pids that are not counted: ended before it could be told whose they were.
+    unknown_pids: &'a [u32],
+    failed_allocations: u64,
+}
+
+#[derive(Serialize)]
+struct DeviceJson {
+    index: usize,
+    chip_id: String,
+    logical_id: Option<u64>,
+    pci_address: Option<String>,
+    dram_total_bytes: Option<u64>,
+    l1_total_bytes: Option<u64>,
+    /// All processes of the run together.
+    peaks: BTreeMap<&'static str, PeakJson>,
+}
+
+#[derive(Serialize)]
+struct PeakJson {
+    low_bytes: u64,
+    high_bytes: u64,
+    exact: bool,
+}
+
+#[derive(Serialize)]
+struct ProcessJson<'a> {
+    pid: u32,
+    name: &'a Foreign,
+    running: bool,
+    /// Null if it could not be read.
+    never_freed_exact: Option<bool>,
+    never_freed: Vec<LeakJson<'a>>,
+}
+
+#[derive(Serialize)]
+struct LeakJson<'a> {
+    device: Option<usize>,
+    class: &'static str,
+    name: Option<&'a Foreign>,
+    call_site: Option<&'a Foreign>,
+    bytes: u64,
+    count: u64,
+}
+
+impl<'a> RunJson<'a> {
+    pub(super) fn new(report: &'a Report, command: &[std::ffi::OsString], namespace: &str) -> RunJson<'a> {
+        let (exit_code, signal) = match report.end {
+            End::Exited(code) => (Some(code), None),
+            End::Killed(signal) => (None, Some(signal)),
+        };
+        RunJson {
+            envelope: Envelope::new(Clock::now(), &crate::model::host(), namespace),
+            command: command.iter().map(|part| part.to_string_lossy().into_owned()).collect(),
+            duration_ms: u64::try_from(report.lasted.as_millis()).unwrap_or(u64::MAX),
+            exit_code,
+            signal,
+            devices: report.devices.iter().map(device_json).collect(),
+            processes: report.processes.iter().map(process_json).collect(),
+            unknown_pids: &report.unknown,
+            failed_allocations: report.failed,
+        }
+    }
+}
+
+fn device_json(peaks: &Peaks) -> DeviceJson {
+    let peak = |(what, peak): &(&'static str, Peak)| {
+        (*what, PeakJson { low_bytes: peak.low, high_bytes: peak.high, exact: peak.is_exact() })
+    };
+    DeviceJson {
+        index: peaks.index,
+        chip_id: format!("{:#018x}", peaks.id.chip_id),
+        logical_id: peaks.id.logical,
+        pci_address: peaks.id.pci.clone(),
+        dram_total_bytes: peaks.dram_total,
+        l1_total_bytes: peaks.l1_total,
+        peaks: peaks.figures.iter().map(peak).collect(),
+    }
+}
+
+fn process_json(ran: &Ran) -> ProcessJson<'_> {
+    ProcessJson {
+        pid: ran.pid,
+        name: &ran.name,
+        running: ran.alive,
+        never_freed_exact: ran.leaks_exact,
+        never_freed: ran.leaks.iter().map(leak_json).collect(),
+    }
+}
+
+fn leak_json(leak: &Leak) -> LeakJson<'_> {
+    LeakJson {
+        device: leak.device,
+        class: leak.class.name(),
+        name: leak.name.as_ref(),
+        call_site: leak.site.as_ref(),
+        bytes: leak.bytes,
+        count: leak.count,
+    }
+}

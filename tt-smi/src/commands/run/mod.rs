@@ -1,0 +1,85 @@
+//! `tt-smi run`: a command with tracking on, and at its end what it used.
+//!
+//! The command is not touched: it has our terminal, our files and our process group, and reports to shared memory as
+//! it would anyway. Two threads look from outside. One waits for new segments and keeps those of the run; one merges
+//! their rings, with the lowest priority. The report is made of what they have when the command has ended.
+
+mod child;
+mod follow;
+mod json;
+mod lineage;
+mod report;
+mod text;
+mod watch;
+
+use std::io::ErrorKind;
+use std::time::Instant;
+
+use anyhow::Context;
+use rustix::pipe::{PipeFlags, pipe_with};
+
+use crate::cli::RunArgs;
+use crate::exit::Exit;
+use crate::output::json::write as write_json;
+use crate::output::paint::Paint;
+use crate::private_file;
+use crate::settings::Settings;
+use child::Running;
+use report::Report;
+use watch::{Found, Watch};
+
+/// Exit codes of a command that could not be started, as shells have them.
+const NOT_FOUND: u8 = 127;
+const NOT_STARTED: u8 = 126;
+
+/// Runs the command; ends with its exit code.
+pub(crate) fn run(args: &RunArgs, settings: &Settings) -> anyhow::Result<()> {
+    let report = match observe(args, settings)? {
+        Ok(report) => report,
+        Err(error) => {
+            let program = args.command.first().map(|program| program.to_string_lossy()).unwrap_or_default();
+            eprintln!("tt-smi: cannot run {}: {error}", crate::escape::escape(&program));
+            let missing = error.kind() == ErrorKind::NotFound;
+            return Err(Exit(if missing { NOT_FOUND } else { NOT_STARTED }).into());
+        }
+    };
+    // Nobody may read it; the exit code is what counts.
+    let _ = text::write(&mut std::io::stderr().lock(), &report, Paint::PLAIN);
+    if let Some(path) = &args.json {
+        let document = json::RunJson::new(&report, &args.command, settings.namespace.as_str());
+        let mut text = Vec::new();
+        let written = write_json(&mut text, &document).and_then(|()| private_file::replace(path, &text));
+        if let Err(error) = written {
+            eprintln!("tt-smi: cannot write {}: {error}", crate::escape::escape(&path.to_string_lossy()));
+        }
+    }
+    match report.end.code() {
+        0 => Ok(()),
+        code => Err(Exit(code).into()),
+    }
+}
+
+/// Runs the command and looks at it; the inner error says that it could not be started.
+fn observe(args: &RunArgs, settings: &Settings) -> anyhow::Result<Result<Report, std::io::Error>> {
+    let found = Found::default();
+    let watch = Watch::new(&settings.namespace, found.clone()).context("cannot watch /dev/shm")?;
+    let aggregator = follow::begin(&settings.namespace, found.clone()).context("cannot aggregate")?;
+    let (stop, tell) = pipe_with(PipeFlags::CLOEXEC).context("cannot make a pipe")?;
+    let begun = Instant::now();
+    let running = match Running::start(&args.command, settings.namespace_given.then_some(&settings.namespace))
+    {
+        Ok(running) => running,
+        Err(error) => return Ok(Err(error)),
+    };
+    let (end, followed) = std::thread::scope(|scope| {
+        let watcher = scope.spawn(|| watch.run(&stop));
+        let follower = scope.spawn(|| follow::run(aggregator, &stop));
+        let end = running.wait();
+        drop(tell);
+        // Without what a thread that panicked knew, the report says less.
+        let _ = watcher.join();
+        (end, follower.join().ok())
+    });
+    let end = end.context("cannot wait for the command")?;
+    Ok(Ok(report::report(end, begun.elapsed(), &found.take(), followed.as_ref())))
+}

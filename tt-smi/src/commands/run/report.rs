@@ -1,0 +1,170 @@
+//! What the run used: peaks of all its processes together, and what each of them never freed.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tt_shm_reader::{Class, Counters, DeviceStats, Segment};
+
+use super::child::End;
+use super::follow::Followed;
+use super::watch::Inner;
+use crate::directory::{Claims, DeviceId, Directory};
+use crate::escape::Foreign;
+use crate::model::{Device, Peak};
+use crate::segments::shown_pid;
+
+/// Everything there is to tell.
+pub(super) struct Report {
+    pub(super) end: End,
+    pub(super) lasted: Duration,
+    pub(super) processes: Vec<Ran>,
+    pub(super) devices: Vec<Peaks>,
+    /// Pids of processes that ended before it could be told whose they were.
+    pub(super) unknown: Vec<u32>,
+    /// Allocations that failed.
+    pub(super) failed: u64,
+}
+
+/// A process of the run.
+pub(super) struct Ran {
+    pub(super) pid: u32,
+    pub(super) name: Foreign,
+    /// Whether it still runs: what it holds may yet be freed.
+    pub(super) alive: bool,
+    pub(super) leaks: Vec<Leak>,
+    /// `None` if what it holds could not be read.
+    pub(super) leaks_exact: Option<bool>,
+}
+
+/// Live allocations of one class with the same name and call site.
+pub(super) struct Leak {
+    pub(super) device: Option<usize>,
+    pub(super) class: Class,
+    pub(super) name: Option<Foreign>,
+    pub(super) site: Option<Foreign>,
+    pub(super) bytes: u64,
+    pub(super) count: u64,
+}
+
+/// The most that was used on a device.
+pub(super) struct Peaks {
+    pub(super) index: usize,
+    pub(super) id: DeviceId,
+    pub(super) dram_total: Option<u64>,
+    pub(super) l1_total: Option<u64>,
+    /// `dram_used`, `l1_used`, `eth_l1_used`, then the classes.
+    pub(super) figures: Vec<(&'static str, Peak)>,
+}
+
+/// Puts together what was found.
+pub(super) fn report(end: End, lasted: Duration, found: &Inner, followed: Option<&Followed>) -> Report {
+    let mut claims = Claims::default();
+    found.kept.iter().for_each(|segment| claims.add_segment(segment));
+    let directory = claims.finish();
+    let counted: Vec<Counted<'_>> = found.kept.iter().map(Counted::new).collect();
+    let failed = counted.iter().flat_map(|one| &one.counters).map(|counters| counters.failed_allocs).sum();
+    let peaks = |(index, id): (usize, &DeviceId)| peaks_of(index, id, &counted, followed);
+    Report {
+        end,
+        lasted,
+        processes: found.kept.iter().map(|segment| ran(segment, &directory)).collect(),
+        devices: directory.devices.iter().enumerate().filter_map(peaks).collect(),
+        unknown: found.unknown.clone(),
+        failed,
+    }
+}
+
+/// A segment with its last counters.
+struct Counted<'a> {
+    segment: &'a Segment,
+    counters: Vec<Counters>,
+}
+
+impl<'a> Counted<'a> {
+    fn new(segment: &'a Segment) -> Counted<'a> {
+        Counted { segment, counters: segment.counters().map(|now| now.counters).unwrap_or_default() }
+    }
+
+    fn on(&self, chip_id: u64) -> Option<&Counters> {
+        let device = self.segment.devices().iter().position(|entry| entry.chip_id == chip_id)?;
+        self.counters.get(device)
+    }
+}
+
+/// The peaks of a device: of the merged rings if nothing is missing there; of a process that was alone on the device
+/// what it counted itself, which is exact whatever was missed; else a range.
+fn peaks_of(index: usize, id: &DeviceId, all: &[Counted<'_>], followed: Option<&Followed>) -> Option<Peaks> {
+    let merged = followed.and_then(|followed| {
+        followed.snapshot.devices.iter().find(|(_, stats)| stats.entry.chip_id == id.chip_id)
+    });
+    let own: Vec<&Counters> = all.iter().filter_map(|one| one.on(id.chip_id)).collect();
+    let all_followed = followed.is_some_and(|followed| {
+        let on_chip = all.iter().filter(|one| one.on(id.chip_id).is_some());
+        on_chip.into_iter().all(|one| followed.identities.contains(&one.segment.identity()))
+    });
+    let entry = all.iter().flat_map(|one| one.segment.devices()).find(|entry| entry.chip_id == id.chip_id)?;
+    let figures = figures(merged.map(|(_, stats)| stats).filter(|_| all_followed), &own);
+    Some(Peaks { index, id: id.clone(), dram_total: entry.dram_total(), l1_total: entry.l1_total(), figures })
+}
+
+fn figures(merged: Option<&DeviceStats>, own: &[&Counters]) -> Vec<(&'static str, Peak)> {
+    let nobody = DeviceId { chip_id: 0, logical: None, pci: None };
+    let merged = merged.map(|stats| Device::new(0, 0, &nobody, stats, false));
+    let peak = |merged: Option<Peak>, count: fn(&Counters) -> u64| best(merged, own, count);
+    let mut figures = vec![
+        ("dram_used", peak(merged.as_ref().map(|m| m.dram.peak), |own| own.dram_peak_bytes)),
+        ("l1_used", peak(merged.as_ref().map(|m| m.l1.peak), |own| own.l1_peak_bytes)),
+        ("eth_l1_used", peak(merged.as_ref().map(|m| m.eth_l1.peak), |own| own.eth_peak_bytes)),
+    ];
+    for class in Class::ALL {
+        let merged = merged.as_ref().map(|m| m.class(class).peak);
+        let counted = |own: &&Counters| own.class(class).peak_bytes;
+        figures.push((class.name(), best_of(merged, own.iter().map(counted).collect())));
+    }
+    figures
+}
+
+fn best(merged: Option<Peak>, own: &[&Counters], count: fn(&Counters) -> u64) -> Peak {
+    best_of(merged, own.iter().map(|own| count(own)).collect())
+}
+
+fn best_of(merged: Option<Peak>, own: Vec<u64>) -> Peak {
+    match (merged, &own[..]) {
+        (Some(merged), _) if merged.is_exact() => merged,
+        (_, [alone]) => Peak { low: *alone, high: *alone, ..Peak::default() },
+        (merged, own) => {
+            let most = own.iter().copied().fold(0, u64::saturating_add);
+            let merged = merged.unwrap_or_default();
+            let low = own.iter().copied().max().unwrap_or(0).max(merged.low);
+            Peak { low, high: low.max(most), ..Peak::default() }
+        }
+    }
+}
+
+fn ran(segment: &Segment, directory: &Directory) -> Ran {
+    let live = segment.allocations();
+    let devices = segment.devices();
+    let index = |device: u8| directory.index_of(devices.get(usize::from(device))?.chip_id);
+    let mut groups: BTreeMap<_, (u64, u64)> = BTreeMap::new();
+    for one in live.list {
+        let Some(class) = Class::from_code(one.row.class) else { continue };
+        let key: (_, Class, Option<Arc<str>>, Option<Arc<str>>) =
+            (index(one.row.device), class, one.name, one.site);
+        let (bytes, count) = groups.entry(key).or_default();
+        (*bytes, *count) = (bytes.saturating_add(one.row.size), *count + 1);
+    }
+    let leak = |((device, class, name, site), (bytes, count))| {
+        let (name, site): (Option<Arc<str>>, Option<Arc<str>>) = (name, site);
+        Leak { device, class, name: name.map(Foreign::from), site: site.map(Foreign::from), bytes, count }
+    };
+    let mut leaks: Vec<Leak> = groups.into_iter().map(leak).collect();
+    leaks.sort_by_key(|leak| std::cmp::Reverse(leak.bytes));
+    Ran {
+        pid: shown_pid(segment),
+        name: segment.process_name().into(),
+        alive: segment.is_alive().unwrap_or(true),
+        leaks,
+        leaks_exact: (!segment.is_lost()).then_some(live.exact && live.unlisted == 0),
+    }
+}

@@ -1,0 +1,117 @@
+//! The report for people, on stderr.
+
+use std::io::{self, Write};
+
+use super::child::End;
+use super::report::{Leak, Peaks, Ran, Report};
+use crate::escape::{Foreign, fit};
+use crate::output::columns::{Align, Columns};
+use crate::output::detail::peak_text;
+use crate::output::paint::Paint;
+use crate::output::units::{UNKNOWN, age, bytes, percent, plural};
+
+/// Groups of what was never freed that are told one by one.
+const MAX_LEAKS: usize = 20;
+/// Longest name or call site.
+const NAME: usize = 48;
+
+/// Writes a report.
+pub(super) fn write(out: &mut dyn Write, report: &Report, paint: Paint) -> io::Result<()> {
+    let ended = match report.end {
+        End::Exited(code) => format!("exit code {code}"),
+        End::Killed(signal) => format!("killed by signal {signal}"),
+    };
+    let processes = plural(report.processes.len() as u64, "process");
+    let lasted = age(u64::try_from(report.lasted.as_nanos()).unwrap_or(u64::MAX));
+    writeln!(out, "{}", paint.bold(&format!("tt-smi: {lasted}, {ended}, {processes} reported memory")))?;
+    if !report.unknown.is_empty() {
+        let pids: Vec<String> = report.unknown.iter().map(u32::to_string).collect();
+        let pids = pids.join(", ");
+        writeln!(out, "not counted: ended before it could be told whose they were: pid {pids}")?;
+    }
+    if report.processes.is_empty() {
+        return Ok(());
+    }
+    write_peaks(out, &report.devices, paint)?;
+    if report.failed > 0 {
+        let failed = plural(report.failed, "allocation");
+        writeln!(out, "{}", paint.warn(&format!("{failed} failed: see `tt-smi oom`")))?;
+    }
+    write_leaks(out, &report.processes, paint)
+}
+
+fn write_peaks(out: &mut dyn Write, devices: &[Peaks], paint: Paint) -> io::Result<()> {
+    use Align::{Left, Right};
+    let heads = [("DEVICE", Right), ("WHAT", Left), ("PEAK", Right), ("OF ALL", Right), ("EXACT", Left)];
+    let mut columns = Columns::new(&heads);
+    for device in devices {
+        for (what, peak) in device.figures.iter().filter(|(_, peak)| peak.high > 0) {
+            let total = match *what {
+                "dram_used" => device.dram_total,
+                "l1_used" => device.l1_total,
+                _ => None,
+            };
+            columns.push(vec![
+                device.index.to_string(),
+                (*what).to_owned(),
+                peak_text(peak),
+                percent(peak.low, total),
+                if peak.is_exact() { "yes" } else { "range" }.to_owned(),
+            ]);
+        }
+    }
+    if columns.is_empty() { writeln!(out, "nothing was allocated") } else { columns.write(out, paint) }
+}
+
+fn write_leaks(out: &mut dyn Write, processes: &[Ran], paint: Paint) -> io::Result<()> {
+    for ran in processes {
+        let who = format!("pid {} \"{}\"", ran.pid, ran.name);
+        match ran.leaks_exact {
+            None => writeln!(out, "{who}: its file was cut short; what it never freed is unknown")?,
+            Some(false) => writeln!(out, "{who}: the list of what it never freed is not complete")?,
+            Some(true) => {}
+        }
+        if ran.alive {
+            writeln!(out, "{who} still runs: what it holds may yet be freed")?;
+        }
+    }
+    let mut leaks: Vec<(&Ran, &Leak)> =
+        processes.iter().flat_map(|ran| ran.leaks.iter().map(move |leak| (ran, leak))).collect();
+    if leaks.is_empty() {
+        let exact = processes.iter().all(|ran| ran.leaks_exact == Some(true));
+        return if exact { writeln!(out, "everything was freed") } else { Ok(()) };
+    }
+    leaks.sort_by_key(|(_, leak)| std::cmp::Reverse(leak.bytes));
+    let sum = leaks.iter().fold(0, |sum: u64, (_, leak)| sum.saturating_add(leak.bytes));
+    let count = leaks.iter().map(|(_, leak)| leak.count).sum();
+    let head = format!("never freed: {} in {}", bytes(sum), plural(count, "allocation"));
+    writeln!(out, "{}", paint.bold(&head))?;
+    leak_columns(&leaks).write(out, paint)?;
+    let untold = leaks.len().saturating_sub(MAX_LEAKS);
+    if untold > 0 {
+        writeln!(out, "and {untold} more groups; --json FILE has all")?;
+    }
+    Ok(())
+}
+
+fn leak_columns(leaks: &[(&Ran, &Leak)]) -> Columns {
+    use Align::{Left, Right};
+    let numbers = [("PID", Right), ("DEVICE", Right)];
+    let figures = [("CLASS", Left), ("BYTES", Right), ("COUNT", Right), ("NAME", Left), ("CALL SITE", Left)];
+    let mut columns = Columns::new(&numbers.into_iter().chain(figures).collect::<Vec<_>>());
+    let text = |text: &Option<Foreign>| {
+        text.as_ref().map_or_else(|| UNKNOWN.to_owned(), |text| fit(&text.to_string(), NAME))
+    };
+    for (ran, leak) in leaks.iter().take(MAX_LEAKS) {
+        columns.push(vec![
+            ran.pid.to_string(),
+            leak.device.map_or_else(|| UNKNOWN.to_owned(), |device| device.to_string()),
+            leak.class.name().to_owned(),
+            bytes(leak.bytes),
+            leak.count.to_string(),
+            text(&leak.name),
+            text(&leak.site),
+        ]);
+    }
+    columns
+}
