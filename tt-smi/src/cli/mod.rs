@@ -175,6 +175,34 @@ mod tests {
     }
 
     #[test]
+    fn every_command_and_option_says_what_it_does() {
+        let mut all = vec![Cli::command()];
+        while let Some(command) = all.pop() {
+            let name = command.get_name();
+            assert!(command.get_about().is_some(), "{name} has no text");
+            for argument in command.get_arguments() {
+                let text = argument.get_help().or(argument.get_long_help());
+                assert!(text.is_some(), "{name} {} has no text", argument.get_id());
+            }
+            all.extend(command.get_subcommands().filter(|inner| !inner.is_hide_set()).cloned());
+        }
+    }
+
+    #[test]
+    fn options_of_the_official_tool() {
+        let official = |arguments: &[&str]| {
+            Cli::try_parse_from([&["tt-smi"], arguments].concat()).map(|cli| cli.official)
+        };
+        let list = official(&["-ls"]).unwrap();
+        assert!(list.list && list.is_any());
+        let reset = official(&["-r", "0,1"]).unwrap().reset.unwrap();
+        assert_eq!(reset, ["0", "1"]);
+        assert!(official(&["-s", "-f", "x.json"]).unwrap().filename.is_some());
+        assert!(official(&["-f", "x.json"]).is_err());
+        assert!(!official(&["snapshot", "--json"]).unwrap().is_any());
+    }
+
+    #[test]
     fn namespaces_and_globals_go_anywhere() {
         let cli = Cli::try_parse_from(["tt-smi", "snapshot", "--json", "--namespace", "ci"]).unwrap();
         assert_eq!(cli.namespace().unwrap().unwrap().as_str(), "ci");
