@@ -15,6 +15,7 @@ pub mod escape;
 pub mod lists;
 pub mod model;
 pub mod output;
+pub mod procinfo;
 pub mod query;
 pub mod screen;
 pub mod segments;

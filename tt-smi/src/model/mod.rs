@@ -4,11 +4,13 @@ mod device;
 mod figures;
 mod problem;
 mod process;
+mod ranges;
 
 pub use device::{Device, Holder, KernelRing, LastFailure, Makeup};
 pub use figures::{ClassFigure, Clock, Memory, Peak, core_type_name, kernel_loaded, rfc3339};
 pub use problem::{Problem, Reclaimed};
-pub use process::{Process, ProcessState, Usage, ranges};
+pub use process::{Process, ProcessState, Usage};
+pub use ranges::ranges;
 
 use tt_shm_reader::{Class, TableSnapshot};
 
@@ -85,6 +87,15 @@ impl Model {
             hidden: hidden.len() as u64,
             window_since: Some(snapshot.window_since).filter(|_| snapshot.windows > 0),
             consistent: snapshot.consistent,
+        }
+    }
+
+    /// Asks the system about the processes that live. Not part of [`Model::new`]: who does not show it need not
+    /// ask. A process that holds the lock of its segment has its pid, so that no other can be meant.
+    pub fn look_up(&mut self, processes: &mut crate::procinfo::Cache) {
+        for process in self.processes.iter_mut().filter(|process| process.state == ProcessState::Alive) {
+            let pid = process.pid.and_then(|pid| u32::try_from(pid).ok());
+            process.info = pid.and_then(|pid| processes.get(pid)).cloned();
         }
     }
 

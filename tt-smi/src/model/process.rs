@@ -5,9 +5,10 @@ use tt_shm_reader::{
     Anomaly, Class, Counters, ProcessStats, TableSnapshot, UsageStats, process_flags, process_state, text,
 };
 
-use super::{ClassFigure, Clock, Memory, Peak, kernel_loaded};
+use super::{ClassFigure, Clock, Memory, Peak, kernel_loaded, ranges};
 use crate::escape::Foreign;
 use crate::output::units::UNKNOWN;
+use crate::procinfo::{ProcInfo, RunState};
 
 /// Whether a process lives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -43,6 +44,8 @@ pub struct Process {
     pub name: Foreign,
     /// Whether it lives.
     pub state: ProcessState,
+    /// What the system knows of it; `None` until [`super::Model::look_up`], and if it is not to be seen.
+    pub info: Option<ProcInfo>,
     /// How long ago its segment was made.
     pub age_ns: u64,
     /// Per device.
@@ -119,6 +122,7 @@ impl Process {
                 process_state::ENDED => ProcessState::Ended,
                 _ => ProcessState::Alive,
             },
+            info: None,
             age_ns: clock.age_ns(stats.started),
             usages,
             // Who has ended does nothing any more.
@@ -142,6 +146,20 @@ impl Process {
             Some(pid) => format!("{pid} ({})", self.namespace_pid),
             None => format!("{UNKNOWN} ({})", self.namespace_pid),
         }
+    }
+
+    /// Whether it lives, and can run: `alive`, `stopped`, `zombie` or `ended`.
+    pub fn state_name(&self) -> &'static str {
+        match (self.state, self.info.as_ref().map(|info| info.state)) {
+            (ProcessState::Alive, Some(RunState::Stopped)) => "stopped",
+            (ProcessState::Alive, Some(RunState::Zombie)) => "zombie",
+            (state, _) => state.name(),
+        }
+    }
+
+    /// Its command line.
+    pub fn command(&self) -> Option<&Foreign> {
+        self.info.as_ref()?.command.as_ref()
     }
 
     /// A figure over all devices; `None` where none is known, as of a process that has ended.
@@ -226,33 +244,4 @@ fn pid_here(stats: &ProcessStats, pids: &PidMap) -> Option<u64> {
 fn own_peak(bytes: u64, time: u64, count: u64) -> Peak {
     let time = Some(time).filter(|time| *time != 0 && bytes != 0);
     Peak { low: bytes, high: bytes, time, count: time.map(|_| count) }
-}
-
-/// Ascending numbers as ranges: `0-3,5`; "-" for none.
-pub fn ranges(numbers: impl IntoIterator<Item = usize>) -> String {
-    let mut runs: Vec<(usize, usize)> = Vec::new();
-    for number in numbers {
-        match runs.last_mut() {
-            Some((_, end)) if *end + 1 == number => *end = number,
-            _ => runs.push((number, number)),
-        }
-    }
-    let run = |(start, end): &(usize, usize)| match start == end {
-        true => start.to_string(),
-        false => format!("{start}-{end}"),
-    };
-    let text: Vec<String> = runs.iter().map(run).collect();
-    if text.is_empty() { UNKNOWN.to_owned() } else { text.join(",") }
-}
-
-#[cfg(test)]
-mod tests {
-    #[test]
-    fn device_sets_are_short() {
-        let cases: [(&[usize], &str); 4] =
-            [(&[], "-"), (&[0, 1, 2, 3], "0-3"), (&[0, 2], "0,2"), (&[1, 2, 5], "1-2,5")];
-        for (numbers, text) in cases {
-            assert_eq!(super::ranges(numbers.iter().copied()), text);
-        }
-    }
 }

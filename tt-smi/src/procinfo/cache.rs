@@ -1,0 +1,135 @@
+//! Processes looked up once, and looked after once a second.
+
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+
+use super::{ProcInfo, Procfs, Stat};
+
+/// Between two looks at a process: states change rarely, and a screen asks often.
+const REFRESH: Duration = Duration::from_secs(1);
+/// Who was not asked for so long is forgotten.
+const FORGET: Duration = Duration::from_secs(10);
+
+/// What is known of processes. Asking costs nothing but once a second; then it reads one short file, and all only
+/// if the process has become another.
+#[derive(Debug, Default)]
+pub struct Cache {
+    procfs: Procfs,
+    entries: HashMap<u32, Entry>,
+    tidied: Option<Instant>,
+}
+
+#[derive(Debug)]
+struct Entry {
+    info: Option<ProcInfo>,
+    comm: String,
+    looked: Instant,
+    asked: Instant,
+}
+
+impl Cache {
+    /// Of another procfs than this machine's.
+    pub fn of(procfs: Procfs) -> Cache {
+        Cache { procfs, ..Cache::default() }
+    }
+
+    /// What is known of a process; `None` if it is not to be seen.
+    pub fn get(&mut self, pid: u32) -> Option<&ProcInfo> {
+        self.get_at(pid, Instant::now())
+    }
+
+    fn get_at(&mut self, pid: u32, now: Instant) -> Option<&ProcInfo> {
+        self.tidy(now);
+        let procfs = &self.procfs;
+        let entry = self.entries.entry(pid).or_insert_with(|| Entry::new(procfs, pid, now));
+        if now.duration_since(entry.looked) >= REFRESH {
+            entry.refresh(procfs, pid, now);
+        }
+        entry.asked = now;
+        entry.info.as_ref()
+    }
+
+    fn tidy(&mut self, now: Instant) {
+        if now.duration_since(*self.tidied.get_or_insert(now)) >= FORGET {
+            self.tidied = Some(now);
+            self.entries.retain(|_, entry| now.duration_since(entry.asked) < FORGET);
+        }
+    }
+}
+
+impl Entry {
+    fn new(procfs: &Procfs, pid: u32, now: Instant) -> Entry {
+        let comm = procfs.stat(pid).map(|stat| stat.comm).unwrap_or_default();
+        Entry { info: procfs.read(pid), comm, looked: now, asked: now }
+    }
+
+    /// Another start is another process; another name is another program, with other arguments.
+    fn refresh(&mut self, procfs: &Procfs, pid: u32, now: Instant) {
+        let stat = procfs.stat(pid);
+        match (&mut self.info, stat) {
+            (Some(info), Some(Stat { comm, state, parent, start_ticks }))
+                if info.start_ticks == start_ticks && self.comm == comm =>
+            {
+                (info.state, info.parent) = (state, parent);
+                self.looked = now;
+            }
+            _ => *self = Entry::new(procfs, pid, now),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::procinfo::RunState;
+
+    /// A procfs with one process, removed at the end.
+    struct Fake(std::path::PathBuf);
+
+    impl Fake {
+        fn new(name: &str) -> Fake {
+            let path = std::env::temp_dir().join(format!("tt-smi-{}-{name}", std::process::id()));
+            std::fs::create_dir_all(path.join("42")).unwrap();
+            Fake(path)
+        }
+
+        fn set(&self, comm: &str, state: char, start: u64, command: &str) {
+            let zeros = "0 ".repeat(17);
+            let stat = format!("42 ({comm}) {state} 7 {zeros}{start} 0 0\n");
+            std::fs::write(self.0.join("42/stat"), stat).unwrap();
+            std::fs::write(self.0.join("42/cmdline"), command).unwrap();
+        }
+    }
+
+    impl Drop for Fake {
+        fn drop(&mut self) {
+            let _ = std::fs::remove_dir_all(&self.0);
+        }
+    }
+
+    #[track_caller]
+    fn check(cache: &mut Cache, now: Instant, state: RunState, command: &str) {
+        let info = cache.get_at(42, now).unwrap();
+        assert_eq!((info.state, info.command.as_ref().unwrap().raw()), (state, command));
+    }
+
+    #[test]
+    fn state_is_renewed_each_second_and_the_rest_when_it_is_another() {
+        let fake = Fake::new("cache");
+        fake.set("a", 'S', 5, "first");
+        let mut cache = Cache::of(Procfs::at(&fake.0));
+        let start = Instant::now();
+        check(&mut cache, start, RunState::Running, "first");
+        fake.set("a", 'T', 5, "changed by itself");
+        check(&mut cache, start + REFRESH / 2, RunState::Running, "first");
+        check(&mut cache, start + REFRESH, RunState::Stopped, "first");
+        fake.set("b", 'S', 5, "executed");
+        check(&mut cache, start + 2 * REFRESH, RunState::Running, "executed");
+        fake.set("b", 'S', 6, "reused");
+        check(&mut cache, start + 3 * REFRESH, RunState::Running, "reused");
+        std::fs::remove_file(fake.0.join("42/stat")).unwrap();
+        assert_eq!(cache.get_at(42, start + 4 * REFRESH), None);
+        assert_eq!(cache.get_at(43, start + 4 * REFRESH + FORGET), None);
+        assert_eq!(cache.entries.len(), 1, "who is not asked for is forgotten");
+    }
+}
