@@ -3,4 +3,7 @@
 
 pub mod allocations;
 pub mod events;
+pub mod groups;
+pub mod histogram;
 pub mod programs;
+pub mod suspects;
