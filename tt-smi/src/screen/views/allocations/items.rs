@@ -8,8 +8,8 @@ use crate::screen::widgets::list::{Column, List};
 /// Where there is little room: how large, what, and for what.
 const COLUMNS: &[Column<Item>] = &[
     Column::number("SIZE", 10, 0, |item| bytes(item.size), |item| Some(item.size)),
-    Column::words("CLASS", 15, 2, |item| item.class.name().to_owned(), |item| Some(item.class.name())),
-    Column::ids("DEV", 3, 3, |item| item.device.to_string(), |item| Some(item.device as u64)),
+    Column::words("CLASS", 12, 2, |item| item.class.name().to_owned(), |item| Some(item.class.name())),
+    Column::ids("DEV", 4, 3, |item| item.device.to_string(), |item| Some(item.device as u64)),
     Column::ids("PID", 7, 4, |item| item.pid.to_string(), |item| Some(item.pid.into())),
     Column::number("AGE", 6, 5, |item| age(item.age_ns), |item| Some(item.age_ns)),
     Column::ids("ADDRESS", 12, 6, |item| hex(item.address), |item| item.address),

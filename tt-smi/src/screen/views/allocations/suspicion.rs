@@ -26,7 +26,7 @@ const COLUMNS: &[Column<Suspect>] = &[
     ),
     Column::words(
         "CLASS",
-        15,
+        12,
         5,
         |suspect| suspect.origin.class.name().to_owned(),
         |suspect| Some(suspect.origin.class.name()),

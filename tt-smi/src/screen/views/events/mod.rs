@@ -6,10 +6,10 @@ mod rates;
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Position, Rect};
 use ratatui::text::{Line, Span};
-use ratatui::widgets::{Paragraph, Wrap};
+use ratatui::widgets::{Block, Borders, Padding, Paragraph, Wrap};
 
-use crate::escape::escape;
-use crate::output::units::{UNKNOWN, count, plural};
+use crate::escape::{columns, escape};
+use crate::output::units::{UNKNOWN, count};
 use crate::query::{EVENT_FIELDS, Field, Query};
 use crate::screen::action::{Action, Motion};
 use crate::screen::data::{Data, More, Needs};
@@ -21,7 +21,7 @@ use rates::Rates;
 
 /// Formatted only when it is seen.
 const COLUMNS: &[Column<Entry>] = &[Column::new("EVENT", 0, 0, |entry| entry.event.to_string())];
-/// Lines that a whole event gets.
+/// Lines that a whole event gets at most.
 const WHOLE: u16 = 4;
 
 /// The log, and which part of it is looked at.
@@ -67,7 +67,7 @@ impl Events {
 
     fn parts(&self, area: Rect) -> Parts {
         let line = |there: bool| Constraint::Length(u16::from(there));
-        let whole = if self.is_open { WHOLE.min(area.height / 3) } else { 0 };
+        let whole = if self.is_open { self.whole_height(area.width).min(area.height / 3) } else { 0 };
         let rows = [
             line(area.height > 4),
             line(area.height > 6 && self.lost().is_some()),
@@ -78,19 +78,28 @@ impl Events {
         Parts { rates, lost, list, whole }
     }
 
+    /// Lines that the selected event needs in full, and one above.
+    fn whole_height(&self, width: u16) -> u16 {
+        let selected = self.list.selected(self.log.entries());
+        let needed = selected.map_or(0, |entry| columns(&entry.event.to_string()));
+        // Words that go to the next line leave room behind.
+        let lines = needed.div_ceil(usize::from(width).saturating_sub(8).max(1)) as u16;
+        lines.min(WHOLE) + 1
+    }
+
     /// What is not in the log.
     fn lost(&self) -> Option<String> {
         let told = [
-            (self.log.missed, "overwritten before they were read"),
-            (self.log.older, "older than what the rings held"),
-            (self.log.dropped, "dropped here to make room"),
+            (self.log.missed, "overwritten unread"),
+            (self.log.older, "before what the rings held"),
+            (self.log.dropped, "dropped here"),
         ];
         let told: Vec<String> = told
             .into_iter()
             .filter(|(number, _)| *number > 0)
-            .map(|(number, what)| format!("{} {what}", plural(number, "event")))
+            .map(|(number, what)| format!("{number} {what}"))
             .collect();
-        (!told.is_empty()).then(|| format!(" {}", told.join(", ")))
+        (!told.is_empty()).then(|| format!(" missing events: {}", told.join(", ")))
     }
 
     fn rates_line(&self, theme: &Theme) -> Line<'static> {
@@ -176,8 +185,10 @@ impl Page for Events {
             frame.render_widget(Line::styled(text, theme.dim()), line);
         }
         if let Some(entry) = self.list.selected(self.log.entries()) {
-            let whole = Paragraph::new(entry.event.to_string()).wrap(Wrap { trim: false });
-            frame.render_widget(whole.style(theme.heading()), parts.whole);
+            let block = Block::new().borders(Borders::TOP).border_style(theme.dim());
+            let block = block.padding(Padding::left(1));
+            let whole = Paragraph::new(entry.event.to_string()).wrap(Wrap { trim: false }).block(block);
+            frame.render_widget(whole, parts.whole);
         }
     }
 

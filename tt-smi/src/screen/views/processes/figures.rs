@@ -13,6 +13,8 @@ pub(super) struct Figure {
     what: &'static str,
     /// A sum of classes, not a class.
     pub is_sum: bool,
+    /// A part of the sum before it.
+    is_part: bool,
     live: u64,
     count: Option<u64>,
     peak: u64,
@@ -21,10 +23,10 @@ pub(super) struct Figure {
 }
 
 pub(super) const COLUMNS: &[Column<Figure>] = &[
-    Column::ids("DEV", 3, 1, |figure| figure.device.to_string(), |figure| Some(figure.place)),
-    Column::new("WHAT", 20, 0, |figure| match figure.is_sum {
-        true => figure.what.to_owned(),
-        false => format!("  {}", figure.what),
+    Column::ids("DEV", 4, 1, |figure| figure.device.to_string(), |figure| Some(figure.place)),
+    Column::new("WHAT", 20, 0, |figure| match figure.is_part {
+        true => format!("  {}", figure.what),
+        false => figure.what.to_owned(),
     }),
     Column::number("LIVE", 10, 2, |figure| bytes(figure.live), |figure| Some(figure.live)),
     Column::number("COUNT", 7, 4, |figure| or_unknown(figure.count), |figure| figure.count),
@@ -47,39 +49,56 @@ impl Figure {
     }
 }
 
-/// All figures of a process, by device; classes that it never had anything of are left out.
-pub(super) fn of(process: &Process, clock: Clock) -> Vec<Figure> {
-    process.usages.iter().flat_map(|usage| of_device(usage, clock)).collect()
+/// What is shown of a device, in this order: sums, each before the classes that are part of it, then classes that
+/// count what is loaded or allocated, wherever it lies.
+const SHOWN: [What; 12] = [
+    What::Sum("DRAM", |usage| &usage.dram),
+    What::Part(Class::Dram),
+    What::Part(Class::Trace),
+    What::Sum("L1, resident", |usage| &usage.l1),
+    What::Part(Class::L1),
+    What::Part(Class::L1Small),
+    What::Sum("L1 of ethernet cores", |usage| &usage.eth_l1),
+    What::Other(Class::Cb),
+    What::Other(Class::KernelApplication),
+    What::Other(Class::KernelDispatch),
+    What::Other(Class::KernelFabric),
+    What::Other(Class::SystemMemory),
+];
+
+#[derive(Clone, Copy)]
+enum What {
+    Sum(&'static str, fn(&Usage) -> &Memory),
+    Part(Class),
+    Other(Class),
 }
 
-fn of_device(usage: &Usage, clock: Clock) -> Vec<Figure> {
-    let sum = |place, what, memory: &Memory| Figure {
-        device: usage.device,
-        what,
-        is_sum: true,
-        live: memory.used,
-        count: None,
-        peak: memory.peak.low,
-        peak_age_ns: memory.peak.time.map(|time| clock.age_ns(time)),
-        place: (usage.device as u64) << 8 | place,
+/// All figures of a process, by device; classes that it never had anything of are left out.
+pub(super) fn of(process: &Process, clock: Clock) -> Vec<Figure> {
+    let all = process.usages.iter().flat_map(|usage| (0..).zip(SHOWN).map(move |shown| (usage, shown)));
+    all.filter_map(|(usage, (place, what))| figure(usage, place, what, clock)).collect()
+}
+
+fn figure(usage: &Usage, place: u64, what: What, clock: Clock) -> Option<Figure> {
+    let (name, live, count, peak) = match what {
+        What::Sum(name, of) => (name, of(usage).used, None, of(usage).peak),
+        What::Part(class) | What::Other(class) => {
+            let ClassFigure { bytes, count, peak } = *usage.class(class);
+            if bytes == 0 && count == 0 && peak.low == 0 {
+                return None;
+            }
+            (class.name(), bytes, Some(count), peak)
+        }
     };
-    let part = |place, class: Class, figure: &ClassFigure| Figure {
+    Some(Figure {
         device: usage.device,
-        what: class.name(),
-        is_sum: false,
-        live: figure.bytes,
-        count: Some(figure.count),
-        peak: figure.peak.low,
-        peak_age_ns: figure.peak.time.map(|time| clock.age_ns(time)),
+        what: name,
+        is_sum: matches!(what, What::Sum(..)),
+        is_part: matches!(what, What::Part(_)),
+        live,
+        count,
+        peak: peak.low,
+        peak_age_ns: peak.time.map(|time| clock.age_ns(time)),
         place: (usage.device as u64) << 8 | place,
-    };
-    let sums = [
-        sum(0, "DRAM", &usage.dram),
-        sum(1, "L1, resident", &usage.l1),
-        sum(2, "L1 of ethernet cores", &usage.eth_l1),
-    ];
-    let is_used = |figure: &ClassFigure| figure.count > 0 || figure.bytes > 0 || figure.peak.low > 0;
-    let parts = (3..).zip(Class::ALL).filter(|(_, class)| is_used(usage.class(*class)));
-    let parts = parts.map(|(place, class)| part(place, class, usage.class(class)));
-    sums.into_iter().chain(parts).collect()
+    })
 }

@@ -19,9 +19,8 @@ pub(super) struct Row {
     pub state: &'static str,
     pub is_flagged: bool,
     user: Foreign,
-    name: Foreign,
-    /// The command line, else the name; of one that has ended also what it held.
-    command: Foreign,
+    /// What it calls itself, then its command line; of one that has ended also what it held.
+    title: Foreign,
     container: Option<String>,
     devices: Vec<usize>,
     dram: Option<u64>,
@@ -36,8 +35,8 @@ pub(super) struct Row {
 impl Row {
     pub(super) fn new(process: &Process, model: &Model) -> Row {
         let info = process.info.as_ref();
-        let command = process.command().unwrap_or(&process.name);
-        let held = held(process, model).map(|held| format!("{} ({held})", command.raw()));
+        let command = process.command().map(|command| format!("{}: {}", process.name.raw(), command.raw()));
+        let held = held(process, model).map(|held| format!("{} ({held})", process.name.raw()));
         Row {
             key: process.into(),
             parent: info.and_then(|info| info.parent),
@@ -45,8 +44,7 @@ impl Row {
             state: process.state_name(),
             is_flagged: process.state == ProcessState::Alive && !process.flags().is_empty(),
             user: process.user.clone().unwrap_or_else(|| process.uid.to_string().into()),
-            name: process.name.clone(),
-            command: held.map_or_else(|| command.clone(), Foreign::from),
+            title: held.or(command).map_or_else(|| process.name.clone(), Foreign::from),
             container: info.and_then(|info| info.container.as_ref()).map(|container| {
                 let runtime = container.runtime.map_or_else(String::new, |runtime| format!("{runtime}:"));
                 format!("{runtime}{}", container.short_id())
@@ -73,8 +71,7 @@ impl Row {
             state: "alive",
             is_flagged: false,
             user: "".into(),
-            name: "".into(),
-            command: "".into(),
+            title: "".into(),
             container: None,
             devices: Vec::new(),
             dram: None,
@@ -99,8 +96,8 @@ impl Row {
     /// Indented as deep as it is in the tree.
     fn tree_text(&self) -> String {
         match self.depth {
-            0 => self.command.to_string(),
-            depth => format!("{}└ {}", "  ".repeat(depth - 1), self.command),
+            0 => self.title.to_string(),
+            depth => format!("{}└ {}", "  ".repeat(depth - 1), self.title),
         }
     }
 }
@@ -149,7 +146,7 @@ pub(super) const COLUMNS: &[Column<Row>] = &[
     Column::words("STATE", 7, 4, |row| row.state.to_owned(), |row| Some(row.state)),
     Column::ids(
         "DEV",
-        5,
+        4,
         5,
         |row| crate::model::ranges(row.devices.iter().copied()),
         |row| row.devices.first().map(|device| *device as u64),
@@ -195,6 +192,5 @@ pub(super) const COLUMNS: &[Column<Row>] = &[
         |row| row.container.clone().unwrap_or_else(|| UNKNOWN.to_owned()),
         |row| row.container.as_deref(),
     ),
-    Column::words("NAME", 15, 12, |row| row.name.to_string(), |row| Some(row.name.raw())),
-    Column::words("COMMAND", 0, 1, Row::tree_text, |row| Some(row.command.raw())),
+    Column::words("NAME: COMMAND", 0, 1, Row::tree_text, |row| Some(row.title.raw())),
 ];

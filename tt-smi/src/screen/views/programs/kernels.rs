@@ -21,7 +21,7 @@ struct Loaded {
 }
 
 const COLUMNS: &[Column<Loaded>] = &[
-    Column::ids("DEV", 3, 3, device_text, |loaded| loaded.device.map(|device| device as u64)),
+    Column::ids("DEV", 4, 3, device_text, |loaded| loaded.device.map(|device| device as u64)),
     Column::words("TYPE", 11, 0, |loaded| label(loaded).unwrap_or(UNKNOWN).to_owned(), label),
     Column::words(
         "CORE",

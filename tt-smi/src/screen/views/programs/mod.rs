@@ -93,9 +93,9 @@ impl Programs {
             }
         }
         let line =
-            |(text, devices): (String, Vec<usize>)| format!("dev {} {text}", crate::model::ranges(devices));
+            |(text, devices): (String, Vec<usize>)| format!("{}: {text}", crate::model::ranges(devices));
         let told: Vec<String> = told.into_iter().map(line).collect();
-        (!told.is_empty()).then(|| format!(" kernels: {}", told.join("; ")))
+        (!told.is_empty()).then(|| format!(" kernels on {}", told.join("; on ")))
     }
 
     fn draw_list(&self, frame: &mut Frame<'_>, area: Rect, scene: &Scene<'_>) {
@@ -122,7 +122,7 @@ fn sharing_of(one: &Sharing) -> String {
         text += &format!(", {unique} unique, {shared} copies");
     }
     if one.kernel_unhashed_bytes > 0 {
-        text += &format!(", {} not told apart", bytes_short(one.kernel_unhashed_bytes));
+        text += &format!(", {} without hash", bytes_short(one.kernel_unhashed_bytes));
     }
     text
 }

@@ -34,10 +34,6 @@ impl Row {
     }
 }
 
-fn number(number: u64) -> String {
-    count(number as f64)
-}
-
 fn types_key(row: &Row) -> Option<&str> {
     row.entry().program.kernel_types.first().map(|kernel| kernel.label())
 }
@@ -95,21 +91,21 @@ pub(super) const COLUMNS: &[Column<Row>] = &[
         "DISPATCHES",
         10,
         2,
-        |row| number(row.entry().program.dispatches),
+        |row| row.entry().program.dispatches.to_string(),
         |row| Some(row.entry().program.dispatches),
     ),
     Column::number(
         "HITS",
-        6,
+        8,
         10,
-        |row| number(row.entry().program.cache_hits),
+        |row| row.entry().program.cache_hits.to_string(),
         |row| Some(row.entry().program.cache_hits),
     ),
     Column::number(
         "MISSES",
-        6,
+        7,
         12,
-        |row| number(row.entry().program.cache_misses),
+        |row| row.entry().program.cache_misses.to_string(),
         |row| Some(row.entry().program.cache_misses),
     ),
     Column::ids(

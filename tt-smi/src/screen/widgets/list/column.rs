@@ -29,7 +29,7 @@ pub(crate) enum Sort<T> {
 }
 
 /// The least that a column without a width gets.
-const FLEXIBLE: u16 = 8;
+const FLEXIBLE: u16 = 12;
 
 impl<T> Column<T> {
     /// A column of text that is not sorted by.

@@ -77,7 +77,7 @@ impl<T> List<T> {
             let style = if mark.is_empty() { theme.heading() } else { theme.sorted() };
             let width = usize::from(*width);
             // The mark is worth more than the last letter.
-            let head = pad(column.head, width.saturating_sub(columns(mark)).min(columns(column.head)), false);
+            let head: String = column.head.chars().take(width.saturating_sub(columns(mark))).collect();
             spans.push(Span::styled(pad(&format!("{head}{mark}"), width, column.right), style));
             spans.push(Span::raw(" "));
         }
@@ -85,12 +85,11 @@ impl<T> List<T> {
     }
 
     fn row(&self, item: &T, widths: &[(usize, u16)], mark: char) -> String {
-        let mut row = String::from(mark);
-        for (place, width) in widths {
+        let cell = |(place, width): &(usize, u16)| {
             let column = &self.columns[*place];
-            row += &pad(&(column.text)(item), usize::from(*width), column.right);
-            row.push(' ');
-        }
-        row
+            pad(&(column.text)(item), usize::from(*width), column.right)
+        };
+        let cells: Vec<String> = widths.iter().map(cell).collect();
+        format!("{mark}{}", cells.join(" "))
     }
 }

@@ -76,7 +76,7 @@ fn clicks_select_sort_and_miss() {
 #[test]
 fn columns_that_do_not_fit_are_left_out() {
     assert_eq!(widths(COLUMNS, 40), [(0, 6), (1, 33)]);
-    assert_eq!(widths(COLUMNS, 10), [(0, 6)]);
+    assert_eq!(widths(COLUMNS, 18), [(0, 6)]);
     assert_eq!(widths(COLUMNS, 3), []);
 }
 
