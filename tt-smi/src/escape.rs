@@ -4,10 +4,11 @@ use std::fmt;
 use std::sync::Arc;
 
 use serde::{Serialize, Serializer};
+use unicode_width::UnicodeWidthStr;
 
 /// Text that another process wrote. Shown to people it is escaped, in JSON it is what was written: a type, so
 /// that nobody has to remember which of the two a string is.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Foreign(Arc<str>);
 
 impl Foreign {
@@ -62,17 +63,51 @@ pub(crate) fn is_harmful(c: char) -> bool {
             | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
 }
 
-/// Cuts a text to at most `width` characters, with a mark where something is missing.
+/// The columns that a text takes on a terminal: two for most signs of Chinese, Japanese and Korean, none for marks
+/// that go above others.
+pub fn columns(text: &str) -> usize {
+    // Most names; and looking up widths costs more than all the rest of a line.
+    if text.is_ascii() { text.len() } else { text.width() }
+}
+
+/// Cuts a text to at most `width` columns, with a mark where something is missing.
 pub fn fit(text: &(impl fmt::Display + ?Sized), width: usize) -> String {
-    let text = text.to_string();
-    if text.chars().count() <= width {
+    let mut text = text.to_string();
+    if columns(&text) <= width {
         return text;
     }
-    let mut cut: String = text.chars().take(width.saturating_sub(1)).collect();
+    let end = end_of(&text, width.saturating_sub(1));
+    text.truncate(end);
     if width > 0 {
-        cut.push('…');
+        text.push('…');
     }
-    cut
+    text
+}
+
+/// The text in exactly so many columns, cut or with blanks.
+///
+/// ```
+/// assert_eq!(tt_smi::escape::pad("重み", 6, false), "重み  ");
+/// assert_eq!(tt_smi::escape::pad("重み", 3, true), "重…");
+/// ```
+pub fn pad(text: &str, width: usize, right: bool) -> String {
+    let text = fit(text, width);
+    let blanks = " ".repeat(width.saturating_sub(columns(&text)));
+    if right { blanks + &text } else { text + &blanks }
+}
+
+/// Where the longest beginning ends that takes at most so many columns.
+fn end_of(text: &str, width: usize) -> usize {
+    let mut end = 0;
+    for (start, c) in text.char_indices() {
+        let next = start + c.len_utf8();
+        // Of the whole beginning: a mark may widen the sign before it.
+        if columns(&text[..next]) > width {
+            break;
+        }
+        end = next;
+    }
+    end
 }
 
 #[cfg(test)]
@@ -105,5 +140,19 @@ mod tests {
         assert_eq!(fit("abcdef", 4), "abc…");
         assert_eq!(fit("äöü", 3), "äöü");
         assert_eq!(fit("abc", 0), "");
+        assert_eq!(fit("重み行列", 8), "重み行列");
+        assert_eq!(fit("重み行列", 6), "重み…", "half a sign cannot be shown");
+        assert_eq!(fit("e\u{301}te\u{301}", 3), "e\u{301}te\u{301}", "marks take no column");
+    }
+
+    #[test]
+    fn padding_counts_columns() {
+        for text in ["", "abc", "重み", "重み行列を掛ける", "e\u{301}", "❤\u{fe0f}❤\u{fe0f}"] {
+            for width in 0..9 {
+                for right in [false, true] {
+                    assert_eq!(columns(&pad(text, width, right)), width, "{text:?} in {width}");
+                }
+            }
+        }
     }
 }

@@ -3,6 +3,7 @@
 use clap::{Args, ValueEnum};
 
 use super::values::{allocation_query, event_query, program_query};
+use crate::lists::groups::GroupBy;
 use crate::query::Query;
 use crate::select::{ClassFilter, DeviceSelector};
 
@@ -56,19 +57,6 @@ pub enum SortBy {
     Age,
     /// By device and address; those without a known address last.
     Address,
-}
-
-/// What allocations of a group have in common.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum GroupBy {
-    /// What the process calls them.
-    Name,
-    /// Their memory class.
-    Class,
-    /// Their size, rounded down to a power of two.
-    Size,
-    /// Their process.
-    Pid,
 }
 
 /// `programs`

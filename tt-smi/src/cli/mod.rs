@@ -9,7 +9,7 @@ mod trial;
 mod values;
 
 pub use about::{CompletionsArgs, ConfigAction, ConfigArgs, ManArgs};
-pub use lists::{AllocationsArgs, EventsArgs, GroupBy, OomArgs, ProgramsArgs, SortBy};
+pub use lists::{AllocationsArgs, EventsArgs, OomArgs, ProgramsArgs, SortBy};
 pub use screen::ScreenArgs;
 pub use service::{AggregateArgs, CleanArgs, PeakArgs};
 pub use show::{Format, ListArgs, OfficialArgs, ProcessSort, PsArgs, SnapshotArgs, WatchArgs};

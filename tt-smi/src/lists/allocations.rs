@@ -52,6 +52,8 @@ pub struct Listing {
     pub doubts: Vec<String>,
     /// Processes whose list is not that of one moment.
     pub inexact: u64,
+    /// These processes.
+    pub inexact_pids: Vec<u32>,
     /// Live allocations that had no room in a list.
     pub unlisted: u64,
 }
@@ -66,6 +68,7 @@ impl Listing {
         self.doubts.extend(lost(segment));
         if !list.exact {
             self.inexact += 1;
+            self.inexact_pids.push(pid);
             self.doubts.push(format!(
                 "pid {pid}: allocates faster than its list can be read; the list is not exact ({} missed)",
                 plural(list.missed, "event")

@@ -4,4 +4,6 @@
 pub mod allocations;
 pub mod events;
 pub mod groups;
+pub mod histogram;
 pub mod programs;
+pub mod suspects;

@@ -1,5 +1,7 @@
 //! What there is to show, and what a view needs of it.
 
+use std::sync::Arc;
+
 use tt_shm_reader::Bucket;
 
 use crate::lists::{allocations, events::Happened, programs};
@@ -34,17 +36,17 @@ pub struct Data {
 /// What a view asked for; another view's until the next refresh.
 #[derive(Debug, Default)]
 pub enum More {
-    /// Nothing.
+    /// Nothing new: what the view got before still holds. Lists are read less often than figures.
     #[default]
     None,
     /// By index of the device.
     History(History),
-    /// What is live.
-    Allocations(allocations::Listing),
+    /// What is live. Shared, because a view keeps it until the next one comes.
+    Allocations(Arc<allocations::Listing>),
     /// What is new, and what was lost.
     Events(News),
     /// What is loaded.
-    Programs(programs::Listing),
+    Programs(Arc<programs::Listing>),
 }
 
 /// The history of all devices.
@@ -61,6 +63,10 @@ pub struct History {
 /// Events since the last look.
 #[derive(Clone, Debug, Default)]
 pub struct News {
+    /// Which following of the rings this is of: another one begins again with what rings still hold.
+    pub following: u64,
+    /// Which look of this following it is, from 1: a frozen screen shows the same one again.
+    pub look: u64,
     /// By time.
     pub events: Vec<Happened>,
     /// Overwritten before they were read, in all.

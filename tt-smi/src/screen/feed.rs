@@ -1,6 +1,7 @@
 //! Reads what the screen shows.
 
-use std::time::Duration;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use tt_shm_os::Namespace;
 
@@ -11,6 +12,7 @@ use crate::lists::{
     programs,
 };
 use crate::model::Model;
+use crate::procinfo;
 use crate::segments::Segments;
 use crate::source::{Reading, Source};
 
@@ -18,11 +20,41 @@ use crate::source::{Reading, Source};
 pub(crate) struct Feed<'a> {
     namespace: Namespace,
     source: &'a mut Source,
-    watch: Option<Followed>,
+    processes: procinfo::Cache,
+    pace: Pace,
+    followed: Option<Followed>,
+    followings: u64,
+}
+
+/// Between two looks at lists: nobody reads a hundred thousand rows more often.
+const LISTS_EVERY: Duration = Duration::from_secs(1);
+/// Lists take at most one part in so many of the time.
+const LISTS_SHARE: u32 = 50;
+
+/// When lists are due again.
+#[derive(Debug, Default)]
+struct Pace {
+    needs: Needs,
+    due: Option<Instant>,
+}
+
+impl Pace {
+    /// Whether to read what is needed now.
+    fn is_due(&self, needs: Needs, now: Instant) -> bool {
+        needs != self.needs || self.due.is_none_or(|due| now >= due)
+    }
+
+    /// It was read, and that took from then to then.
+    fn read(&mut self, needs: Needs, start: Instant, end: Instant) {
+        let rest = (end.duration_since(start) * LISTS_SHARE).max(LISTS_EVERY);
+        *self = Pace { needs, due: Some(start + rest) };
+    }
 }
 
 /// Rings, and what was lost of those that are gone.
 struct Followed {
+    number: u64,
+    looks: u64,
     watch: Watch,
     missed: u64,
     older: u64,
@@ -30,25 +62,46 @@ struct Followed {
 
 impl<'a> Feed<'a> {
     pub(crate) fn new(namespace: &Namespace, source: &'a mut Source) -> Feed<'a> {
-        Feed { namespace: namespace.clone(), source, watch: None }
+        let namespace = namespace.clone();
+        let (processes, pace) = (procinfo::Cache::default(), Pace::default());
+        Feed { namespace, source, processes, pace, followed: None, followings: 0 }
+    }
+
+    /// The next lists are read however short ago that was: somebody else wants to see them.
+    pub(crate) fn hurry(&mut self) {
+        self.pace = Pace::default();
     }
 
     /// Everything as it is now.
     pub(crate) fn gather(&mut self, needs: Needs) -> anyhow::Result<Data> {
         let reading = self.source.read()?;
-        let model = Model::new(&reading);
+        let mut model = Model::new(&reading);
+        model.look_up(&mut self.processes);
         let more = match needs {
             Needs::Figures => More::None,
             Needs::History(resolution) => More::History(self.history(&model, &reading, resolution)),
-            Needs::Allocations => More::Allocations(self.allocations(&reading)?),
             Needs::Events => More::Events(self.events(&reading)?),
-            Needs::Programs => More::Programs(self.programs(&reading)?),
+            Needs::Allocations | Needs::Programs => self.list(needs, &reading)?,
         };
         if needs != Needs::Events {
             // Who comes back begins with what the rings still hold.
-            self.watch = None;
+            self.followed = None;
         }
         Ok(Data { model, more })
+    }
+
+    /// A list, if it is due.
+    fn list(&mut self, needs: Needs, reading: &Reading) -> anyhow::Result<More> {
+        let start = Instant::now();
+        if !self.pace.is_due(needs, start) {
+            return Ok(More::None);
+        }
+        let more = match needs {
+            Needs::Programs => More::Programs(Arc::new(self.programs(reading)?)),
+            _ => More::Allocations(Arc::new(self.allocations(reading)?)),
+        };
+        self.pace.read(needs, start, Instant::now());
+        Ok(more)
     }
 
     /// Keeps an embedded aggregation going.
@@ -90,21 +143,24 @@ impl<'a> Feed<'a> {
     }
 
     fn events(&mut self, reading: &Reading) -> anyhow::Result<News> {
-        let followed = match &mut self.watch {
+        let followed = match &mut self.followed {
             Some(followed) => followed,
-            None => self.watch.insert(Followed::begin(&self.namespace, reading)?),
+            None => {
+                self.followings += 1;
+                self.followed.insert(Followed::begin(self.followings, &self.namespace, reading)?)
+            }
         };
         followed.news()
     }
 }
 
 impl Followed {
-    fn begin(namespace: &Namespace, reading: &Reading) -> anyhow::Result<Followed> {
+    fn begin(number: u64, namespace: &Namespace, reading: &Reading) -> anyhow::Result<Followed> {
         let segments = Segments::open(namespace)?;
         let directory = segments.directory(Some(&reading.snapshot));
         let mut watch = Watch::new(namespace, &[], directory);
         watch.add(segments.live, Tail::from_start);
-        Ok(Followed { watch, missed: 0, older: 0 })
+        Ok(Followed { number, looks: 0, watch, missed: 0, older: 0 })
     }
 
     fn news(&mut self) -> anyhow::Result<News> {
@@ -116,10 +172,33 @@ impl Followed {
             self.older += tail.older;
         }
         let sum = |of: fn(&Tail) -> u64| self.watch.tails.iter().map(of).sum::<u64>();
+        self.looks += 1;
         Ok(News {
+            following: self.number,
+            look: self.looks,
             events,
             missed: self.missed + sum(|tail| tail.missed),
             older: self.older + sum(|tail| tail.older),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_are_read_once_a_second_and_seldom_if_that_takes_long() {
+        let start = Instant::now();
+        let after = |ms: u64| start + Duration::from_millis(ms);
+        let mut pace = Pace::default();
+        assert!(pace.is_due(Needs::Allocations, start));
+        pace.read(Needs::Allocations, start, after(2));
+        assert!(!pace.is_due(Needs::Allocations, after(999)));
+        assert!(pace.is_due(Needs::Allocations, after(1000)));
+        assert!(pace.is_due(Needs::Programs, after(10)), "another list is not there yet");
+        pace.read(Needs::Programs, start, after(100));
+        assert!(!pace.is_due(Needs::Programs, after(4999)), "one part in fifty");
+        assert!(pace.is_due(Needs::Programs, after(5000)));
     }
 }

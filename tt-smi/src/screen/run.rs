@@ -48,9 +48,15 @@ pub fn run(
         if let Some(Effect::Signal { pid, signal }) = effect {
             state.update(Message::Said(send(pid, signal)));
         }
+        if effect == Some(Effect::Refresh) {
+            feed.hurry();
+        }
         if effect == Some(Effect::Refresh) || read.elapsed() >= state.interval() {
             read = Instant::now();
-            state.update(Message::Data(Box::new(feed.gather(state.needs())?)));
+            // Nothing is read while nothing is taken in: events would be gone, and nobody could say how many.
+            if !state.is_frozen() {
+                state.update(Message::Data(Box::new(feed.gather(state.needs())?)));
+            }
         }
     }
     Ok(())

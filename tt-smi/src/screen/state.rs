@@ -101,6 +101,11 @@ impl State {
         self.quit
     }
 
+    /// Whether new figures are ignored.
+    pub fn is_frozen(&self) -> bool {
+        self.frozen
+    }
+
     /// Between two looks at the figures.
     pub fn interval(&self) -> Duration {
         self.interval
@@ -113,14 +118,25 @@ impl State {
 
     /// Takes in what happened.
     pub fn update(&mut self, message: Message) -> Option<Effect> {
-        match message {
-            Message::Data(data) => self.take_in(data),
-            Message::Key(key) => return self.key(key),
-            Message::Mouse(mouse) => return self.mouse(mouse),
-            Message::Size(size) => self.size = size,
-            Message::Said(text) => self.message = Some(text),
-        }
-        None
+        let needed = self.needs();
+        let effect = match message {
+            Message::Data(data) => {
+                self.take_in(data);
+                return None;
+            }
+            Message::Key(key) => self.key(key),
+            Message::Mouse(mouse) => self.mouse(mouse),
+            Message::Size(size) => {
+                self.size = size;
+                None
+            }
+            Message::Said(text) => {
+                self.message = Some(text);
+                None
+            }
+        };
+        // What a view has just begun to show is not read yet.
+        effect.or_else(|| (self.needs() != needed).then_some(Effect::Refresh))
     }
 
     fn take_in(&mut self, data: Box<Data>) {

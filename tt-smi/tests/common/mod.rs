@@ -2,6 +2,9 @@
 
 #![allow(dead_code, reason = "each test binary uses a part")]
 
+pub(crate) mod lists;
+pub(crate) mod session;
+
 use bytemuck::Zeroable;
 use tt_shm_reader::{
     Arch, Class, ClassStats, Counters, DeviceEntry, DeviceStats, Failure, Freshness, Notice, Peak,

@@ -60,7 +60,7 @@ pub struct Happened {
     /// Of a marker: `begin`, `end` or `instant`.
     pub phase: Option<&'static str>,
     #[serde(skip)]
-    pub(super) kind: Option<EventKind>,
+    pub(crate) kind: Option<EventKind>,
     #[serde(skip)]
     pub(crate) class_code: Option<Class>,
 }

@@ -1,15 +1,262 @@
-//! To be filled.
+//! What is live, one by one or in groups; how large that is, and what may be a leak.
+
+mod bars;
+mod draw;
+mod grouped;
+pub(in crate::screen) mod items;
+mod plan;
+mod suspicion;
+
+use std::sync::Arc;
 
 use ratatui::Frame;
+use ratatui::layout::{Position, Rect};
 
-use crate::screen::page::{Page, Scene};
+use crate::lists::allocations::{Item, Listing};
+use crate::lists::groups::GroupBy;
+use crate::lists::histogram::{Bin, histogram};
+use crate::lists::suspects::{Suspect, Suspects};
+use crate::query::{ALLOCATION_FIELDS, Field, Query};
+use crate::screen::action::{Action, Motion};
+use crate::screen::data::{Data, More, Needs};
+use crate::screen::page::{Page, Reply, Scene};
+use crate::screen::widgets::list::{Hit, List};
+use crate::screen::widgets::text::split_top;
+use plan::{Pane, Plan};
 
-/// The view.
-#[derive(Debug, Default)]
-pub(crate) struct Allocations {}
+/// The latest list, and what is made of it.
+#[derive(Debug)]
+pub(crate) struct Allocations {
+    /// `None` until it was read.
+    listing: Option<Arc<Listing>>,
+    /// When that was, CLOCK_MONOTONIC.
+    listed_ns: u64,
+    query: Query,
+    /// What was shown before a group was opened.
+    before: Option<(Query, Option<GroupBy>)>,
+    list: List<Item>,
+    /// Bytes of what is shown.
+    bytes: u64,
+    by: Option<GroupBy>,
+    groups: Vec<grouped::Row>,
+    group_list: List<grouped::Row>,
+    bins: Vec<Bin>,
+    seen: Suspects,
+    suspects: Vec<Suspect>,
+    suspect_list: List<Suspect>,
+    pane: Pane,
+}
+
+impl Default for Allocations {
+    fn default() -> Allocations {
+        let mut view = Allocations {
+            listing: None,
+            listed_ns: 0,
+            query: Query::default(),
+            before: None,
+            list: items::list(),
+            bytes: 0,
+            by: None,
+            groups: Vec::new(),
+            group_list: grouped::list(),
+            bins: Vec::new(),
+            seen: Suspects::default(),
+            suspects: Vec::new(),
+            suspect_list: suspicion::list(),
+            pane: Pane::default(),
+        };
+        view.focus(Pane::List);
+        view
+    }
+}
+
+/// The rows of a list, if there is one.
+fn items_of(listing: &Option<Arc<Listing>>) -> &[Item] {
+    listing.as_ref().map_or(&[], |listing| &listing.items)
+}
+
+impl Allocations {
+    fn arrange(&mut self) {
+        let items = items_of(&self.listing);
+        let query = &self.query;
+        match query.is_empty() {
+            true => self.list.arrange(items, |_| true),
+            false => self.list.arrange(items, |item| query.matches(item)),
+        }
+        self.bytes = self.list.rows(items).fold(0, |sum, item| sum.saturating_add(item.size));
+        self.bins = histogram(self.list.rows(items).map(|item| item.size));
+        self.groups = self.by.map_or_else(Vec::new, |by| grouped::rows(self.list.rows(items), by));
+        self.group_list.arrange(&self.groups, |_| true);
+        self.suspect_list.arrange(&self.suspects, |_| true);
+    }
+
+    fn focus(&mut self, pane: Pane) {
+        self.pane = pane;
+        self.list.focus(pane == Pane::List);
+        self.group_list.focus(pane == Pane::List);
+        self.suspect_list.focus(pane == Pane::Suspects);
+    }
+
+    fn plan(&self, area: Rect) -> Plan {
+        let doubts = self.listing.as_ref().map_or(0, |listing| listing.doubts.len());
+        Plan::of(area, self.pane, doubts, self.bins.len(), self.suspects.len())
+    }
+
+    fn go(&mut self, motion: Motion, area: Rect) {
+        let plan = self.plan(area);
+        match (self.pane, self.by) {
+            (Pane::List, None) => self.list.go(motion, items_of(&self.listing), plan.list),
+            (Pane::List, Some(_)) => self.group_list.go(motion, &self.groups, plan.list),
+            (Pane::Suspects, _) => {
+                self.suspect_list.go(motion, &self.suspects, split_top(plan.suspects, 1).1);
+            }
+            (Pane::Sizes, _) => {}
+        }
+    }
+
+    /// Shows only what is in the selected group.
+    fn open(&mut self) -> Reply {
+        let more = match self.pane {
+            Pane::List => self.group_list.selected(&self.groups).map(|row| row.group.common.query()),
+            Pane::Suspects => {
+                self.suspect_list.selected(&self.suspects).map(|suspect| suspect.origin.query())
+            }
+            Pane::Sizes => None,
+        };
+        let Some(more) = more else { return Reply::Ignored };
+        // Within what was wanted before.
+        match format!("{} {more}", self.query).parse() {
+            Ok(query) => {
+                let query = std::mem::replace(&mut self.query, query);
+                self.before = Some((query, self.by.take()));
+            }
+            Err(error) => return Reply::Say(format!("this cannot be asked for: {error}")),
+        }
+        self.focus(Pane::List);
+        self.arrange();
+        Reply::Done
+    }
+
+    fn next_group(&mut self) {
+        self.by = match self.by {
+            None => Some(GroupBy::Name),
+            Some(GroupBy::Name) => Some(GroupBy::Class),
+            Some(GroupBy::Class) => Some(GroupBy::Size),
+            Some(GroupBy::Size | GroupBy::Pid) => None,
+        };
+        self.focus(Pane::List);
+        self.arrange();
+    }
+
+    /// Esc undoes one thing: another part, an opened group, the filter, the groups.
+    fn back(&mut self) -> Reply {
+        if self.pane != Pane::List {
+            self.focus(Pane::List);
+        } else if let Some(before) = self.before.take() {
+            (self.query, self.by) = before;
+        } else if !self.query.is_empty() {
+            self.query = Query::default();
+        } else if self.by.is_some() {
+            self.by = None;
+        } else {
+            return Reply::Ignored;
+        }
+        self.arrange();
+        Reply::Done
+    }
+}
 
 impl Page for Allocations {
+    fn needs(&self) -> Needs {
+        Needs::Allocations
+    }
+
+    fn refresh(&mut self, data: &Data) {
+        let More::Allocations(listing) = &data.more else { return };
+        if self.listing.as_ref().is_some_and(|known| Arc::ptr_eq(known, listing)) {
+            return;
+        }
+        self.seen.look(listing, data.model.clock.monotonic_ns);
+        self.suspects = self.seen.suspects();
+        self.listing = Some(listing.clone());
+        self.listed_ns = data.model.clock.monotonic_ns;
+        self.arrange();
+    }
+
+    fn act(&mut self, action: Action, scene: &Scene<'_>) -> Reply {
+        match action {
+            Action::Move(motion) => self.go(motion, scene.area),
+            Action::Open => return self.open(),
+            Action::Group => self.next_group(),
+            Action::NextPane => self.focus(self.pane.next()),
+            Action::Reverse => {
+                match (self.pane, self.by) {
+                    (Pane::Suspects, _) => self.suspect_list.reverse(),
+                    (_, None) => self.list.reverse(),
+                    (_, Some(_)) => self.group_list.reverse(),
+                }
+                self.arrange();
+            }
+            Action::Back => return self.back(),
+            _ => return Reply::Ignored,
+        }
+        Reply::Done
+    }
+
+    fn click(&mut self, at: Position, scene: &Scene<'_>) -> Reply {
+        let plan = self.plan(scene.area);
+        let suspects = split_top(plan.suspects, 1).1;
+        let in_list = match self.by {
+            None => self.list.click(at, items_of(&self.listing), plan.list),
+            Some(_) => self.group_list.click(at, &self.groups, plan.list),
+        };
+        let in_suspects = self.suspect_list.click(at, &self.suspects, suspects);
+        let (pane, hit) = match (in_list, in_suspects) {
+            (Hit::Nothing, Hit::Nothing) => return Reply::Ignored,
+            (Hit::Nothing, hit) => (Pane::Suspects, hit),
+            (hit, _) => (Pane::List, hit),
+        };
+        let had_focus = self.pane == pane;
+        self.focus(pane);
+        match hit {
+            Hit::Row { again: true } if had_focus => return self.open(),
+            Hit::Heading => self.arrange(),
+            _ => {}
+        }
+        Reply::Done
+    }
+
     fn draw(&self, frame: &mut Frame<'_>, scene: &Scene<'_>) {
-        frame.render_widget("to be filled", scene.area);
+        draw::draw(self, frame, scene);
+    }
+
+    fn sorts(&self) -> (Vec<&'static str>, Option<usize>) {
+        match (self.pane, self.by) {
+            (Pane::Suspects, _) => self.suspect_list.sorts(),
+            (_, None) => self.list.sorts(),
+            (_, Some(_)) => self.group_list.sorts(),
+        }
+    }
+
+    fn sort_by(&mut self, choice: usize, _data: &Data) {
+        match (self.pane, self.by) {
+            (Pane::Suspects, _) => self.suspect_list.sort_by(choice),
+            (_, None) => self.list.sort_by(choice),
+            (_, Some(_)) => self.group_list.sort_by(choice),
+        }
+        self.arrange();
+    }
+
+    fn fields(&self) -> &'static [Field] {
+        ALLOCATION_FIELDS
+    }
+
+    fn query(&self) -> Query {
+        self.query.clone()
+    }
+
+    fn filter(&mut self, query: Query, _data: &Data) {
+        (self.query, self.before) = (query, None);
+        self.arrange();
     }
 }

@@ -1,15 +1,218 @@
-//! To be filled.
+//! What happens, as it happens. The newest is at the bottom; who scrolls up reads in peace.
+
+mod log;
+mod rates;
 
 use ratatui::Frame;
+use ratatui::layout::{Constraint, Layout, Position, Rect};
+use ratatui::text::{Line, Span};
+use ratatui::widgets::{Block, Borders, Padding, Paragraph, Wrap};
 
-use crate::screen::page::{Page, Scene};
+use crate::escape::{columns, escape};
+use crate::output::units::{UNKNOWN, count};
+use crate::query::{EVENT_FIELDS, Field, Query};
+use crate::screen::action::{Action, Motion};
+use crate::screen::data::{Data, More, Needs};
+use crate::screen::page::{Page, Reply, Scene};
+use crate::screen::theme::Theme;
+use crate::screen::widgets::list::{Column, Hit, List, Look};
+use log::{Entry, Log};
+use rates::Rates;
 
-/// The view.
-#[derive(Debug, Default)]
-pub(crate) struct Events {}
+/// Formatted only when it is seen.
+const COLUMNS: &[Column<Entry>] = &[Column::new("EVENT", 0, 0, |entry| entry.event.to_string())];
+/// Lines that a whole event gets at most.
+const WHOLE: u16 = 4;
+
+/// The log, and which part of it is looked at.
+#[derive(Debug)]
+pub(crate) struct Events {
+    log: Log,
+    rates: Rates,
+    list: List<Entry>,
+    query: Query,
+    is_following: bool,
+    /// The selected event is shown in full.
+    is_open: bool,
+}
+
+impl Default for Events {
+    fn default() -> Events {
+        Events {
+            log: Log::default(),
+            rates: Rates::default(),
+            list: List::new(COLUMNS, 0, |entry| entry.number),
+            query: Query::default(),
+            is_following: true,
+            is_open: false,
+        }
+    }
+}
+
+struct Parts {
+    rates: Rect,
+    lost: Rect,
+    list: Rect,
+    whole: Rect,
+}
+
+impl Events {
+    fn arrange(&mut self) {
+        let query = &self.query;
+        self.list.arrange(self.log.entries(), |entry| query.is_empty() || query.matches(&entry.event));
+        if self.is_following {
+            self.list.go_last(self.log.entries());
+        }
+    }
+
+    fn parts(&self, area: Rect) -> Parts {
+        let line = |there: bool| Constraint::Length(u16::from(there));
+        let whole = if self.is_open { self.whole_height(area.width).min(area.height / 3) } else { 0 };
+        let rows = [
+            line(area.height > 4),
+            line(area.height > 6 && self.lost().is_some()),
+            Constraint::Min(0),
+            Constraint::Length(whole),
+        ];
+        let [rates, lost, list, whole] = area.layout(&Layout::vertical(rows));
+        Parts { rates, lost, list, whole }
+    }
+
+    /// Lines that the selected event needs in full, and one above.
+    fn whole_height(&self, width: u16) -> u16 {
+        let selected = self.list.selected(self.log.entries());
+        let needed = selected.map_or(0, |entry| columns(&entry.event.to_string()));
+        // Words that go to the next line leave room behind.
+        let lines = needed.div_ceil(usize::from(width).saturating_sub(8).max(1)) as u16;
+        lines.min(WHOLE) + 1
+    }
+
+    /// What is not in the log.
+    fn lost(&self) -> Option<String> {
+        let told = [
+            (self.log.missed, "overwritten unread"),
+            (self.log.older, "before the rings"),
+            (self.log.dropped, "dropped here"),
+        ];
+        let told: Vec<String> = told
+            .into_iter()
+            .filter(|(number, _)| *number > 0)
+            .map(|(number, what)| format!("{number} {what}"))
+            .collect();
+        (!told.is_empty()).then(|| format!(" missing: {}", told.join(", ")))
+    }
+
+    fn rates_line(&self, theme: &Theme) -> Line<'static> {
+        let mut spans = vec![Span::styled(" per second  ", theme.dim())];
+        match self.rates.per_second() {
+            None => spans.push(Span::raw(UNKNOWN)),
+            Some(rates) if rates.is_empty() => spans.push(Span::raw("0")),
+            Some(rates) => {
+                let all = rates.iter().map(|(_, rate)| rate).sum::<f64>();
+                spans.push(Span::styled(format!("{} all", rate_text(all)), theme.heading()));
+                for (kind, rate) in rates {
+                    let text = format!("  {} {}", rate_text(rate), kind.to_ascii_lowercase());
+                    spans.push(Span::raw(text));
+                }
+            }
+        }
+        Line::from(spans)
+    }
+}
+
+/// Few a second are worth a decimal: 0 would say that there are none.
+fn rate_text(rate: f64) -> String {
+    if rate < 9.95 { format!("{rate:.1}") } else { count(rate) }
+}
 
 impl Page for Events {
+    fn needs(&self) -> Needs {
+        Needs::Events
+    }
+
+    fn refresh(&mut self, data: &Data) {
+        let More::Events(news) = &data.more else { return };
+        match self.log.take(news) {
+            log::Taken::Nothing => return,
+            log::Taken::First => self.rates = Rates::begin(data.model.clock.monotonic_ns),
+            log::Taken::More => self.rates.take(&news.events, data.model.clock.monotonic_ns),
+        }
+        self.arrange();
+    }
+
+    fn act(&mut self, action: Action, scene: &Scene<'_>) -> Reply {
+        match action {
+            Action::Move(motion) => {
+                self.list.go(motion, self.log.entries(), self.parts(scene.area).list);
+                // Who goes up reads; who comes to the end watches again.
+                self.is_following = motion == Motion::Last || self.list.is_at_end();
+            }
+            Action::Open => self.is_open = !self.is_open,
+            Action::Back if self.is_open => self.is_open = false,
+            Action::Back if !self.query.is_empty() => self.filter(Query::default(), scene.data),
+            _ => return Reply::Ignored,
+        }
+        Reply::Done
+    }
+
+    fn click(&mut self, at: Position, scene: &Scene<'_>) -> Reply {
+        match self.list.click(at, self.log.entries(), self.parts(scene.area).list) {
+            Hit::Row { again } => {
+                self.is_following = self.list.is_at_end();
+                self.is_open |= again;
+                Reply::Done
+            }
+            _ => Reply::Ignored,
+        }
+    }
+
     fn draw(&self, frame: &mut Frame<'_>, scene: &Scene<'_>) {
-        frame.render_widget("to be filled", scene.area);
+        let (parts, theme) = (self.parts(scene.area), scene.theme);
+        frame.render_widget(self.rates_line(theme), parts.rates);
+        if let Some(lost) = self.lost() {
+            frame.render_widget(Line::styled(lost, theme.warn()), parts.lost);
+        }
+        self.list.draw(frame, parts.list, self.log.entries(), theme, |entry| match entry.event.event {
+            "ALLOC_FAILED" => Look::warn(theme),
+            _ => Look::default(),
+        });
+        if self.list.len() == 0 && parts.list.height > 1 {
+            let text = match self.log.entries() {
+                [] => " Nothing has happened yet.",
+                _ => " Nothing like that has happened. Esc shows all.",
+            };
+            let line = Rect { y: parts.list.y + 1, height: 1, ..parts.list };
+            frame.render_widget(Line::styled(text, theme.dim()), line);
+        }
+        if let Some(entry) = self.list.selected(self.log.entries()) {
+            let block = Block::new().borders(Borders::TOP).border_style(theme.dim());
+            let block = block.padding(Padding::left(1));
+            let whole = Paragraph::new(entry.event.to_string()).wrap(Wrap { trim: false }).block(block);
+            frame.render_widget(whole, parts.whole);
+        }
+    }
+
+    fn fields(&self) -> &'static [Field] {
+        EVENT_FIELDS
+    }
+
+    fn query(&self) -> Query {
+        self.query.clone()
+    }
+
+    fn filter(&mut self, query: Query, _data: &Data) {
+        self.query = query;
+        self.arrange();
+    }
+
+    fn summary(&self) -> Option<String> {
+        let place = match self.is_following {
+            true => "following".to_owned(),
+            false => format!("{} of {}, G follows", self.list.position() + 1, self.list.len()),
+        };
+        Some(match self.query.is_empty() {
+            true => place,
+            false => format!("{place}, {}", escape(&self.query.to_string())),
+        })
     }
 }

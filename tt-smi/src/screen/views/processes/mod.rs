@@ -1,20 +1,211 @@
-//! To be filled.
+//! All processes: who they are, what they hold, whether they live. One of them can be looked into.
+
+mod figures;
+mod inside;
+mod row;
+mod tree;
 
 use ratatui::Frame;
+use ratatui::layout::{Position, Rect};
+use ratatui::text::Line;
 
-use crate::screen::page::{Page, Scene};
+use crate::escape::escape;
+use crate::model::{Model, Process};
+use crate::output::units::age;
+use crate::query::{Field, PROCESS_FIELDS, Query};
+use crate::screen::action::Action;
+use crate::screen::data::{Data, Needs};
+use crate::screen::page::{Page, ProcessKey, Reply, Scene};
+use crate::screen::widgets::list::{Hit, List, Look};
+use crate::screen::widgets::text::split_bottom;
+use inside::Inside;
+use row::{COLUMNS, Row, SORTED_BY};
 
-/// The view.
-#[derive(Debug, Default)]
-pub(crate) struct Processes {}
+/// Ends that are told of below the list, at most.
+const ENDS: usize = 3;
 
-impl Page for Processes {
-    fn draw(&self, frame: &mut Frame<'_>, scene: &Scene<'_>) {
-        frame.render_widget("to be filled", scene.area);
+/// The rows, and the process that is looked into.
+#[derive(Debug)]
+pub(crate) struct Processes {
+    rows: Vec<Row>,
+    list: List<Row>,
+    query: Query,
+    is_tree: bool,
+    inside: Option<Inside>,
+    /// All processes, also those that the filter leaves out.
+    all: usize,
+}
+
+impl Default for Processes {
+    fn default() -> Processes {
+        let list = List::new(COLUMNS, SORTED_BY, Row::number);
+        Processes { rows: Vec::new(), list, query: Query::default(), is_tree: false, inside: None, all: 0 }
     }
 }
 
 impl Processes {
     /// Looks into one process.
-    pub(crate) fn open(&mut self, _key: crate::screen::page::ProcessKey) {}
+    pub(crate) fn open(&mut self, key: ProcessKey) {
+        self.inside = Some(Inside::new(key));
+    }
+
+    fn take_rows(&mut self, model: &Model) {
+        let wanted = |process: &&Process| self.query.matches(*process);
+        self.rows = model.processes.iter().filter(wanted).map(|process| Row::new(process, model)).collect();
+        self.all = model.processes.len();
+        self.arrange();
+    }
+
+    fn arrange(&mut self) {
+        self.rows.iter_mut().for_each(|row| row.depth = 0);
+        self.list.arrange(&self.rows, |_| true);
+        if self.is_tree {
+            let mut depths = Vec::new();
+            self.list.reorder(&self.rows, |places| {
+                depths = tree::arrange(&places, &self.rows);
+                depths.iter().map(|(place, _)| *place).collect()
+            });
+            for (place, depth) in depths {
+                self.rows[place as usize].depth = depth;
+            }
+        }
+    }
+
+    /// The list, and what is told of ends below it.
+    fn parts(area: Rect, model: &Model) -> (Rect, Rect) {
+        let ends = model.reclaimed.len().min(ENDS).min(usize::from(area.height / 4));
+        split_bottom(area, ends as u16)
+    }
+
+    fn draw_ends(frame: &mut Frame<'_>, area: Rect, scene: &Scene<'_>) {
+        let ends = scene.data.model.reclaimed.iter().take(usize::from(area.height));
+        for (y, gone) in (area.y..).zip(ends) {
+            let text = format!(" pid {} ended {} ago, {}", gone.pid, age(gone.age_ns), row::held_text(gone));
+            frame.render_widget(Line::styled(text, scene.theme.dim()), Rect { y, height: 1, ..area });
+        }
+    }
+}
+
+impl Page for Processes {
+    fn needs(&self) -> Needs {
+        if self.inside.is_some() { Needs::Allocations } else { Needs::Figures }
+    }
+
+    fn refresh(&mut self, data: &Data) {
+        self.take_rows(&data.model);
+        if let Some(inside) = &mut self.inside {
+            inside.refresh(data);
+        }
+    }
+
+    fn act(&mut self, action: Action, scene: &Scene<'_>) -> Reply {
+        if let Some(inside) = &mut self.inside {
+            if action == Action::Back {
+                let number = row::number(inside.key);
+                self.inside = None;
+                self.list.select_key(number, &self.rows);
+                return Reply::Done;
+            }
+            return inside.act(action, scene);
+        }
+        match action {
+            Action::Move(motion) => {
+                let (area, _) = Processes::parts(scene.area, &scene.data.model);
+                self.list.go(motion, &self.rows, area);
+            }
+            Action::Open => {
+                let Some(row) = self.list.selected(&self.rows) else { return Reply::Ignored };
+                self.open(row.key);
+                self.refresh(scene.data);
+            }
+            Action::Tree => {
+                self.is_tree = !self.is_tree;
+                self.arrange();
+            }
+            Action::Reverse => {
+                self.list.reverse();
+                self.arrange();
+            }
+            Action::Back if !self.query.is_empty() => self.filter(Query::default(), scene.data),
+            _ => return Reply::Ignored,
+        }
+        Reply::Done
+    }
+
+    fn click(&mut self, at: Position, scene: &Scene<'_>) -> Reply {
+        if let Some(inside) = &mut self.inside {
+            return inside.click(at, scene);
+        }
+        let (area, _) = Processes::parts(scene.area, &scene.data.model);
+        match self.list.click(at, &self.rows, area) {
+            Hit::Heading => self.arrange(),
+            Hit::Row { again: true } => return self.act(Action::Open, scene),
+            Hit::Row { again: false } => {}
+            Hit::Nothing => return Reply::Ignored,
+        }
+        Reply::Done
+    }
+
+    fn draw(&self, frame: &mut Frame<'_>, scene: &Scene<'_>) {
+        if let Some(inside) = &self.inside {
+            return inside.draw(frame, scene);
+        }
+        let (theme, (area, ends)) = (scene.theme, Processes::parts(scene.area, &scene.data.model));
+        self.list.draw(frame, area, &self.rows, theme, |row| match row.state {
+            _ if row.is_flagged => Look::warn(theme),
+            "alive" => Look::default(),
+            "stopped" => Look { style: theme.warn(), mark: None },
+            _ => theme.dim().into(),
+        });
+        if self.rows.is_empty() && area.height > 1 {
+            let text = match self.all {
+                0 => " No process reports allocations here. `tt-smi demo` shows how it looks.",
+                _ => " No process is like that. Esc shows all.",
+            };
+            frame.render_widget(Line::styled(text, theme.dim()), Rect { y: area.y + 1, height: 1, ..area });
+        }
+        Processes::draw_ends(frame, ends, scene);
+    }
+
+    fn sorts(&self) -> (Vec<&'static str>, Option<usize>) {
+        self.inside.as_ref().map_or_else(|| self.list.sorts(), Inside::sorts)
+    }
+
+    fn sort_by(&mut self, choice: usize, _data: &Data) {
+        match &mut self.inside {
+            Some(inside) => inside.sort_by(choice),
+            None => {
+                self.list.sort_by(choice);
+                self.arrange();
+            }
+        }
+    }
+
+    fn fields(&self) -> &'static [Field] {
+        if self.inside.is_some() { &[] } else { PROCESS_FIELDS }
+    }
+
+    fn query(&self) -> Query {
+        self.query.clone()
+    }
+
+    fn filter(&mut self, query: Query, data: &Data) {
+        self.query = query;
+        self.take_rows(&data.model);
+    }
+
+    fn target(&self, _scene: &Scene<'_>) -> Option<ProcessKey> {
+        match &self.inside {
+            Some(inside) => inside.living(),
+            None => self.list.selected(&self.rows).filter(|row| row.state != "ended").map(|row| row.key),
+        }
+    }
+
+    fn summary(&self) -> Option<String> {
+        if self.inside.is_some() {
+            return Some("Esc all processes".to_owned());
+        }
+        (!self.query.is_empty())
+            .then(|| format!("{} of {}, {}", self.rows.len(), self.all, escape(&self.query.to_string())))
+    }
 }

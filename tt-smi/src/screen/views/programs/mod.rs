@@ -1,15 +1,236 @@
-//! To be filled.
+//! Programs: how large, where, how often dispatched; one of them can be looked into for its kernels.
+
+mod kernels;
+mod rates;
+mod row;
+
+use std::sync::Arc;
 
 use ratatui::Frame;
+use ratatui::layout::{Constraint, Layout, Position, Rect};
+use ratatui::text::Line;
 
-use crate::screen::page::{Page, Scene};
+use crate::escape::escape;
+use crate::lists::programs::{Listing, Sharing};
+use crate::output::units::bytes_short;
+use crate::query::{Field, PROGRAM_FIELDS, Query};
+use crate::screen::action::Action;
+use crate::screen::data::{Data, More, Needs};
+use crate::screen::page::{Page, Reply, Scene};
+use crate::screen::widgets::list::{Hit, List, Look};
+use kernels::Kernels;
+use rates::Rates;
+use row::{COLUMNS, Row, SORTED_BY};
 
-/// The view.
-#[derive(Debug, Default)]
-pub(crate) struct Programs {}
+/// Problems that are told, at most.
+const ERRORS: usize = 3;
+
+/// The rows, and the program that is looked into.
+#[derive(Debug)]
+pub(crate) struct Programs {
+    /// `None` until it was read.
+    listing: Option<Arc<Listing>>,
+    rates: Rates,
+    rows: Vec<Row>,
+    list: List<Row>,
+    query: Query,
+    kernels: Option<Kernels>,
+}
+
+impl Default for Programs {
+    fn default() -> Programs {
+        Programs {
+            listing: None,
+            rates: Rates::default(),
+            rows: Vec::new(),
+            list: List::new(COLUMNS, SORTED_BY, Row::number),
+            query: Query::default(),
+            kernels: None,
+        }
+    }
+}
+
+struct Parts {
+    errors: Rect,
+    list: Rect,
+    sharing: Rect,
+}
+
+impl Programs {
+    fn take_rows(&mut self) {
+        let Some(listing) = &self.listing else { return };
+        let rows = (0..listing.entries.len()).map(|place| {
+            let rate = self.rates.of(&listing.entries[place]);
+            Row { listing: listing.clone(), place, rate }
+        });
+        self.rows = rows.collect();
+        self.arrange();
+    }
+
+    fn arrange(&mut self) {
+        let query = &self.query;
+        self.list.arrange(&self.rows, |row| query.is_empty() || query.matches(row.entry()));
+    }
+
+    fn parts(&self, area: Rect) -> Parts {
+        let errors = self.listing.as_ref().map_or(0, |listing| listing.errors.len());
+        let errors = errors.min(ERRORS).min(usize::from(area.height / 5)) as u16;
+        let sharing = u16::from(area.height > 5 && self.sharing_text().is_some());
+        let rows = [Constraint::Length(errors), Constraint::Min(0), Constraint::Length(sharing)];
+        let [errors, list, sharing] = area.layout(&Layout::vertical(rows));
+        Parts { errors, list, sharing }
+    }
+
+    /// How much of the kernels is there several times: the same on all devices in one figure.
+    fn sharing_text(&self) -> Option<String> {
+        let sharing = &self.listing.as_ref()?.sharing;
+        let mut told: Vec<(String, Vec<usize>)> = Vec::new();
+        for one in sharing {
+            let text = sharing_of(one);
+            match told.iter_mut().find(|(known, _)| *known == text) {
+                Some((_, devices)) => devices.push(one.device),
+                None => told.push((text, vec![one.device])),
+            }
+        }
+        let line =
+            |(text, devices): (String, Vec<usize>)| format!("{}: {text}", crate::model::ranges(devices));
+        let told: Vec<String> = told.into_iter().map(line).collect();
+        (!told.is_empty()).then(|| format!(" kernels on {}", told.join("; on ")))
+    }
+
+    fn draw_list(&self, frame: &mut Frame<'_>, area: Rect, scene: &Scene<'_>) {
+        let theme = scene.theme;
+        self.list.draw(frame, area, &self.rows, theme, |row| match row.entry().program.late {
+            true => Look { style: Default::default(), mark: Some('~') },
+            false => Look::default(),
+        });
+        if self.list.len() == 0 && area.height > 1 {
+            let text = match (&self.listing, self.query.is_empty()) {
+                (None, _) => " Not read yet.",
+                (Some(_), true) => " No program is loaded.",
+                (Some(_), false) => " No program is like that. Esc shows all.",
+            };
+            frame.render_widget(Line::styled(text, theme.dim()), Rect { y: area.y + 1, height: 1, ..area });
+        }
+    }
+}
+
+fn sharing_of(one: &Sharing) -> String {
+    let mut text = format!("{} loaded", bytes_short(one.kernel_loaded_bytes));
+    if one.kernel_unique_bytes > 0 || one.kernel_shared_bytes > 0 {
+        let (unique, shared) = (bytes_short(one.kernel_unique_bytes), bytes_short(one.kernel_shared_bytes));
+        text += &format!(", {unique} unique, {shared} copies");
+    }
+    if one.kernel_unhashed_bytes > 0 {
+        text += &format!(", {} unhashed", bytes_short(one.kernel_unhashed_bytes));
+    }
+    text
+}
 
 impl Page for Programs {
+    fn needs(&self) -> Needs {
+        Needs::Programs
+    }
+
+    fn refresh(&mut self, data: &Data) {
+        let More::Programs(listing) = &data.more else { return };
+        let is_same = self.listing.as_ref().is_some_and(|known| Arc::ptr_eq(known, listing));
+        if !is_same {
+            self.rates.take(&listing.entries, data.model.clock.monotonic_ns);
+            self.listing = Some(listing.clone());
+            self.take_rows();
+            if let Some(kernels) = &mut self.kernels {
+                kernels.refresh(&self.rows);
+            }
+        }
+    }
+
+    fn act(&mut self, action: Action, scene: &Scene<'_>) -> Reply {
+        if let Some(kernels) = &mut self.kernels {
+            if action == Action::Back {
+                self.kernels = None;
+                return Reply::Done;
+            }
+            return kernels.act(action, scene);
+        }
+        match action {
+            Action::Move(motion) => self.list.go(motion, &self.rows, self.parts(scene.area).list),
+            Action::Open => {
+                let Some(row) = self.list.selected(&self.rows) else { return Reply::Ignored };
+                self.kernels = Some(Kernels::new(row));
+            }
+            Action::Reverse => {
+                self.list.reverse();
+                self.arrange();
+            }
+            Action::Back if !self.query.is_empty() => self.filter(Query::default(), scene.data),
+            _ => return Reply::Ignored,
+        }
+        Reply::Done
+    }
+
+    fn click(&mut self, at: Position, scene: &Scene<'_>) -> Reply {
+        if let Some(kernels) = &mut self.kernels {
+            return kernels.click(at, scene);
+        }
+        match self.list.click(at, &self.rows, self.parts(scene.area).list) {
+            Hit::Heading => self.arrange(),
+            Hit::Row { again: true } => return self.act(Action::Open, scene),
+            Hit::Row { again: false } => {}
+            Hit::Nothing => return Reply::Ignored,
+        }
+        Reply::Done
+    }
+
     fn draw(&self, frame: &mut Frame<'_>, scene: &Scene<'_>) {
-        frame.render_widget("to be filled", scene.area);
+        if let Some(kernels) = &self.kernels {
+            return kernels.draw(frame, scene);
+        }
+        let (parts, theme) = (self.parts(scene.area), scene.theme);
+        let errors = self.listing.as_ref().map_or(&[][..], |listing| &listing.errors);
+        for (y, error) in (parts.errors.y..parts.errors.bottom()).zip(errors) {
+            let line = Line::styled(format!(" {}", escape(error)), theme.warn());
+            frame.render_widget(line, Rect { y, height: 1, ..parts.errors });
+        }
+        self.draw_list(frame, parts.list, scene);
+        if let Some(sharing) = self.sharing_text() {
+            frame.render_widget(Line::styled(sharing, theme.dim()), parts.sharing);
+        }
+    }
+
+    fn sorts(&self) -> (Vec<&'static str>, Option<usize>) {
+        self.kernels.as_ref().map_or_else(|| self.list.sorts(), Kernels::sorts)
+    }
+
+    fn sort_by(&mut self, choice: usize, _data: &Data) {
+        match &mut self.kernels {
+            Some(kernels) => kernels.sort_by(choice),
+            None => {
+                self.list.sort_by(choice);
+                self.arrange();
+            }
+        }
+    }
+
+    fn fields(&self) -> &'static [Field] {
+        if self.kernels.is_some() { &[] } else { PROGRAM_FIELDS }
+    }
+
+    fn query(&self) -> Query {
+        self.query.clone()
+    }
+
+    fn filter(&mut self, query: Query, _data: &Data) {
+        self.query = query;
+        self.arrange();
+    }
+
+    fn summary(&self) -> Option<String> {
+        if self.kernels.is_some() {
+            return Some("Esc all programs".to_owned());
+        }
+        (!self.query.is_empty()).then(|| {
+            format!("{} of {}, {}", self.list.len(), self.rows.len(), escape(&self.query.to_string()))
+        })
     }
 }

@@ -1,0 +1,52 @@
+//! Groups of allocations as rows.
+
+use crate::lists::allocations::Item;
+use crate::lists::groups::{Group, GroupBy, group};
+use crate::output::units::{age, bytes, percent};
+use crate::screen::widgets::list::{Column, List};
+
+/// A group, and the bytes of all groups.
+#[derive(Debug)]
+pub(super) struct Row {
+    pub group: Group,
+    /// `None`: nothing to have a share of.
+    all_bytes: Option<u64>,
+    number: u64,
+}
+
+const COLUMNS: &[Column<Row>] = &[
+    Column::number("BYTES", 10, 0, |row| bytes(row.group.bytes), |row| Some(row.group.bytes)),
+    Column::number("SHARE", 5, 3, |row| percent(row.group.bytes, row.all_bytes), |row| Some(row.group.bytes)),
+    Column::number("COUNT", 8, 2, |row| row.group.count.to_string(), |row| Some(row.group.count)),
+    Column::number("MEAN", 10, 6, |row| bytes(mean(row)), |row| Some(mean(row))),
+    Column::number("OLDEST", 7, 4, |row| age(row.group.oldest_ns), |row| Some(row.group.oldest_ns)),
+    Column::ids("NEWEST", 7, 5, |row| age(row.group.newest_ns), |row| Some(row.group.newest_ns)),
+    Column::new("GROUP", 0, 1, |row| row.group.common.to_string()),
+];
+
+fn mean(row: &Row) -> u64 {
+    row.group.bytes.checked_div(row.group.count).unwrap_or(0)
+}
+
+/// The largest first.
+pub(super) fn list() -> List<Row> {
+    List::new(COLUMNS, 0, |row| row.number)
+}
+
+/// The groups of what is shown, in an order that stays: equal ones do not dance.
+pub(super) fn rows<'a>(items: impl Iterator<Item = &'a Item>, by: GroupBy) -> Vec<Row> {
+    let mut groups: Vec<(String, Group)> =
+        group(items, by).into_iter().map(|group| (group.common.to_string(), group)).collect();
+    groups.sort_by(|a, b| a.0.cmp(&b.0));
+    let sum = groups.iter().fold(0, |sum: u64, (_, group)| sum.saturating_add(group.bytes));
+    let all_bytes = Some(sum).filter(|sum| *sum > 0);
+    let row = |(name, group): (String, Group)| Row { group, all_bytes, number: hash(&name) };
+    groups.into_iter().map(row).collect()
+}
+
+fn hash(text: &str) -> u64 {
+    use std::hash::{DefaultHasher, Hash, Hasher};
+    let mut hasher = DefaultHasher::new();
+    text.hash(&mut hasher);
+    hasher.finish()
+}

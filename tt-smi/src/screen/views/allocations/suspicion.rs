@@ -1,0 +1,53 @@
+//! What may be a leak, as rows.
+
+use crate::lists::groups::size_text;
+use crate::lists::suspects::{Place, Suspect};
+use crate::output::units::{age, bytes};
+use crate::screen::widgets::list::{Column, List};
+
+const COLUMNS: &[Column<Suspect>] = &[
+    Column::number(
+        "+BYTES",
+        10,
+        0,
+        |suspect| format!("+{}", bytes(suspect.more_bytes)),
+        |suspect| Some(suspect.more_bytes),
+    ),
+    Column::number("+COUNT", 7, 2, |suspect| format!("+{}", suspect.more), |suspect| Some(suspect.more)),
+    Column::number("IN", 6, 4, |suspect| age(suspect.for_ns), |suspect| Some(suspect.for_ns)),
+    Column::number("LIVE", 7, 6, |suspect| suspect.count.to_string(), |suspect| Some(suspect.count)),
+    Column::number("BYTES", 10, 7, |suspect| bytes(suspect.bytes), |suspect| Some(suspect.bytes)),
+    Column::ids(
+        "PID",
+        7,
+        3,
+        |suspect| suspect.origin.pid.to_string(),
+        |suspect| Some(suspect.origin.pid.into()),
+    ),
+    Column::words(
+        "CLASS",
+        12,
+        5,
+        |suspect| suspect.origin.class.name().to_owned(),
+        |suspect| Some(suspect.origin.class.name()),
+    ),
+    Column::new("WHAT", 0, 1, what),
+];
+
+/// What grew most comes first.
+pub(super) fn list() -> List<Suspect> {
+    List::new(COLUMNS, 0, |suspect| {
+        use std::hash::{DefaultHasher, Hash, Hasher};
+        let mut hasher = DefaultHasher::new();
+        suspect.origin.hash(&mut hasher);
+        hasher.finish()
+    })
+}
+
+fn what(suspect: &Suspect) -> String {
+    match &suspect.origin.place {
+        Place::Site(site) => format!("at {site}"),
+        Place::Like(Some(name), bucket) => format!("{name}, {}", size_text(*bucket)),
+        Place::Like(None, bucket) => format!("no name, {}", size_text(*bucket)),
+    }
+}

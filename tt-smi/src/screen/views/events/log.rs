@@ -1,0 +1,120 @@
+//! The last events, as many as anybody scrolls through.
+
+use crate::lists::events::Happened;
+use crate::screen::data::News;
+
+/// Events that are kept at least, once there are so many.
+const KEPT: usize = 20_000;
+/// So many more may be there: moving all of them for each new one would cost more than all the rest.
+const SLACK: usize = 5_000;
+
+/// An event, and its number since the log began.
+#[derive(Debug)]
+pub(super) struct Entry {
+    pub number: u64,
+    pub event: Happened,
+}
+
+/// What became of news.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Taken {
+    /// They are known.
+    Nothing,
+    /// The log begins anew with them: what rings held, of any age.
+    First,
+    /// They happened since the last ones.
+    More,
+}
+
+/// The last events.
+#[derive(Debug, Default)]
+pub(super) struct Log {
+    entries: Vec<Entry>,
+    next: u64,
+    /// Which news were the last: the following, and the look of it.
+    last: (u64, u64),
+    /// Overwritten before they were read.
+    pub missed: u64,
+    /// Not held by the rings any more when they were looked at first.
+    pub older: u64,
+    /// Gone from here.
+    pub dropped: u64,
+}
+
+impl Log {
+    /// Those that are kept, the oldest first.
+    pub(super) fn entries(&self) -> &[Entry] {
+        &self.entries
+    }
+
+    /// Takes in what is new.
+    pub(super) fn take(&mut self, news: &News) -> Taken {
+        let (following, look) = self.last;
+        if news.following == following && news.look <= look {
+            return Taken::Nothing;
+        }
+        let is_first = news.following != following;
+        if is_first {
+            // It begins with what rings still hold: the same again as far as it was here.
+            *self = Log { next: self.next, ..Log::default() };
+        }
+        self.last = (news.following, news.look);
+        (self.missed, self.older) = (news.missed, news.older);
+        self.append(&news.events);
+        if is_first { Taken::First } else { Taken::More }
+    }
+
+    fn append(&mut self, events: &[Happened]) {
+        let surplus = events.len().saturating_sub(KEPT);
+        self.dropped += surplus as u64;
+        self.next += surplus as u64;
+        let kept = &events[surplus..];
+        if self.entries.len() + kept.len() > KEPT + SLACK {
+            let old = (self.entries.len() + kept.len() - KEPT).min(self.entries.len());
+            self.entries.drain(..old);
+            self.dropped += old as u64;
+        }
+        for event in kept {
+            self.entries.push(Entry { number: self.next, event: event.clone() });
+            self.next += 1;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn news(following: u64, look: u64, count: u64) -> News {
+        let event = |id| Happened { id, event: "ALLOC", ..Happened::default() };
+        News { following, look, events: (0..count).map(event).collect(), missed: 1, older: 2 }
+    }
+
+    #[test]
+    fn the_same_news_count_once_and_another_following_begins_anew() {
+        let mut log = Log::default();
+        assert_eq!(log.take(&news(1, 1, 5)), Taken::First);
+        assert_eq!(log.take(&news(1, 1, 5)), Taken::Nothing, "a frozen screen");
+        assert_eq!(log.take(&news(1, 2, 3)), Taken::More);
+        assert_eq!(log.entries().len(), 8);
+        assert_eq!(log.take(&news(2, 1, 4)), Taken::First);
+        assert_eq!((log.entries().len(), log.entries()[0].number), (4, 8), "numbers are not used twice");
+        assert_eq!((log.missed, log.older, log.dropped), (1, 2, 0));
+    }
+
+    #[test]
+    fn the_log_is_bounded_and_says_what_it_dropped() {
+        let mut log = Log::default();
+        for look in 1..=30 {
+            log.take(&news(1, look, 1000));
+        }
+        let kept = log.entries().len() as u64;
+        assert!((KEPT as u64..=(KEPT + SLACK) as u64).contains(&kept), "{kept}");
+        assert_eq!(kept + log.dropped, 30_000);
+        log.take(&news(1, 31, 50_000));
+        assert_eq!((log.entries().len(), log.dropped), (KEPT, 60_000));
+        assert_eq!(log.entries().last().map(|entry| entry.event.id), Some(49_999));
+        let numbers: Vec<u64> = log.entries().iter().map(|entry| entry.number).collect();
+        assert!(numbers.windows(2).all(|pair| pair[1] == pair[0] + 1));
+    }
+}

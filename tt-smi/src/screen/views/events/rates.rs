@@ -1,0 +1,97 @@
+//! How often things happen, by kind.
+
+use std::collections::VecDeque;
+
+use crate::lists::events::Happened;
+
+/// Over which rates are measured: long enough to be steady, short enough to be of now.
+const WINDOW_NS: u64 = 5_000_000_000;
+/// A shorter time says nothing yet.
+const LEAST_NS: u64 = 200_000_000;
+
+/// Numbers of the last looks, by kind.
+#[derive(Debug, Default)]
+pub(super) struct Rates {
+    /// When the first look ended that is still counted; `None`: nothing was looked at.
+    start_ns: Option<u64>,
+    looks: VecDeque<Look>,
+}
+
+#[derive(Debug)]
+struct Look {
+    end_ns: u64,
+    kinds: Vec<(&'static str, u64)>,
+}
+
+impl Rates {
+    /// From now on: when that happened which came before is not known.
+    pub(super) fn begin(now_ns: u64) -> Rates {
+        Rates { start_ns: Some(now_ns), looks: VecDeque::new() }
+    }
+
+    /// Counts what happened since the last look.
+    pub(super) fn take(&mut self, events: &[Happened], now_ns: u64) {
+        let mut kinds: Vec<(&'static str, u64)> = Vec::new();
+        for event in events {
+            match kinds.iter_mut().find(|(kind, _)| *kind == event.event) {
+                Some((_, count)) => *count += 1,
+                None => kinds.push((event.event, 1)),
+            }
+        }
+        self.looks.push_back(Look { end_ns: now_ns, kinds });
+        while self.looks.len() > 1 && self.looks[0].end_ns.saturating_add(WINDOW_NS) < now_ns {
+            self.start_ns = self.looks.pop_front().map(|look| look.end_ns);
+        }
+    }
+
+    /// Those that happened, the most frequent first; `None` if that is not known yet.
+    pub(super) fn per_second(&self) -> Option<Vec<(&'static str, f64)>> {
+        let time_ns = self.looks.back()?.end_ns.saturating_sub(self.start_ns?);
+        if time_ns < LEAST_NS {
+            return None;
+        }
+        let mut sums: Vec<(&'static str, u64)> = Vec::new();
+        for (kind, count) in self.looks.iter().flat_map(|look| &look.kinds) {
+            match sums.iter_mut().find(|(known, _)| known == kind) {
+                Some((_, sum)) => *sum += count,
+                None => sums.push((kind, *count)),
+            }
+        }
+        sums.sort_by_key(|(kind, count)| (std::cmp::Reverse(*count), *kind));
+        let rate = |count: u64| count as f64 * 1e9 / time_ns as f64;
+        Some(sums.into_iter().map(|(kind, count)| (kind, rate(count))).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: u64 = 1_000_000_000;
+
+    fn events(kind: &'static str, count: usize) -> Vec<Happened> {
+        vec![Happened { event: kind, ..Happened::default() }; count]
+    }
+
+    #[test]
+    fn unknown_at_first_and_measured_over_the_last_seconds() {
+        let mut rates = Rates::begin(SECOND);
+        assert_eq!(rates.per_second(), None);
+        rates.take(&events("ALLOC", 10), SECOND + SECOND / 10);
+        assert_eq!(rates.per_second(), None, "too short");
+        rates.take(&events("FREE", 30), 2 * SECOND);
+        assert_eq!(rates.per_second(), Some(vec![("FREE", 30.0), ("ALLOC", 10.0)]));
+        for second in 3..20 {
+            rates.take(&events("FREE", 7), second * SECOND);
+        }
+        assert_eq!(rates.per_second(), Some(vec![("FREE", 7.0)]), "what is long ago does not count");
+    }
+
+    #[test]
+    fn nothing_is_known_to_be_nothing() {
+        let mut rates = Rates::begin(0);
+        rates.take(&[], SECOND);
+        assert_eq!(rates.per_second(), Some(Vec::new()));
+        assert_eq!(Rates::default().per_second(), None);
+    }
+}

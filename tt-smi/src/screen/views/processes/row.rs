@@ -1,0 +1,196 @@
+//! A process as a row: its figures taken out once, so that sorting and drawing need no more.
+
+use tt_shm_reader::Class;
+
+use crate::escape::Foreign;
+use crate::model::{Model, Process, ProcessState, Reclaimed};
+use crate::output::units::{UNKNOWN, age, bytes, bytes_or_unknown, count};
+use crate::screen::page::ProcessKey;
+use crate::screen::widgets::list::Column;
+
+/// A process.
+#[derive(Clone, Debug)]
+pub(super) struct Row {
+    pub key: ProcessKey,
+    /// As it is called here, of its parent.
+    pub parent: Option<u32>,
+    /// How deep it is in the tree.
+    pub depth: usize,
+    pub state: &'static str,
+    pub is_flagged: bool,
+    user: Foreign,
+    /// What it calls itself, then its command line; of one that has ended also what it held.
+    title: Foreign,
+    container: Option<String>,
+    devices: Vec<usize>,
+    dram: Option<u64>,
+    l1: Option<u64>,
+    classes: Option<[u64; Class::COUNT]>,
+    kernels: Option<u64>,
+    peak: Option<u64>,
+    rate: Option<f64>,
+    age_ns: u64,
+}
+
+impl Row {
+    pub(super) fn new(process: &Process, model: &Model) -> Row {
+        let info = process.info.as_ref();
+        let command = process.command().map(|command| format!("{}: {}", process.name.raw(), command.raw()));
+        let held = held(process, model).map(|held| format!("{} ({held})", process.name.raw()));
+        Row {
+            key: process.into(),
+            parent: info.and_then(|info| info.parent),
+            depth: 0,
+            state: process.state_name(),
+            is_flagged: process.state == ProcessState::Alive && !process.flags().is_empty(),
+            user: process.user.clone().unwrap_or_else(|| process.uid.to_string().into()),
+            title: held.or(command).map_or_else(|| process.name.clone(), Foreign::from),
+            container: info.and_then(|info| info.container.as_ref()).map(|container| {
+                let runtime = container.runtime.map_or_else(String::new, |runtime| format!("{runtime}:"));
+                format!("{runtime}{}", container.short_id())
+            }),
+            devices: process.usages.iter().map(|usage| usage.device).collect(),
+            dram: process.total(|usage| usage.dram.used),
+            l1: process.total(|usage| usage.l1.used),
+            classes: (!process.usages.is_empty()).then(|| {
+                Class::ALL.map(|class| process.total(|usage| usage.class(class).bytes).unwrap_or(0))
+            }),
+            kernels: process.total(|usage| usage.kernel_loaded().0),
+            peak: process.total(|usage| usage.dram.peak.low),
+            rate: process.events_per_second,
+            age_ns: process.age_ns,
+        }
+    }
+
+    #[cfg(test)]
+    pub(super) fn bare(key: ProcessKey, parent: Option<u32>) -> Row {
+        Row {
+            key,
+            parent,
+            depth: 0,
+            state: "alive",
+            is_flagged: false,
+            user: "".into(),
+            title: "".into(),
+            container: None,
+            devices: Vec::new(),
+            dram: None,
+            l1: None,
+            classes: None,
+            kernels: None,
+            peak: None,
+            rate: None,
+            age_ns: 0,
+        }
+    }
+
+    /// Tells it apart from others.
+    pub(super) fn number(&self) -> u64 {
+        number(self.key)
+    }
+
+    fn class(&self, class: Class) -> Option<u64> {
+        self.classes.map(|classes| classes[class as usize])
+    }
+
+    /// Indented as deep as it is in the tree.
+    fn tree_text(&self) -> String {
+        match self.depth {
+            0 => self.title.to_string(),
+            depth => format!("{}└ {}", "  ".repeat(depth - 1), self.title),
+        }
+    }
+}
+
+/// Tells a process apart from others: pids here and those of containers do not meet.
+pub(super) fn number(key: ProcessKey) -> u64 {
+    let pid = key.pid.map_or(0, |pid| pid + 1);
+    pid << 32 | (key.namespace_pid & u64::from(u32::MAX))
+}
+
+/// What a process had held when it ended: `held 2.0 GiB dram`.
+pub(super) fn held(process: &Process, model: &Model) -> Option<String> {
+    let is_same = |gone: &&Reclaimed| gone.pid == process.namespace_pid && gone.uid == u64::from(process.uid);
+    let ended = process.state == ProcessState::Ended;
+    let gone = model.reclaimed.iter().find(is_same).filter(|_| ended)?;
+    Some(held_text(gone))
+}
+
+/// `held 2.0 GiB dram, 3.0 KiB cb`.
+pub(super) fn held_text(gone: &Reclaimed) -> String {
+    let one = |(class, size, _): &(Class, u64, u64)| format!("{} {}", bytes(*size), class.name());
+    match &gone.held[..] {
+        [] => "held nothing".to_owned(),
+        held => format!("held {}", held.iter().map(one).collect::<Vec<_>>().join(", ")),
+    }
+}
+
+fn milli(rate: Option<f64>) -> Option<u64> {
+    rate.map(|rate| (rate * 1000.0) as u64)
+}
+
+/// By DRAM at first.
+pub(super) const SORTED_BY: usize = 5;
+
+/// Where there is little room: who, what for, how much, and whether it lives.
+pub(super) const COLUMNS: &[Column<Row>] = &[
+    Column::ids(
+        "PID",
+        7,
+        0,
+        |row| row.key.pid.map_or_else(|| UNKNOWN.to_owned(), |pid| pid.to_string()),
+        |row| row.key.pid,
+    ),
+    Column::ids("NSPID", 7, 13, |row| row.key.namespace_pid.to_string(), |row| Some(row.key.namespace_pid)),
+    Column::words("USER", 8, 6, |row| row.user.to_string(), |row| Some(row.user.raw())),
+    Column::words("STATE", 7, 4, |row| row.state.to_owned(), |row| Some(row.state)),
+    Column::ids(
+        "DEV",
+        4,
+        5,
+        |row| crate::model::ranges(row.devices.iter().copied()),
+        |row| row.devices.first().map(|device| *device as u64),
+    ),
+    Column::number("DRAM", 9, 2, |row| bytes_or_unknown(row.dram), |row| row.dram),
+    Column::number("L1", 9, 3, |row| bytes_or_unknown(row.l1), |row| row.l1),
+    Column::number("PEAK", 9, 8, |row| bytes_or_unknown(row.peak), |row| row.peak),
+    Column::number(
+        "TRACE",
+        9,
+        14,
+        |row| bytes_or_unknown(row.class(Class::Trace)),
+        |row| row.class(Class::Trace),
+    ),
+    Column::number("CB", 9, 11, |row| bytes_or_unknown(row.class(Class::Cb)), |row| row.class(Class::Cb)),
+    Column::number("KERNELS", 9, 10, |row| bytes_or_unknown(row.kernels), |row| row.kernels),
+    Column::number(
+        "L1_SMALL",
+        9,
+        15,
+        |row| bytes_or_unknown(row.class(Class::L1Small)),
+        |row| row.class(Class::L1Small),
+    ),
+    Column::number(
+        "SYSMEM",
+        9,
+        17,
+        |row| bytes_or_unknown(row.class(Class::SystemMemory)),
+        |row| row.class(Class::SystemMemory),
+    ),
+    Column::number(
+        "EV/S",
+        5,
+        7,
+        |row| row.rate.map_or_else(|| UNKNOWN.to_owned(), count),
+        |row| milli(row.rate),
+    ),
+    Column::number("AGE", 6, 9, |row| age(row.age_ns), |row| Some(row.age_ns)),
+    Column::words(
+        "CONTAINER",
+        19,
+        16,
+        |row| row.container.clone().unwrap_or_else(|| UNKNOWN.to_owned()),
+        |row| row.container.as_deref(),
+    ),
+    Column::words("NAME: COMMAND", 0, 1, Row::tree_text, |row| Some(row.title.raw())),
+];

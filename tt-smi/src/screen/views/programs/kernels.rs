@@ -1,0 +1,174 @@
+//! One program: its kernels on all of its devices.
+
+use ratatui::Frame;
+use ratatui::layout::{Position, Rect};
+use ratatui::text::Line;
+use tt_shm_reader::{Kernel, KernelType};
+
+use super::row::Row;
+use crate::model::{core_type_name, ranges};
+use crate::output::units::{UNKNOWN, bytes, plural};
+use crate::screen::action::Action;
+use crate::screen::page::{Reply, Scene};
+use crate::screen::widgets::list::{Column, Hit, List, Look};
+use crate::screen::widgets::text::split_top;
+
+/// A kernel on a device.
+#[derive(Clone, Debug)]
+struct Loaded {
+    device: Option<usize>,
+    kernel: Kernel,
+}
+
+const COLUMNS: &[Column<Loaded>] = &[
+    Column::ids("DEV", 4, 3, device_text, |loaded| loaded.device.map(|device| device as u64)),
+    Column::words("TYPE", 11, 0, |loaded| label(loaded).unwrap_or(UNKNOWN).to_owned(), label),
+    Column::words(
+        "CORE",
+        8,
+        4,
+        |loaded| core_type_name(loaded.kernel.core_type).to_owned(),
+        |loaded| Some(core_type_name(loaded.kernel.core_type)),
+    ),
+    Column::number(
+        "BINARY",
+        10,
+        2,
+        |loaded| loaded.kernel.binary_bytes().map_or_else(|| UNKNOWN.to_owned(), bytes),
+        |loaded| loaded.kernel.binary_bytes(),
+    ),
+    Column::number(
+        "CORES",
+        5,
+        5,
+        |loaded| cores(loaded).map_or_else(|| UNKNOWN.to_owned(), |n| n.to_string()),
+        cores,
+    ),
+    Column::number("TOTAL", 10, 1, |loaded| bytes(loaded.kernel.bytes), |loaded| Some(loaded.kernel.bytes)),
+    Column::ids("HASH", 18, 6, |loaded| hex(loaded.kernel.hash), |loaded| loaded.kernel.hash),
+    Column::ids("ID", 18, 8, |loaded| format!("{:#x}", loaded.kernel.id), |loaded| Some(loaded.kernel.id)),
+    Column::new("LATE", 4, 7, |loaded| if loaded.kernel.late { "late" } else { "" }.to_owned()),
+];
+
+impl Loaded {
+    /// Tells it apart from others: a kernel has the same number on all devices.
+    fn number(&self) -> u64 {
+        self.kernel.id ^ (self.device.unwrap_or(usize::MAX) as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+    }
+}
+
+fn label(loaded: &Loaded) -> Option<&str> {
+    loaded.kernel.kernel_type.map(KernelType::label)
+}
+
+fn device_text(loaded: &Loaded) -> String {
+    loaded.device.map_or_else(|| UNKNOWN.to_owned(), |device| device.to_string())
+}
+
+fn cores(loaded: &Loaded) -> Option<u64> {
+    Some(u64::from(loaded.kernel.cores)).filter(|cores| *cores > 0)
+}
+
+fn hex(number: Option<u64>) -> String {
+    number.map_or_else(|| UNKNOWN.to_owned(), |number| format!("{number:#x}"))
+}
+
+/// A program's kernels.
+#[derive(Debug)]
+pub(super) struct Kernels {
+    row: Row,
+    is_gone: bool,
+    loaded: Vec<Loaded>,
+    list: List<Loaded>,
+}
+
+impl Kernels {
+    pub(super) fn new(row: &Row) -> Kernels {
+        let list = List::new(COLUMNS, 0, Loaded::number);
+        let mut kernels = Kernels { row: row.clone(), is_gone: false, loaded: Vec::new(), list };
+        kernels.take_row();
+        kernels
+    }
+
+    /// Takes in the program as it is now; one that is gone stays as it was.
+    pub(super) fn refresh(&mut self, rows: &[Row]) {
+        let number = self.row.number();
+        let found = rows.iter().find(|row| row.number() == number);
+        self.is_gone = found.is_none();
+        if let Some(row) = found {
+            self.row = row.clone();
+            self.take_row();
+        }
+    }
+
+    fn take_row(&mut self) {
+        let entry = self.row.entry();
+        // A device that could not be resolved is missing in the list of indices: which one, nobody knows.
+        let is_complete = entry.devices.len() == entry.program.devices.len();
+        let devices = entry.program.devices.iter().enumerate();
+        let loaded = devices.flat_map(|(place, device)| {
+            let index = entry.devices.get(place).copied().filter(|_| is_complete);
+            device.kernels.iter().map(move |kernel| Loaded { device: index, kernel: kernel.clone() })
+        });
+        self.loaded = loaded.collect();
+        self.list.arrange(&self.loaded, |_| true);
+    }
+
+    fn head(&self) -> [String; 2] {
+        let (entry, program) = (self.row.entry(), &self.row.entry().program);
+        let gone = if self.is_gone { "  (no longer loaded)" } else { "" };
+        let devices = ranges(entry.devices.iter().copied());
+        [
+            format!(" program {:#x} of pid {}  {}{gone}", program.id, entry.pid, self.row.name()),
+            format!(
+                " on device {devices}: {}, {} of kernels, {} of {}",
+                plural(self.loaded.len() as u64, "kernel"),
+                bytes(program.kernel_bytes),
+                bytes(program.cb_bytes),
+                plural(program.cb_count, "circular buffer"),
+            ),
+        ]
+    }
+
+    pub(super) fn act(&mut self, action: Action, scene: &Scene<'_>) -> Reply {
+        let (_, area) = split_top(scene.area, 2);
+        match action {
+            Action::Move(motion) => self.list.go(motion, &self.loaded, area),
+            Action::Reverse => {
+                self.list.reverse();
+                self.list.arrange(&self.loaded, |_| true);
+            }
+            // It is open already.
+            Action::Open => {}
+            _ => return Reply::Ignored,
+        }
+        Reply::Done
+    }
+
+    pub(super) fn click(&mut self, at: Position, scene: &Scene<'_>) -> Reply {
+        let (_, area) = split_top(scene.area, 2);
+        match self.list.click(at, &self.loaded, area) {
+            Hit::Nothing => return Reply::Ignored,
+            Hit::Heading => self.list.arrange(&self.loaded, |_| true),
+            Hit::Row { .. } => {}
+        }
+        Reply::Done
+    }
+
+    pub(super) fn draw(&self, frame: &mut Frame<'_>, scene: &Scene<'_>) {
+        let (head, area) = split_top(scene.area, 2);
+        for (y, line) in (head.y..head.bottom()).zip(self.head()) {
+            frame.render_widget(Line::styled(line, scene.theme.heading()), Rect { y, height: 1, ..head });
+        }
+        self.list.draw(frame, area, &self.loaded, scene.theme, |_| Look::default());
+    }
+
+    pub(super) fn sorts(&self) -> (Vec<&'static str>, Option<usize>) {
+        self.list.sorts()
+    }
+
+    pub(super) fn sort_by(&mut self, choice: usize) {
+        self.list.sort_by(choice);
+        self.list.arrange(&self.loaded, |_| true);
+    }
+}

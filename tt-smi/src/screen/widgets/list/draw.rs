@@ -1,0 +1,95 @@
+//! A list on the screen.
+
+use ratatui::Frame;
+use ratatui::layout::Rect;
+use ratatui::style::Style;
+use ratatui::text::{Line, Span};
+
+use super::{List, visible_rows};
+use crate::escape::{columns, pad};
+use crate::screen::theme::Theme;
+
+/// Before the first column: room for a mark, so that what is to be looked at is seen without colours too.
+pub(super) const GUTTER: u16 = 1;
+
+/// How a row looks.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Look {
+    /// Its style, unless it is selected.
+    pub style: Style,
+    /// The mark before it.
+    pub mark: Option<char>,
+}
+
+impl From<Style> for Look {
+    fn from(style: Style) -> Look {
+        Look { style, mark: None }
+    }
+}
+
+impl Look {
+    /// Something is wrong with it.
+    pub(crate) fn warn(theme: &Theme) -> Look {
+        Look { style: theme.warn(), mark: Some('!') }
+    }
+}
+
+impl<T> List<T> {
+    /// Draws headings and the rows that are seen.
+    pub(crate) fn draw<L: Into<Look>>(
+        &self,
+        frame: &mut Frame<'_>,
+        area: Rect,
+        items: &[T],
+        theme: &Theme,
+        look: impl Fn(&T) -> L,
+    ) {
+        if area.is_empty() {
+            return;
+        }
+        let widths = self.widths(area.width);
+        let line_at = |y: u16| Rect { y: area.y + y, height: 1, ..area };
+        frame.render_widget(self.heading(&widths, theme), line_at(0));
+        let height = visible_rows(area);
+        let places = self.order.iter().enumerate().skip(self.first_shown(height)).take(height);
+        for (y, (place, item)) in (1..).zip(places) {
+            let Some(item) = items.get(*item as usize) else { continue };
+            let look = look(item).into();
+            let text = self.row(item, &widths, look.mark.unwrap_or(' '));
+            let line = match self.has_focus && place == self.selected {
+                false => Line::styled(text, look.style),
+                // Wide as the list, so that the bar has no ragged end.
+                true => Line::styled(pad(&text, usize::from(area.width), false), theme.selected()),
+            };
+            frame.render_widget(line, line_at(y));
+        }
+    }
+
+    fn heading(&self, widths: &[(usize, u16)], theme: &Theme) -> Line<'static> {
+        let mut spans = vec![Span::raw(" ".repeat(usize::from(GUTTER)))];
+        for (place, width) in widths {
+            let column = &self.columns[*place];
+            let mark = match (*place == self.sort && column.sort.is_some(), self.descending) {
+                (false, _) => "",
+                (true, true) => "▼",
+                (true, false) => "▲",
+            };
+            let style = if mark.is_empty() { theme.heading() } else { theme.sorted() };
+            let width = usize::from(*width);
+            // The mark is worth more than the last letter.
+            let head: String = column.head.chars().take(width.saturating_sub(columns(mark))).collect();
+            spans.push(Span::styled(pad(&format!("{head}{mark}"), width, column.right), style));
+            spans.push(Span::raw(" "));
+        }
+        Line::from(spans)
+    }
+
+    fn row(&self, item: &T, widths: &[(usize, u16)], mark: char) -> String {
+        let cell = |(place, width): &(usize, u16)| {
+            let column = &self.columns[*place];
+            pad(&(column.text)(item), usize::from(*width), column.right)
+        };
+        let cells: Vec<String> = widths.iter().map(cell).collect();
+        format!("{mark}{}", cells.join(" "))
+    }
+}

@@ -1,0 +1,218 @@
+//! A list that sorts, filters and scrolls. Only the lines that are seen are made into text, so a hundred
+//! thousand rows cost little more than twenty.
+
+mod column;
+mod draw;
+#[cfg(test)]
+mod tests;
+
+pub(crate) use column::{Column, Sort};
+pub(crate) use draw::Look;
+
+use ratatui::layout::{Position, Rect};
+
+use crate::screen::action::Motion;
+
+/// What a click hit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Hit {
+    /// A heading: the order changed; arrange after it.
+    Heading,
+    /// A row, which is selected now; whether it was before.
+    Row { again: bool },
+    /// Neither.
+    Nothing,
+}
+
+/// A list's order, selection and place.
+#[derive(Debug)]
+pub(crate) struct List<T: 'static> {
+    columns: &'static [Column<T>],
+    key: fn(&T) -> u64,
+    sort: usize,
+    descending: bool,
+    order: Vec<u32>,
+    selected: usize,
+    /// What is selected, so that it stays so when rows come and go.
+    selected_key: Option<u64>,
+    top: usize,
+    /// Only the list that keys go to has a bar.
+    has_focus: bool,
+}
+
+impl<T> List<T> {
+    /// An empty one, sorted by a column. `key` tells rows apart.
+    pub(crate) fn new(columns: &'static [Column<T>], sort: usize, key: fn(&T) -> u64) -> List<T> {
+        let descending = columns.get(sort).is_some_and(|column| column.descending);
+        let (order, selected_key, has_focus) = (Vec::new(), None, true);
+        List { columns, key, sort, descending, order, selected: 0, selected_key, top: 0, has_focus }
+    }
+
+    /// Whether keys go to it, where there are several.
+    pub(crate) fn focus(&mut self, has_focus: bool) {
+        self.has_focus = has_focus;
+    }
+
+    /// Puts rows in order, those that are wanted. What was selected stays selected if it is still there.
+    pub(crate) fn arrange(&mut self, items: &[T], wanted: impl Fn(&T) -> bool) {
+        let mut places = std::mem::take(&mut self.order);
+        places.clear();
+        let kept = items.iter().enumerate().filter(|(_, item)| wanted(item));
+        places.extend(kept.map(|(place, _)| place as u32));
+        let sort = self.columns.get(self.sort).map_or(Sort::No, |column| column.sort);
+        self.order = sort.apply(places, items, self.descending);
+        self.find_selected(items);
+    }
+
+    /// Puts the rows that are shown in another order, such as that of a tree.
+    pub(crate) fn reorder(&mut self, items: &[T], order: impl FnOnce(Vec<u32>) -> Vec<u32>) {
+        self.order = order(std::mem::take(&mut self.order));
+        self.find_selected(items);
+    }
+
+    fn find_selected(&mut self, items: &[T]) {
+        let key = self.key;
+        let key_at = |place: &u32| items.get(*place as usize).map(key);
+        let same = |place: &u32| key_at(place) == self.selected_key;
+        let found = self.selected_key.and_then(|_| self.order.iter().position(same));
+        let before = self.selected;
+        self.selected = found.unwrap_or(before).min(self.order.len().saturating_sub(1));
+        self.selected_key = self.order.get(self.selected).and_then(key_at);
+        // Who scrolled down reads: the line stays where it is. The first lines are for those who watch.
+        if self.top > 0 {
+            self.top = (self.top + self.selected).saturating_sub(before);
+        }
+    }
+
+    /// Rows that are shown.
+    pub(crate) fn len(&self) -> usize {
+        self.order.len()
+    }
+
+    /// The place of the selected row, from 0.
+    pub(crate) fn position(&self) -> usize {
+        self.selected
+    }
+
+    /// The selected row.
+    pub(crate) fn selected<'a>(&self, items: &'a [T]) -> Option<&'a T> {
+        items.get(*self.order.get(self.selected)? as usize)
+    }
+
+    /// The rows in their order.
+    pub(crate) fn rows<'a>(&'a self, items: &'a [T]) -> impl Iterator<Item = &'a T> {
+        self.order.iter().filter_map(|place| items.get(*place as usize))
+    }
+
+    /// Names of the columns that one can sort by, and which of them is the order now.
+    pub(crate) fn sorts(&self) -> (Vec<&'static str>, Option<usize>) {
+        let names = self.sortable().map(|(_, column)| column.head).collect();
+        (names, self.sortable().position(|(place, _)| place == self.sort))
+    }
+
+    /// Sorts by one of [`List::sorts`]; arrange after it.
+    pub(crate) fn sort_by(&mut self, choice: usize) {
+        if let Some((place, column)) = self.sortable().nth(choice) {
+            (self.sort, self.descending) = (place, column.descending);
+        }
+    }
+
+    /// Turns the order round; arrange after it.
+    pub(crate) fn reverse(&mut self) {
+        self.descending = !self.descending;
+    }
+
+    fn sortable(&self) -> impl Iterator<Item = (usize, &'static Column<T>)> + use<T> {
+        let columns = self.columns;
+        columns.iter().enumerate().filter(|(_, column)| column.sort.is_some())
+    }
+
+    /// Moves the selection in the list as it is drawn in this area.
+    pub(crate) fn go(&mut self, motion: Motion, items: &[T], area: Rect) {
+        let height = visible_rows(area);
+        let last = self.order.len().saturating_sub(1);
+        let by = |steps: i64| (self.selected as i64).saturating_add(steps).clamp(0, last as i64) as usize;
+        let place = match motion {
+            Motion::Lines(lines) => by(i64::from(lines)),
+            Motion::Pages(pages) => by(i64::from(pages) * height.max(1) as i64),
+            Motion::First => 0,
+            Motion::Last => last,
+        };
+        self.select(place, items, height);
+    }
+
+    /// To the last row, however many are seen.
+    pub(crate) fn go_last(&mut self, items: &[T]) {
+        self.selected = self.order.len().saturating_sub(1);
+        self.selected_key = self.selected(items).map(self.key);
+        // As far up as may be: drawing moves it down as far as the selected row needs.
+        self.top = 0;
+    }
+
+    /// Whether the last row is selected.
+    pub(crate) fn is_at_end(&self) -> bool {
+        self.selected + 1 >= self.order.len()
+    }
+
+    fn select(&mut self, place: usize, items: &[T], height: usize) {
+        self.top = self.first_shown(height);
+        self.selected = place;
+        self.selected_key = self.selected(items).map(self.key);
+        self.top = self.first_shown(height);
+    }
+
+    /// Selects the row with this key, if it is there.
+    pub(crate) fn select_key(&mut self, wanted: u64, items: &[T]) {
+        self.selected_key = Some(wanted);
+        self.find_selected(items);
+    }
+
+    /// The row at the top: where it was, moved as far as the selected one must be seen.
+    fn first_shown(&self, height: usize) -> usize {
+        let lowest = (self.selected + 1).saturating_sub(height);
+        let fits = self.order.len().saturating_sub(height);
+        self.top.clamp(lowest, self.selected.max(lowest)).min(fits.max(lowest))
+    }
+
+    /// A click into the list as it is drawn in this area.
+    pub(crate) fn click(&mut self, at: Position, items: &[T], area: Rect) -> Hit {
+        if !area.contains(at) {
+            return Hit::Nothing;
+        }
+        if at.y == area.y {
+            return self.click_heading((at.x - area.x).saturating_sub(draw::GUTTER), area.width);
+        }
+        let place = self.first_shown(visible_rows(area)) + usize::from(at.y - area.y - 1);
+        if place >= self.order.len() {
+            return Hit::Nothing;
+        }
+        let again = place == self.selected;
+        self.select(place, items, visible_rows(area));
+        Hit::Row { again }
+    }
+
+    fn click_heading(&mut self, x: u16, width: u16) -> Hit {
+        let mut end = 0;
+        let column = self.widths(width).into_iter().find(|(_, width)| {
+            end += width + 1;
+            x < end
+        });
+        let Some((place, _)) = column.filter(|(place, _)| self.columns[*place].sort.is_some()) else {
+            return Hit::Nothing;
+        };
+        match place == self.sort {
+            true => self.reverse(),
+            false => (self.sort, self.descending) = (place, self.columns[place].descending),
+        }
+        Hit::Heading
+    }
+
+    fn widths(&self, width: u16) -> Vec<(usize, u16)> {
+        column::widths(self.columns, width.saturating_sub(draw::GUTTER))
+    }
+}
+
+/// Rows that are seen at once: all lines but that of the headings.
+fn visible_rows(area: Rect) -> usize {
+    usize::from(area.height.saturating_sub(1))
+}

@@ -1,0 +1,282 @@
+//! Pictures of the views that are lists, and what their keys do.
+
+mod common;
+
+use std::sync::Arc;
+
+use common::lists::{allocations, doubtful_allocations, events, items, news, processes, programs};
+use common::session::Session;
+use tt_smi::model::{Clock, Model};
+use tt_smi::screen::{Effect, Message, More, View};
+
+const SIZES: [(u16, u16); 3] = [(60, 15), (80, 24), (200, 50)];
+const SECOND: u64 = 1_000_000_000;
+
+/// A model so many seconds later.
+fn later(seconds: u64) -> Model {
+    let mut model = processes();
+    let Clock { monotonic_ns, realtime_ns } = model.clock;
+    let more = seconds * SECOND;
+    model.clock = Clock { monotonic_ns: monotonic_ns + more, realtime_ns: realtime_ns + more };
+    model
+}
+
+fn empty() -> Model {
+    Model {
+        reclaimed: Vec::new(),
+        ..common::model(tt_shm_reader::TableSnapshot { processes: Vec::new(), ..common::snapshot(0) })
+    }
+}
+
+fn programs_after(more: u64) -> More {
+    More::Programs(Arc::new(programs(more)))
+}
+
+/// What one case shows; each is a picture at every size.
+type Case = (&'static str, fn((u16, u16)) -> Session);
+
+const CASES: &[Case] = &[
+    ("processes", |size| Session::new(View::Processes, size).sees(processes(), More::None)),
+    ("processes-tree", |size| Session::new(View::Processes, size).sees(processes(), More::None).types("t")),
+    ("processes-filter", |size| {
+        Session::new(View::Processes, size).sees(processes(), More::None).types("/state=stopped,ended\n")
+    }),
+    ("processes-none", |size| Session::new(View::Processes, size).sees(empty(), More::None)),
+    ("process", |size| {
+        let session = Session::new(View::Processes, size).sees(processes(), More::None).types("\n");
+        session.sees(processes(), allocations(items()))
+    }),
+    ("process-ended", |size| {
+        Session::new(View::Processes, size).sees(processes(), More::None).types("/state=ended\n\n")
+    }),
+    ("allocations", |size| Session::new(View::Allocations, size).sees(later(0), allocations(items()))),
+    ("allocations-doubts", |size| {
+        Session::new(View::Allocations, size).sees(later(0), doubtful_allocations())
+    }),
+    ("allocations-none", |size| Session::new(View::Allocations, size).sees(empty(), allocations(Vec::new()))),
+    ("allocations-names", |size| {
+        Session::new(View::Allocations, size).sees(later(0), allocations(items())).types("b")
+    }),
+    ("allocations-sizes", |size| {
+        Session::new(View::Allocations, size).sees(later(0), allocations(items())).types("bbb\t")
+    }),
+    ("allocations-suspects", |size| leaking(size).types("\t\t")),
+    ("events", |size| {
+        Session::new(View::Events, size)
+            .sees(later(0), news(1, events(40)))
+            .sees(later(1), news(2, events(60)))
+    }),
+    ("events-lost", |size| {
+        let mut news =
+            tt_smi::screen::News { following: 1, look: 1, events: events(9), missed: 120, older: 3000 };
+        let first = More::Events(news.clone());
+        (news.look, news.events) = (2, events(25_000));
+        Session::new(View::Events, size).sees(later(0), first).sees(later(1), More::Events(news)).types("^\n")
+    }),
+    ("events-none", |size| Session::new(View::Events, size).sees(empty(), news(1, Vec::new()))),
+    ("programs", |size| {
+        Session::new(View::Programs, size)
+            .sees(later(0), programs_after(0))
+            .sees(later(1), programs_after(120))
+    }),
+    ("programs-first", |size| Session::new(View::Programs, size).sees(later(0), programs_after(0))),
+    ("programs-none", |size| {
+        Session::new(View::Programs, size).sees(empty(), More::Programs(Arc::default()))
+    }),
+    ("program", |size| {
+        Session::new(View::Programs, size).sees(later(0), programs_after(0)).types("/name~matmul\n\n")
+    }),
+];
+
+/// A process that keeps one more thing each ten seconds.
+fn leaking(size: (u16, u16)) -> Session {
+    let mut session = Session::new(View::Allocations, size);
+    for step in 0..8_u64 {
+        let mut items = items();
+        let like = items[1].clone();
+        let leaked = (0..step * 3).map(|number| tt_smi::lists::allocations::Item {
+            id: 0x9000 + number,
+            name: Some("sampler.tmp".into()),
+            age_ns: (step * 10 - number * 3) * SECOND,
+            ..like.clone()
+        });
+        items.extend(leaked);
+        session.take(later(step * 10), allocations(items));
+    }
+    session
+}
+
+#[test]
+fn pictures() {
+    for (name, session) in CASES {
+        for size in SIZES {
+            let file = format!("{name}-{}x{}.txt", size.0, size.1);
+            common::assert_expected(&file, &session(size).picture());
+        }
+    }
+}
+
+#[test]
+fn any_size_is_drawn_and_any_key_taken() {
+    let sizes = [(1, 1), (2, 2), (5, 3), (9, 6), (20, 4), (60, 15), (20, 60), (300, 7)];
+    for (name, session) in CASES {
+        for size in sizes {
+            let mut session = session(size);
+            for key in "_^gG\t_\n_^\trbb\n\x1bts\n\x1b".chars() {
+                session.press(&key.to_string());
+                session.picture();
+            }
+            assert!(!session.state.is_over(), "{name}");
+        }
+    }
+}
+
+#[test]
+fn nothing_foreign_is_obeyed() {
+    for (name, session) in CASES {
+        let picture = session((200, 50)).picture();
+        let harmful = |c: &char| *c != '\n' && (c.is_control() || ('\u{202a}'..='\u{202e}').contains(c));
+        assert_eq!(picture.chars().find(harmful), None, "{name}");
+    }
+}
+
+#[test]
+fn processes_are_looked_into_and_left() {
+    let mut session = Session::new(View::Processes, (100, 30)).sees(processes(), More::None);
+    assert_eq!(session.press("\n"), Some(Effect::Refresh), "its allocations are not read yet");
+    session.line("live allocations: not read yet");
+    session.take(processes(), allocations(items()));
+    session.line("layers.0.attention.wqkv");
+    // Nothing new: what was read still holds.
+    session.take(processes(), More::None);
+    session.line("layers.0.attention.wqkv");
+    session.press("\x1b");
+    session.line("COMMAND");
+    session.line("worker");
+}
+
+#[test]
+fn a_signal_goes_to_the_selected_process_and_not_to_one_that_ended() {
+    let f9 = || Message::Key(crossterm::event::KeyCode::F(9).into());
+    let mut session = Session::new(View::Processes, (100, 30)).sees(processes(), More::None);
+    session.state.update(f9());
+    session.line("signal to 4242");
+    assert_eq!(session.press("\ny"), Some(Effect::Signal { pid: 4242, signal: 15 }));
+    let mut session = session.types("/state=ended\n");
+    session.state.update(f9());
+    session.line("no process that can be reached");
+}
+
+#[test]
+fn a_group_opens_to_what_is_in_it() {
+    let session = Session::new(View::Allocations, (100, 30)).sees(later(0), allocations(items()));
+    let session = session.types("b_\n");
+    assert!(
+        session.line("live allocations").starts_with(" 24 of 102 live allocations, 192.0 MiB  name=kv_cache")
+    );
+    let session = session.types("\x1b");
+    session.line("33 groups by name");
+    let session = session.types("\x1b/class=l1\nb");
+    session.line("1 group by name");
+    let session = session.types("\x1b\x1b");
+    session.line(" 102 live allocations");
+}
+
+#[test]
+fn a_suspect_opens_to_its_allocations() {
+    let session = leaking((100, 30));
+    session.line("! 1 leak suspect");
+    let session = session.types("\t\t\n");
+    session.line("21 of 123 live allocations");
+    assert!(session.picture().contains("\n!"), "marked also without colours");
+}
+
+#[test]
+fn a_list_that_is_not_new_stays() {
+    let mut session = Session::new(View::Allocations, (100, 30)).sees(later(0), allocations(items()));
+    let before = session.picture();
+    session.take(later(0), More::None);
+    assert_eq!(session.picture(), before);
+    session.take(later(5), More::None);
+    session.line("read 5.0s ago");
+}
+
+#[test]
+fn the_log_follows_until_somebody_scrolls_up() {
+    let mut session = Session::new(View::Events, (120, 20)).sees(later(0), news(1, events(100)));
+    session.line("following");
+    assert!(session.picture().contains("0x163"), "the newest");
+    session.press("^^^");
+    session.line("97 of 100, G follows");
+    let reading = session.picture();
+    session.take(later(1), news(2, events(50)));
+    let lines = |picture: &str| picture.lines().skip(4).take(13).map(str::to_owned).collect::<Vec<_>>();
+    assert_eq!(lines(&session.picture()), lines(&reading), "who reads is not disturbed");
+    session.press("G");
+    session.line("following");
+    session.take(later(2), news(3, events(10)));
+    session.line("following");
+    session.take(later(2), news(3, events(10)));
+    session.press("^");
+    session.line("159 of 160");
+}
+
+#[test]
+fn only_wanted_events_are_shown() {
+    let session = Session::new(View::Events, (120, 20)).sees(later(0), news(1, events(90)));
+    let session = session.types("/kind=marker\n");
+    session.line("following, kind=marker");
+    assert_eq!(session.picture().matches("[MARKER]").count(), 10);
+    session.types("\x1b").line("[KERNEL_UNLOAD]");
+}
+
+#[test]
+fn dispatch_rates_need_two_lists() {
+    let mut session = Session::new(View::Programs, (120, 20)).sees(later(0), programs_after(0));
+    assert!(session.line("matmul").contains(" - "));
+    session.take(later(2), programs_after(500));
+    assert!(session.line("matmul").contains(" 250 "), "{}", session.line("matmul"));
+}
+
+#[test]
+fn ascii_is_enough() {
+    for (name, session) in CASES {
+        // Braille, blocks, ASCII.
+        let picture = session((120, 40)).types("aa").picture();
+        assert!(picture.is_ascii(), "{name}:\n{picture}");
+    }
+}
+
+/// `cargo test -p tt-smi --test lists_views -- --ignored --nocapture`
+#[test]
+#[ignore = "a measurement"]
+fn hundred_thousand_rows_scroll_smoothly() {
+    let some = items();
+    let of = |number: u64| {
+        let like = some[number as usize % some.len()].clone();
+        let size = number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 36;
+        tt_smi::lists::allocations::Item { id: number, size, ..like }
+    };
+    let items: Vec<_> = (0..100_000).map(of).collect();
+    let mut session = Session::new(View::Allocations, (200, 50));
+    let timed = |what: &str, session: &mut Session, act: &mut dyn FnMut(&mut Session, u64)| {
+        let start = std::time::Instant::now();
+        (0..10).for_each(|round| act(session, round));
+        eprintln!("{what:<32} {:>8.2?}", start.elapsed() / 10);
+    };
+    let lists: Vec<_> = (0..20).map(|_| allocations(items.clone())).collect();
+    let mut lists = lists.into_iter();
+    timed("a new list, sorted by size", &mut session, &mut |session, round| {
+        session.take(later(round), lists.next().unwrap());
+    });
+    timed("a key", &mut session, &mut |session, _| drop(session.press("_")));
+    timed("a page drawn", &mut session, &mut |session, _| drop(session.picture()));
+    timed("turned round", &mut session, &mut |session, _| drop(session.press("r")));
+    session.press("s__________\n");
+    timed("sorted by name", &mut session, &mut |session, _| drop(session.press("r")));
+    timed("four times grouped and arranged", &mut session, &mut |session, _| drop(session.press("bbbb")));
+    session.press("/size>1MiB name~layers\n");
+    timed("a new list, filtered", &mut session, &mut |session, round| {
+        session.take(later(20 + round), lists.next().unwrap());
+    });
+}
