@@ -2,7 +2,8 @@
 //!
 //! What the user typed ([`cli`]) resolves to [`settings`]; [`source`] reads rows, from the aggregator's table or
 //! from an aggregation of its own; [`model`] is what they mean; [`commands`] choose, [`output`] and [`screen`]
-//! show. No device is ever opened.
+//! show. [`query`] is the language of filters, [`procinfo`] what the system knows of processes, [`config`] what a
+//! user set for good. No device is ever opened.
 
 #![forbid(unsafe_code)]
 

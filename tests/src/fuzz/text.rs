@@ -1,4 +1,4 @@
-//! Every parser of text from outside: names of files, the command line, procfs, /etc/passwd.
+//! Every parser of text from outside: names of files, the command line, queries, procfs, /etc/passwd.
 
 use std::hint::black_box;
 
@@ -7,12 +7,13 @@ use shm_layout::text::{decode, encode};
 use tt_shm_os::{Namespace, describe, parse_segment_name, parse_start_time, parse_uuid, segment_file_name};
 use tt_smi::cli::Cli;
 use tt_smi::escape::{escape, fit};
+use tt_smi::query::Query;
 
 /// See [`super::BODIES`].
 pub(super) fn run(data: &[u8]) {
     let Some((kind, bytes)) = data.split_first() else { return };
     let text = String::from_utf8_lossy(bytes);
-    match kind % 8 {
+    match kind % 9 {
         0 => segment_name(&text),
         1 => namespace(&text),
         2 => arguments(&text),
@@ -23,7 +24,8 @@ pub(super) fn run(data: &[u8]) {
         }
         5 => drop(black_box(tt_smi::users::parse(&text))),
         6 => shown(&text),
-        _ => field(bytes, &text),
+        7 => field(bytes, &text),
+        _ => query(&text),
     }
 }
 
@@ -45,6 +47,14 @@ fn namespace(text: &str) {
 fn arguments(text: &str) {
     let arguments = ["tt-smi"].into_iter().chain(text.split('\n'));
     black_box(Cli::try_parse_from(arguments).is_ok());
+}
+
+/// What is understood can be written, and is understood again as the same.
+fn query(text: &str) {
+    if let Ok(query) = text.parse::<Query>() {
+        let written = query.to_string();
+        assert_eq!(written.parse::<Query>().as_ref(), Ok(&query), "{written:?}");
+    }
 }
 
 fn shown(text: &str) {

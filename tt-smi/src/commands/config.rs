@@ -1,6 +1,8 @@
 //! `tt-smi config`: settings that last.
 
+use std::fs::DirBuilder;
 use std::io::Write;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::PathBuf;
 
 use anyhow::Context;
@@ -34,7 +36,11 @@ fn init(force: bool) -> anyhow::Result<()> {
     let path = path()?;
     let shown = escape(&path.to_string_lossy());
     if let Some(folder) = path.parent() {
-        std::fs::create_dir_all(folder)
+        // As the specification wants it: for nobody else.
+        DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(folder)
             .with_context(|| format!("cannot make {}", escape(&folder.to_string_lossy())))?;
     }
     let content = config::template();

@@ -101,11 +101,12 @@ impl Model {
     }
 
     /// Asks the system about the processes that live. Not part of [`Model::new`]: who does not show it need not
-    /// ask. A process that holds the lock of its segment has its pid, so that no other can be meant.
+    /// ask. Who has the pid and is younger than the segment is another process.
     pub fn look_up(&mut self, processes: &mut crate::procinfo::Cache) {
         for process in self.processes.iter_mut().filter(|process| process.state == ProcessState::Alive) {
             let pid = process.pid.and_then(|pid| u32::try_from(pid).ok());
-            process.info = pid.and_then(|pid| processes.get(pid)).cloned();
+            let info = pid.and_then(|pid| processes.get(pid));
+            process.info = info.filter(|info| info.is_older_than(process.age_ns)).cloned();
         }
     }
 

@@ -117,7 +117,7 @@ fn write_processes(out: &mut dyn Write, model: &Model, paint: Paint) -> io::Resu
             process.pid_text(),
             crate::escape::fit(&process.owner(), 12),
             crate::escape::fit(&process.name, 24),
-            process.state.name().to_owned(),
+            process.state_name().to_owned(),
             process.device_set(),
             bytes_or_unknown(process.total(|usage| usage.dram.used)),
             bytes_or_unknown(process.total(|usage| usage.l1.used)),

@@ -16,6 +16,9 @@ use crate::escape::Foreign;
 /// A command line may have megabytes; nobody reads more than this.
 const MAX_BYTES: u64 = 4096;
 
+/// Start times are told in hundredths of a second.
+const START_SLACK_NS: u128 = 50_000_000;
+
 /// Whether a process can run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RunState {
@@ -40,6 +43,18 @@ pub struct ProcInfo {
     pub parent: Option<u32>,
     /// When it started, in clock ticks since boot: a reused pid has another.
     pub start_ticks: u64,
+}
+
+impl ProcInfo {
+    /// Whether it has run for at least that long: who is younger than what a process of this pid made is another.
+    pub fn is_older_than(&self, age_ns: u64) -> bool {
+        let ticks = rustix::param::clock_ticks_per_second();
+        let started = u128::from(self.start_ticks) * 1_000_000_000 / u128::from(ticks.max(1));
+        // Start times are of the clock that goes on while the machine sleeps, ages may be of the one that stops.
+        let now = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
+        let now = now.tv_sec as u128 * 1_000_000_000 + now.tv_nsec as u128;
+        now.saturating_sub(started) + START_SLACK_NS >= u128::from(age_ns)
+    }
 }
 
 /// A procfs.
@@ -161,6 +176,10 @@ mod tests {
         assert_eq!(own.state, RunState::Running);
         assert_eq!(own.start_ticks, tt_shm_os::start_time_of(pid).unwrap());
         assert_eq!(own.parent, rustix::process::getppid().map(|pid| pid.as_raw_nonzero().get() as u32));
+        assert!(own.is_older_than(0) && !own.is_older_than(1 << 62));
+        let boot = ProcInfo { start_ticks: 0, ..own.clone() };
+        let later = ProcInfo { start_ticks: u64::MAX, ..own.clone() };
+        assert!(boot.is_older_than(1_000_000_000) && !later.is_older_than(1_000_000_000));
         let first = std::env::args().next().unwrap();
         assert!(own.command.unwrap().raw().starts_with(&first));
         assert_eq!(Procfs::default().read(u32::MAX), None);

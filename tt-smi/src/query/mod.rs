@@ -73,7 +73,11 @@ impl Query {
 
     /// Whether every term holds.
     pub fn matches(&self, record: &impl Record) -> bool {
-        self.terms.iter().all(|term| term.matches(record))
+        // Numbers and classes first: what they rule out need not be searched for words.
+        let holds = |quick: bool| {
+            self.terms.iter().filter(move |term| term.is_quick() == quick).all(|term| term.matches(record))
+        };
+        holds(true) && holds(false)
     }
 }
 

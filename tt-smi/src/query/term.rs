@@ -62,6 +62,11 @@ impl Term {
         if known { Ok(()) } else { Err(QueryError::new(self.column, what, help())) }
     }
 
+    /// Whether it takes no look at text.
+    pub(super) fn is_quick(&self) -> bool {
+        matches!(self.test, Test::Within(_) | Test::OfClass(_))
+    }
+
     /// Whether it holds.
     pub(super) fn matches(&self, record: &impl Record) -> bool {
         match self.field {

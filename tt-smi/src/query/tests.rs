@@ -167,8 +167,10 @@ fn fields_are_asked_only_as_long_as_terms_hold() {
         }
     }
     let counted = Counted(Cell::new(0));
-    assert!(!query("size=1 pid=2 id=3").matches(&counted));
+    assert!(!query("name~a size=1 pid=2 id=3").matches(&counted));
     assert_eq!(counted.0.get(), 1);
+    assert!(!query("name~a size!=1 class!=dram").matches(&counted));
+    assert_eq!(counted.0.get(), 4, "words are looked for last");
 }
 
 /// Texts that look like queries, so that most of the parser is reached.
