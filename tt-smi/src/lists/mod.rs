@@ -3,4 +3,5 @@
 
 pub mod allocations;
 pub mod events;
+pub mod extents;
 pub mod programs;
