@@ -4,6 +4,8 @@ use tt_shm_writer::{Arch, CoreMemory, DeviceInfo, PciAddress};
 
 /// DRAM of a chip.
 pub(crate) const DRAM_BYTES: u64 = 12 << 30;
+/// Banks that a buffer in DRAM is spread over: two in each of six channels.
+pub(crate) const DRAM_BANKS: u64 = 12;
 /// Tensix cores of a chip.
 pub(crate) const TENSIX_CORES: u32 = 64;
 /// L1 of a core.

@@ -5,7 +5,7 @@ use tt_shm_writer::{
     RecordError,
 };
 
-use super::board::{self, ETH_CORES, L1_PER_CORE, TENSIX_CORES};
+use super::board::{self, DRAM_BANKS, ETH_CORES, L1_PER_CORE, TENSIX_CORES};
 use super::models::OPERATIONS;
 use super::pace::Pace;
 use super::plan::Plan;
@@ -115,7 +115,8 @@ impl<'a, R: Record> Workload<'a, R> {
                 }
                 let address = self.next_address;
                 self.next_address += size;
-                alloc.address(address)
+                // Addresses are those of a bank, the same in each.
+                alloc.address(address / DRAM_BANKS).bytes_per_bank(size / DRAM_BANKS)
             }
             _ => alloc.cores(self.plan.cores).bytes_per_bank(size / u64::from(self.plan.cores)),
         }

@@ -2,6 +2,8 @@
 
 #![allow(dead_code, reason = "each test binary uses a part")]
 
+pub(crate) mod views;
+
 use bytemuck::Zeroable;
 use tt_shm_reader::{
     Arch, Class, ClassStats, Counters, DeviceEntry, DeviceStats, Failure, Freshness, Notice, Peak,
