@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use tt_shm_reader::{Allocation, Class, CoreType, RowKind, Segment, UNKNOWN as NO_ADDRESS, flags};
+use tt_shm_reader::{Allocation, Class, CoreType, Row, RowKind, Segment, UNKNOWN as NO_ADDRESS, flags};
 
 use crate::cli::SortBy;
 use crate::directory::Directory;
@@ -27,6 +27,8 @@ pub struct Item {
     pub size: u64,
     /// Where it lies, if the producer says so.
     pub address: Option<u64>,
+    /// Bytes in each bank, or in the L1 of each core, if the producer says so.
+    pub bank_bytes: Option<u64>,
     /// Number of cores, if known.
     pub cores: Option<u32>,
     /// Kind of these cores.
@@ -121,6 +123,7 @@ impl Item {
             size: row.size,
             // A kernel's row has the hash of its binary there.
             address: Some(row.address).filter(|address| !is_kernel && *address != NO_ADDRESS),
+            bank_bytes: bank_bytes(&row),
             cores: Some(row.cores).filter(|cores| *cores != 0),
             core_type: in_cores(class).then(|| row.core_type()),
             globally_allocated: row.flags & flags::GLOBAL != 0,
@@ -135,6 +138,15 @@ impl Item {
         let inside = if self.globally_allocated { " (inside an L1 buffer)" } else { "" };
         let name = self.name.as_ref().map_or_else(|| UNKNOWN.to_owned(), |name| fit(name, 40));
         format!("{name}{inside}")
+    }
+}
+
+/// What a row says of one bank. A circular buffer is as large on each of its cores.
+fn bank_bytes(row: &Row) -> Option<u64> {
+    match row.kind()? {
+        RowKind::Buffer => Some(row.aux).filter(|bytes| *bytes != NO_ADDRESS),
+        RowKind::Cb => row.size.checked_div(u64::from(row.cores)),
+        RowKind::Kernel | RowKind::Program => None,
     }
 }
 

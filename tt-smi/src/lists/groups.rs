@@ -173,6 +173,7 @@ pub(super) mod tests {
             program: None,
             size,
             address: None,
+            bank_bytes: None,
             cores: None,
             core_type: None,
             globally_allocated: false,

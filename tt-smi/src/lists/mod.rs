@@ -3,6 +3,7 @@
 
 pub mod allocations;
 pub mod events;
+pub mod extents;
 pub mod groups;
 pub mod histogram;
 pub mod programs;

@@ -23,6 +23,8 @@ pub struct Device {
     pub dram: Memory,
     /// L1 of Tensix cores: buffers and what is resident.
     pub l1: Memory,
+    /// L1 of each Tensix core, if a process said so.
+    pub l1_per_core: Option<u64>,
     /// L1 of ethernet cores.
     pub eth_l1: Memory,
     /// By class code.
@@ -138,6 +140,7 @@ impl Device {
             board: entry.board_name().map(Foreign::from),
             dram: memory(stats.dram_used_bytes, entry.dram_total(), (&stats.dram_peak).into()),
             l1: memory(stats.l1_used_bytes, entry.l1_total(), (&stats.l1_peak).into()),
+            l1_per_core: entry.l1_total().map(|_| entry.l1_per_core),
             eth_l1: memory(
                 stats.eth_used_bytes,
                 entry.eth_l1_total(),

@@ -84,7 +84,7 @@ pub fn age(nanos: u64) -> String {
 
 /// `1 kernel`, `2 kernels`.
 pub fn plural(count: u64, noun: &str) -> String {
-    let ending = if noun.ends_with('s') { "es" } else { "s" };
+    let ending = if noun.ends_with('s') || noun.ends_with("ch") { "es" } else { "s" };
     if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}{ending}") }
 }
 

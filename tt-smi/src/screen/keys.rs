@@ -97,12 +97,12 @@ pub(crate) fn action(event: KeyEvent, view: View) -> Option<Action> {
 
 impl Binding {
     /// Whether it means something in this view.
-    pub fn is_in(&self, view: View) -> bool {
+    pub(crate) fn is_in(&self, view: View) -> bool {
         self.views.is_empty() || self.views.contains(&view)
     }
 
     /// Its keys for people: `q Ctrl-C`.
-    pub fn shown(&self) -> String {
+    pub(crate) fn shown(&self) -> String {
         let names: Vec<String> = self.keys.iter().map(|key| key.name()).collect();
         names.join(" ")
     }
@@ -110,7 +110,7 @@ impl Binding {
 
 impl Key {
     /// Its name for people.
-    pub fn name(self) -> String {
+    pub(crate) fn name(self) -> String {
         let plain = match self.0 {
             KeyCode::Char(' ') => "Space".to_owned(),
             KeyCode::Char(c) if self.1 => c.to_ascii_uppercase().to_string(),

@@ -29,11 +29,6 @@ impl<'a> Scene<'a> {
     pub(crate) fn device(&self) -> Option<&'a Device> {
         self.data.model.devices.get(self.device)
     }
-
-    /// The same in a part of the area.
-    pub(crate) fn within(self, area: Rect) -> Scene<'a> {
-        Scene { area, ..self }
-    }
 }
 
 /// What became of an action.

@@ -71,6 +71,7 @@ fn item(number: u64, name: Option<&str>, class: Class, size: u64) -> Item {
         program: (!is_dram && number % 2 == 0).then_some(0x20 + number),
         size,
         address: (!is_kernel).then_some(0x4000_0000 + number * 0x10_0000),
+        bank_bytes: None,
         cores: (!is_dram).then_some(64),
         core_type: (!is_dram).then_some(CoreType::Tensix),
         globally_allocated: class == Class::Cb && size == 0,

@@ -4,6 +4,8 @@ mod allocations;
 mod charts;
 mod detail;
 mod events;
+#[cfg(test)]
+mod fixture;
 mod map;
 mod overview;
 mod processes;
@@ -19,7 +21,7 @@ pub(crate) struct Pages {
     overview: overview::Overview,
     detail: detail::Detail,
     charts: charts::Charts,
-    telemetry: telemetry::Telemetry,
+    telemetry: telemetry::TelemetryPage,
     /// Others open a process in it.
     pub processes: processes::Processes,
     allocations: allocations::Allocations,

@@ -1,5 +1,7 @@
 //! Pieces that views are put together from.
 
 pub(crate) mod bar;
+pub(crate) mod device;
+pub(crate) mod graph;
 pub(crate) mod list;
 pub(crate) mod text;

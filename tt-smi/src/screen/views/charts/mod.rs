@@ -1,15 +1,158 @@
-//! To be filled.
+//! DRAM and L1 over time, of one device or of all.
+
+mod axes;
+mod curves;
+mod grid;
+mod plan;
+mod readout;
+mod window;
 
 use ratatui::Frame;
+use ratatui::layout::Position;
+use ratatui::text::Line;
+use tt_shm_reader::{HISTORY_BUCKETS, HISTORY_RESOLUTIONS};
 
-use crate::screen::page::{Page, Scene};
+use self::plan::Plan;
+use self::window::Window;
+use crate::screen::action::{Action, Motion};
+use crate::screen::data::{Data, History, More, Needs};
+use crate::screen::page::{Page, Reply, Scene};
+use crate::screen::theme::Theme;
+use crate::screen::widgets::device::{draw_headline, draw_none};
+use crate::screen::widgets::graph::Dots;
+use crate::screen::widgets::text::split_top;
 
-/// The view.
+/// What the resolutions are called.
+const SPANS: [&str; HISTORY_RESOLUTIONS.len()] = ["minute", "hour", "day"];
+/// Halvings of the time that is shown, at most: then it is fifteen buckets.
+const MOST_ZOOM: u32 = 4;
+/// Columns that the cursor goes up or down.
+const LEAP: i64 = 10;
+
+/// How much time is shown, how closely, and where the cursor is.
 #[derive(Debug, Default)]
-pub(crate) struct Charts {}
+pub(crate) struct Charts {
+    resolution: usize,
+    zoom: u32,
+    /// The bucket that is looked at: its number, so that it moves on with its time.
+    cursor: Option<u64>,
+    /// All devices, each small.
+    is_grid: bool,
+}
 
-impl Page for Charts {
-    fn draw(&self, frame: &mut Frame<'_>, scene: &Scene<'_>) {
-        frame.render_widget("to be filled", scene.area);
+impl Charts {
+    fn length(&self) -> u64 {
+        HISTORY_RESOLUTIONS[self.resolution]
+    }
+
+    fn window(&self, data: &Data) -> Window {
+        Window::new(self.length(), self.zoom, data.model.clock.monotonic_ns, self.cursor)
+    }
+
+    /// What was read, unless it is still that of another length of time.
+    fn history<'a>(&self, data: &'a Data) -> Option<&'a History> {
+        match &data.more {
+            More::History(history) if history.resolution == self.resolution => Some(history),
+            _ => None,
+        }
+    }
+
+    /// Moves the cursor by columns of characters.
+    fn step(&mut self, columns: i64, scene: &Scene<'_>) {
+        let window = self.window(scene.data);
+        let places = u64::from(Plan::of(scene.area).graph.width.max(1));
+        let buckets = (window.count / places).max(1) as i64;
+        self.place(|cursor| cursor.saturating_add_signed(columns.saturating_mul(buckets)), scene.data);
+    }
+
+    /// Puts the cursor somewhere between the oldest bucket and the newest.
+    fn place(&mut self, to: impl Fn(u64) -> u64, data: &Data) {
+        let newest = data.model.clock.monotonic_ns / self.length();
+        let oldest = newest.saturating_sub(HISTORY_BUCKETS as u64 - 1);
+        self.cursor = Some(to(self.cursor.unwrap_or(newest)).clamp(oldest, newest));
+    }
+
+    fn go(&mut self, motion: Motion, scene: &Scene<'_>) {
+        let page = i64::from(Plan::of(scene.area).graph.width);
+        match motion {
+            Motion::Lines(lines) => self.step(i64::from(lines) * LEAP, scene),
+            Motion::Pages(pages) => self.step(i64::from(pages) * page, scene),
+            Motion::First => self.place(|_| 0, scene.data),
+            Motion::Last => self.cursor = None,
+        }
+    }
+
+    /// Another length of time; the cursor stays at its time.
+    fn next_span(&mut self) {
+        let before = self.length();
+        self.resolution = (self.resolution + 1) % HISTORY_RESOLUTIONS.len();
+        self.zoom = 0;
+        self.cursor = self.cursor.map(|cursor| cursor * before / self.length());
+    }
+
+    fn back(&mut self) -> Reply {
+        match (self.cursor.take(), self.is_grid) {
+            (Some(_), _) => {}
+            (None, true) => self.is_grid = false,
+            (None, false) => return Reply::Ignored,
+        }
+        Reply::Done
+    }
+
+    fn note(&self, theme: &Theme) -> String {
+        // Colours need no such legend.
+        let both = if Dots::of(theme) == Dots::Letters { "X both, " } else { "" };
+        let zoom = if self.zoom > 0 { format!(", zoom {}x", 1 << self.zoom) } else { String::new() };
+        format!("{both}last {}{zoom}", SPANS[self.resolution])
     }
 }
+
+impl Page for Charts {
+    fn needs(&self) -> Needs {
+        Needs::History(self.resolution)
+    }
+
+    fn act(&mut self, action: Action, scene: &Scene<'_>) -> Reply {
+        match action {
+            Action::Span => self.next_span(),
+            Action::ZoomIn => self.zoom = (self.zoom + 1).min(MOST_ZOOM),
+            Action::ZoomOut => self.zoom = self.zoom.saturating_sub(1),
+            Action::Left => self.step(-1, scene),
+            Action::Right => self.step(1, scene),
+            Action::Move(motion) => self.go(motion, scene),
+            Action::Open => self.is_grid = !self.is_grid,
+            Action::Back => return self.back(),
+            _ => return Reply::Ignored,
+        }
+        Reply::Done
+    }
+
+    fn click(&mut self, at: Position, scene: &Scene<'_>) -> Reply {
+        let graph = Plan::of(scene.area).graph;
+        if self.is_grid || !graph.contains(at) {
+            return Reply::Ignored;
+        }
+        let window = self.window(scene.data);
+        let bucket = window.covered(usize::from(at.x - graph.x), usize::from(graph.width)).start;
+        self.place(|_| bucket, scene.data);
+        Reply::Done
+    }
+
+    fn draw(&self, frame: &mut Frame<'_>, scene: &Scene<'_>) {
+        let Some(device) = scene.device() else { return draw_none(frame, scene) };
+        let window = self.window(scene.data);
+        let Some(history) = self.history(scene.data) else {
+            draw_headline(frame, scene, device, &self.note(scene.theme));
+            let (_, rest) = split_top(scene.area, 1);
+            return frame.render_widget(Line::styled(" reading the history", scene.theme.dim()), rest);
+        };
+        if self.is_grid {
+            return grid::draw(frame, scene, history, &window, &self.note(scene.theme));
+        }
+        draw_headline(frame, scene, device, &self.note(scene.theme));
+        plan::draw(frame, scene, device, history, &window);
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,15 +1,131 @@
-//! To be filled.
+//! Where in a bank of DRAM, or in the L1 of a core, things lie.
+
+mod bank;
+mod facts;
+mod plan;
+mod readout;
+mod strip;
 
 use ratatui::Frame;
+use ratatui::layout::Position;
+use ratatui::text::Line;
 
-use crate::screen::page::{Page, Scene};
+use self::bank::{Bank, Kind};
+use self::plan::Plan;
+use self::strip::Strip;
+use crate::lists::allocations::Listing;
+use crate::screen::action::{Action, Motion};
+use crate::screen::data::{Data, More, Needs};
+use crate::screen::page::{Page, Reply, Scene};
+use crate::screen::widgets::device::{draw_headline, draw_none};
+use crate::screen::widgets::text::split_top;
 
-/// The view.
+/// Halvings of what is shown, at most.
+const MOST_ZOOM: u32 = 24;
+
+/// Which memory, how closely, and where the cursor is.
 #[derive(Debug, Default)]
-pub(crate) struct Map {}
+pub(crate) struct Map {
+    /// By index of the device; made when data come, as they take time to put in order.
+    banks: Vec<[Bank; 2]>,
+    kind: Kind,
+    zoom: u32,
+    /// An address.
+    cursor: Option<u64>,
+}
 
-impl Page for Map {
-    fn draw(&self, frame: &mut Frame<'_>, scene: &Scene<'_>) {
-        frame.render_widget("to be filled", scene.area);
+impl Map {
+    fn bank(&self, scene: &Scene<'_>) -> Option<&Bank> {
+        self.banks.get(scene.device).map(|banks| &banks[self.kind as usize])
+    }
+
+    fn strip(&self, scene: &Scene<'_>) -> Option<Strip> {
+        let area = Plan::of(scene.area).strip;
+        let cells = u64::from(area.width) * u64::from(area.height);
+        Some(Strip::new(self.bank(scene)?.span, self.zoom, self.cursor, cells))
+    }
+
+    /// Moves the cursor by cells.
+    fn step(&mut self, cells: i64, scene: &Scene<'_>) {
+        let Some(strip) = self.strip(scene) else { return };
+        let (first, last) = strip.whole;
+        let by = cells.saturating_mul(i64::try_from(strip.bytes).unwrap_or(i64::MAX));
+        // Without a cursor, the first step only shows it.
+        let to = self.cursor.map_or(strip.first, |cursor| cursor.saturating_add_signed(by));
+        self.cursor = Some(to.clamp(first, last.saturating_sub(1).max(first)));
+    }
+
+    fn go(&mut self, motion: Motion, scene: &Scene<'_>) {
+        let area = Plan::of(scene.area).strip;
+        let (width, all) = (i64::from(area.width), i64::from(area.width) * i64::from(area.height));
+        match motion {
+            Motion::Lines(lines) => self.step(i64::from(lines) * width, scene),
+            Motion::Pages(pages) => self.step(i64::from(pages) * all, scene),
+            Motion::First => self.cursor = self.strip(scene).map(|strip| strip.whole.0),
+            Motion::Last => self.cursor = self.strip(scene).map(|strip| strip.whole.1.saturating_sub(1)),
+        }
+    }
+
+    fn listing<'a>(&self, scene: &Scene<'a>) -> Option<&'a Listing> {
+        match &scene.data.more {
+            More::Allocations(listing) => Some(listing),
+            _ => None,
+        }
+    }
+
+    fn note(&self) -> String {
+        if self.zoom > 0 { format!("zoom {}x", 1 << self.zoom) } else { String::new() }
     }
 }
+
+impl Page for Map {
+    fn needs(&self) -> Needs {
+        Needs::Allocations
+    }
+
+    fn refresh(&mut self, data: &Data) {
+        if let More::Allocations(listing) = &data.more {
+            self.banks = bank::all(&data.model, listing);
+        }
+    }
+
+    fn act(&mut self, action: Action, scene: &Scene<'_>) -> Reply {
+        match action {
+            Action::NextPane => (self.kind, self.cursor, self.zoom) = (self.kind.other(), None, 0),
+            Action::ZoomIn => self.zoom = (self.zoom + 1).min(MOST_ZOOM),
+            Action::ZoomOut => self.zoom = self.zoom.saturating_sub(1),
+            Action::Left => self.step(-1, scene),
+            Action::Right => self.step(1, scene),
+            Action::Move(motion) => self.go(motion, scene),
+            Action::Back if self.cursor.take().is_some() => {}
+            _ => return Reply::Ignored,
+        }
+        Reply::Done
+    }
+
+    fn click(&mut self, at: Position, scene: &Scene<'_>) -> Reply {
+        let area = Plan::of(scene.area).strip;
+        let Some(strip) = self.strip(scene).filter(|_| area.contains(at)) else { return Reply::Ignored };
+        let cell = u64::from(at.y - area.y) * u64::from(area.width) + u64::from(at.x - area.x);
+        self.cursor = Some(strip.covered(cell).0);
+        Reply::Done
+    }
+
+    fn draw(&self, frame: &mut Frame<'_>, scene: &Scene<'_>) {
+        let Some(device) = scene.device() else { return draw_none(frame, scene) };
+        draw_headline(frame, scene, device, &self.note());
+        let banks = self.banks.get(scene.device);
+        let (Some(banks), Some(strip), Some(listing)) = (banks, self.strip(scene), self.listing(scene))
+        else {
+            let (_, rest) = split_top(scene.area, 1);
+            return frame.render_widget(Line::styled(" reading what is live", scene.theme.dim()), rest);
+        };
+        let (plan, bank) = (Plan::of(scene.area), &banks[self.kind as usize]);
+        facts::draw(frame, plan.facts, banks, self.kind, scene.theme);
+        strip::draw(frame, &plan, bank, &strip, listing, scene.theme);
+        readout::draw(frame, plan.readout, bank, &strip, listing, scene.theme);
+    }
+}
+
+#[cfg(test)]
+mod tests;

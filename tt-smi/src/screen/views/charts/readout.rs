@@ -1,0 +1,78 @@
+//! What the cursor reads; without one, all that is shown.
+
+use ratatui::Frame;
+use ratatui::layout::Rect;
+use ratatui::text::{Line, Span};
+use ratatui::widgets::Paragraph;
+use tt_shm_reader::Bucket;
+
+use super::axes::time;
+use super::curves::style;
+use super::plan::Plan;
+use super::window::{Stretch, Window};
+use crate::model::{Device, Memory};
+use crate::output::units::{UNKNOWN, age, bytes};
+use crate::screen::page::Scene;
+use crate::screen::widgets::graph::{Canvas, Curve, Dots};
+
+/// From this width on there is room for exact numbers.
+const WITH_BYTES: u16 = 100;
+/// From this width on there is room to say which is which.
+const WITH_WORDS: u16 = 68;
+/// From this width on there is room for the capacity.
+const WITH_CAPACITY: u16 = 76;
+
+/// A line for each curve; at the right, when that was.
+pub(super) fn draw(
+    frame: &mut Frame<'_>,
+    area: Rect,
+    scene: &Scene<'_>,
+    device: &Device,
+    buckets: &[Bucket],
+    window: &Window,
+) {
+    let places = usize::from(Plan::of(scene.area).graph.width);
+    let place = window.cursor.and_then(|cursor| window.place_of(cursor, places));
+    let range = place.map_or(window.all(), |place| window.covered(place, places));
+    let clock = scene.data.model.clock;
+    let start = range.start * window.length;
+    let when = match window.cursor {
+        None => ["all that".to_owned(), "is shown".to_owned()],
+        Some(_) => [time(&clock.rfc3339(start), window.length), format!("{} ago", age(clock.age_ns(start)))],
+    };
+    let both = window.merge(buckets, &range);
+    let curves = [
+        (Curve::First, "DRAM", both.map(|both| both.dram), &device.dram),
+        (Curve::Second, "L1", both.map(|both| both.l1), &device.l1),
+    ];
+    let lines = curves.into_iter().zip(when).map(|((curve, name, stretch, memory), when)| {
+        let text = format!(" {name:<5}{}", figures(stretch.as_ref(), memory, area.width));
+        let sign = Canvas::key(Dots::of(scene.theme), curve);
+        let gap = usize::from(area.width).saturating_sub(text.chars().count() + when.chars().count() + 3);
+        Line::from(vec![
+            Span::styled(format!(" {sign}"), style(curve, scene.theme)),
+            Span::raw(format!("{text}{}{when}", " ".repeat(gap))),
+        ])
+    });
+    frame.render_widget(Paragraph::new(lines.collect::<Vec<_>>()), area);
+}
+
+fn figures(stretch: Option<&Stretch>, memory: &Memory, width: u16) -> String {
+    let figure = |name: &str, of: fn(&Stretch) -> u64| {
+        let text = stretch.map_or_else(|| UNKNOWN.to_owned(), |stretch| bytes(of(stretch)));
+        let exact = stretch.filter(|_| width >= WITH_BYTES).map(|stretch| format!(" ({} B)", of(stretch)));
+        format!("{name} {text:>9}{}  ", exact.unwrap_or_default())
+    };
+    if width < WITH_WORDS {
+        let text = |stretch: &Stretch| {
+            format!("{} to {}, last {}", bytes(stretch.min), bytes(stretch.max), bytes(stretch.last))
+        };
+        return stretch.map_or_else(|| UNKNOWN.to_owned(), text);
+    }
+    let all = [figure("min", |of| of.min), figure("max", |of| of.max), figure("last", |of| of.last)].concat();
+    match memory.total {
+        _ if width < WITH_CAPACITY => all,
+        Some(total) => format!("{all}of {}", bytes(total)),
+        None => format!("{all}of {UNKNOWN}"),
+    }
+}

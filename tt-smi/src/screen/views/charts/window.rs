@@ -1,0 +1,146 @@
+//! The time that is shown, and what is known of a part of it.
+
+use std::ops::Range;
+
+use tt_shm_reader::{Bucket, HISTORY_BUCKETS};
+
+/// Buckets in a row, by number: a bucket's number times its length is when it starts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Window {
+    /// Nanoseconds of a bucket.
+    pub length: u64,
+    /// The first that is shown.
+    pub first: u64,
+    /// How many.
+    pub count: u64,
+    /// The one that is looked at.
+    pub cursor: Option<u64>,
+}
+
+/// The least, the most and the last of a stretch of time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Stretch {
+    pub min: u64,
+    pub max: u64,
+    pub last: u64,
+}
+
+/// Both curves in a stretch of time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Both {
+    pub dram: Stretch,
+    pub l1: Stretch,
+}
+
+impl Window {
+    /// The last buckets, or those around the cursor if these are not all there are.
+    pub(super) fn new(length: u64, zoom: u32, now: u64, cursor: Option<u64>) -> Window {
+        let all = HISTORY_BUCKETS as u64;
+        let (newest, count) = (now / length, (all >> zoom).max(1));
+        let oldest = newest.saturating_sub(all - 1);
+        let cursor = cursor.map(|cursor| cursor.clamp(oldest, newest));
+        let first = match cursor {
+            None => newest.saturating_sub(count - 1),
+            Some(cursor) => {
+                cursor.saturating_sub(count / 2).clamp(oldest, newest.saturating_sub(count - 1).max(oldest))
+            }
+        };
+        Window { length, first, count, cursor }
+    }
+
+    /// The buckets that one of so many columns stands for: all are in some column, and in each is one.
+    pub(super) fn covered(&self, place: usize, places: usize) -> Range<u64> {
+        let at = |place: usize| self.first + place as u64 * self.count / (places as u64).max(1);
+        at(place)..at(place + 1).max(at(place) + 1)
+    }
+
+    /// The first column of a bucket.
+    pub(super) fn place_of(&self, bucket: u64, places: usize) -> Option<usize> {
+        (0..places).find(|place| self.covered(*place, places).contains(&bucket))
+    }
+
+    /// All buckets.
+    pub(super) fn all(&self) -> Range<u64> {
+        self.first..self.first + self.count
+    }
+
+    /// What is known of some buckets, oldest first; `None` if nothing is.
+    pub(super) fn merge(&self, buckets: &[Bucket], range: &Range<u64>) -> Option<Both> {
+        let number = |bucket: &Bucket| bucket.start / self.length;
+        let start = buckets.partition_point(|bucket| number(bucket) < range.start);
+        let within = buckets[start..].iter().take_while(|bucket| number(bucket) < range.end);
+        within.map(Both::from).reduce(Both::then)
+    }
+
+    /// Whether a time overlaps with some buckets.
+    pub(super) fn overlaps(&self, range: &Range<u64>, (start, end): (u64, u64)) -> bool {
+        start < range.end * self.length && end > range.start * self.length
+    }
+}
+
+impl From<&Bucket> for Both {
+    fn from(bucket: &Bucket) -> Both {
+        Both {
+            dram: Stretch { min: bucket.dram_min, max: bucket.dram_max, last: bucket.dram_last },
+            l1: Stretch { min: bucket.l1_min, max: bucket.l1_max, last: bucket.l1_last },
+        }
+    }
+}
+
+impl Both {
+    fn then(self, later: Both) -> Both {
+        Both { dram: self.dram.then(later.dram), l1: self.l1.then(later.l1) }
+    }
+}
+
+impl Stretch {
+    fn then(self, later: Stretch) -> Stretch {
+        Stretch { min: self.min.min(later.min), max: self.max.max(later.max), last: later.last }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bytemuck::Zeroable;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn bucket(number: u64, value: u64) -> Bucket {
+        let (dram_min, dram_max, dram_last) = (value, value + 2, value + 1);
+        Bucket { start: number * 10, dram_min, dram_max, dram_last, ..Bucket::zeroed() }
+    }
+
+    #[test]
+    fn a_spike_survives_merging_and_a_gap_stays_unknown() {
+        let window = Window::new(10, 0, 10_000, None);
+        let buckets = [bucket(900, 5), bucket(901, 99), bucket(902, 1)];
+        let all = window.merge(&buckets, &(899..910)).unwrap().dram;
+        assert_eq!(all, Stretch { min: 1, max: 101, last: 2 });
+        assert_eq!(window.merge(&buckets, &(903..910)), None);
+        assert_eq!(window.merge(&[], &(0..2000)), None);
+        assert!(window.overlaps(&(900..901), (9005, 9006)) && !window.overlaps(&(900..901), (9010, 9020)));
+    }
+
+    proptest! {
+        #[test]
+        fn columns_cover_every_bucket_once_or_repeat_one(
+            zoom in 0..5_u32,
+            now in 0..100_000_u64,
+            cursor in prop::option::of(0..11_000_u64),
+            places in 1..500_usize,
+        ) {
+            let window = Window::new(10, zoom, now, cursor);
+            let mut next = window.first;
+            for place in 0..places {
+                let covered = window.covered(place, places);
+                prop_assert!(covered.start <= next && covered.end > covered.start);
+                next = next.max(covered.end);
+            }
+            prop_assert_eq!(next, window.all().end);
+            if let Some(cursor) = window.cursor {
+                prop_assert!(window.place_of(cursor, places).is_some());
+            }
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! What the peaks were made of, what the device does, what is wrong with it.
+
+use ratatui::text::{Line, Span};
+use tt_shm_reader::Class;
+
+use super::figures::time_of_day;
+use super::plan::Lines;
+use crate::escape::fit;
+use crate::model::{Device, LastFailure, Makeup, Model};
+use crate::output::units::{UNKNOWN, age, bytes, bytes_short, count, percent, plural};
+use crate::screen::page::Scene;
+use crate::screen::theme::Theme;
+
+/// The lines of the scene's device.
+pub(super) fn lines(scene: &Scene<'_>, width: u16) -> Lines {
+    let Some(device) = scene.device() else { return Vec::new() };
+    let (model, theme) = (&scene.data.model, scene.theme);
+    let mut lines = vec![Line::default(), heading("ACTIVITY", theme)];
+    lines.extend(activity(device).into_iter().map(Line::raw));
+    for (name, makeup) in [("DRAM PEAK", &device.dram_makeup), ("L1 PEAK", &device.l1_makeup)] {
+        lines.push(heading(name, theme));
+        lines.extend(makeup_lines(makeup, model, usize::from(width)).into_iter().map(Line::raw));
+    }
+    let failures = failures(device, model, usize::from(width)).into_iter();
+    lines.extend(failures.map(|text| Line::styled(text, theme.warn())));
+    lines
+}
+
+fn heading(text: &'static str, theme: &Theme) -> Line<'static> {
+    Line::from(Span::styled(format!(" {text}"), theme.heading()))
+}
+
+fn activity(device: &Device) -> [String; 2] {
+    let rate = |rate: Option<f64>| rate.map_or_else(|| UNKNOWN.to_owned(), count);
+    let cached = percent(device.cached_dispatches, Some(device.dispatches));
+    [
+        format!(
+            "   {} dispatches/s, {} events/s",
+            rate(device.dispatches_per_second),
+            rate(device.events_per_second)
+        ),
+        format!("   {}, {cached} with a cached binary", plural(device.dispatches, "dispatch")),
+    ]
+}
+
+/// Classes in a line, holders in as many as they take.
+fn makeup_lines(makeup: &Makeup, model: &Model, width: usize) -> Vec<String> {
+    if makeup.classes.is_empty() && makeup.holders.is_empty() {
+        return vec!["   what it was made of is not known".to_owned()];
+    }
+    let classes =
+        makeup.classes.iter().map(|(class, bytes)| format!("{} {}", class.name(), bytes_short(*bytes)));
+    let mut holders: Vec<String> = makeup
+        .holders
+        .iter()
+        .map(|holder| {
+            format!("pid {}{} {}", holder.pid, name_of(holder.pid, model), bytes_short(holder.bytes))
+        })
+        .collect();
+    if makeup.others > 0 {
+        holders.push(format!("others {}", bytes_short(makeup.others)));
+    }
+    let mut lines = wrapped("of ", classes.collect(), width);
+    lines.extend(wrapped("by ", holders, width));
+    lines
+}
+
+/// ` (llama)`; nothing if it is gone.
+fn name_of(pid: u64, model: &Model) -> String {
+    let process = model.processes.iter().find(|process| process.namespace_pid == pid);
+    process.map_or_else(String::new, |process| format!(" ({})", fit(&process.name, 16)))
+}
+
+/// Items with commas between, in as many lines as they take.
+fn wrapped(head: &str, items: Vec<String>, width: usize) -> Vec<String> {
+    let mut lines = vec![format!("   {head}")];
+    let last = items.len().saturating_sub(1);
+    for (place, item) in items.into_iter().enumerate() {
+        let item = if place == last { item } else { format!("{item}, ") };
+        let line = lines.last_mut().filter(|line| line.chars().count() + item.chars().count() <= width);
+        match line {
+            Some(line) => line.push_str(&item),
+            None => lines.push(format!("      {item}")),
+        }
+    }
+    lines
+}
+
+/// What is wrong with the device: above everything else.
+pub(super) fn warnings(device: &Device) -> Vec<String> {
+    let explained = [
+        (device.over_capacity, "over capacity: a process reports wrongly"),
+        (device.conflict, "conflict: processes disagree about the device"),
+    ];
+    explained.into_iter().filter(|(set, _)| *set).map(|(_, text)| format!(" {text}")).collect()
+}
+
+/// How many allocations failed, and the last of them, newest first: as many as are kept.
+fn failures(device: &Device, model: &Model, width: usize) -> Vec<String> {
+    let failed = device.failed_allocs;
+    let count = (failed > 0).then(|| format!(" {} of living processes", plural(failed, "failed allocation")));
+    let kept = device.failure.iter();
+    count.into_iter().chain(kept.flat_map(|failure| failure_lines(failure, model, width))).collect()
+}
+
+fn failure_lines(failure: &LastFailure, model: &Model, width: usize) -> Vec<String> {
+    let why = match failure.request {
+        request if request > failure.free => "too little",
+        request if request > failure.largest_free => "enough, but in pieces",
+        // Something else: banks that differ, an alignment.
+        _ => "and yet it failed",
+    };
+    let class = failure.class.map_or(UNKNOWN, Class::name);
+    let parts = vec![
+        format!("{} ago", age(model.clock.age_ns(failure.time))),
+        format!("pid {} asked {} of {class}", failure.pid, bytes(failure.request)),
+        format!("{} free", bytes(failure.free)),
+        format!("largest block {}: {why}", bytes(failure.largest_free)),
+    ];
+    wrapped(&format!("{} ", time_of_day(model.clock, failure.time)), parts, width)
+}

@@ -1,0 +1,125 @@
+//! What is known of a bank of DRAM, or of the L1 of a core.
+
+use tt_shm_reader::Class;
+
+use crate::lists::allocations::{Item, Listing};
+use crate::lists::extents::{Extent, Survey, overlaps};
+use crate::model::{Device, Model};
+use crate::screen::theme::Part;
+
+/// Which memory.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// A bank of DRAM.
+    #[default]
+    Dram,
+    /// The L1 of a Tensix core.
+    L1,
+}
+
+impl Kind {
+    pub(super) fn other(self) -> Kind {
+        match self {
+            Kind::Dram => Kind::L1,
+            Kind::L1 => Kind::Dram,
+        }
+    }
+
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Kind::Dram => "DRAM, one bank",
+            Kind::L1 => "L1, one core",
+        }
+    }
+
+    /// Where an item lies. Kernels have no addresses, and system memory is not the device's.
+    fn of(item: &Item) -> Option<Kind> {
+        match item.class {
+            Class::Dram | Class::Trace => Some(Kind::Dram),
+            Class::L1 | Class::L1Small | Class::Cb => Some(Kind::L1),
+            _ => None,
+        }
+    }
+}
+
+/// The part of a bar that an item is.
+pub(super) fn part(item: &Item) -> Part {
+    match item.class {
+        Class::Dram => Part::Dram,
+        Class::Trace => Part::Trace,
+        Class::L1 => Part::L1,
+        Class::L1Small => Part::L1Small,
+        Class::Cb => Part::Cb,
+        _ => Part::Kernels,
+    }
+}
+
+/// What is known of it.
+#[derive(Debug, Default)]
+pub(super) struct Bank {
+    /// By address.
+    pub extents: Vec<Extent>,
+    /// Stretches that several processes claim.
+    pub overlaps: Vec<(u64, u64)>,
+    pub survey: Survey,
+    /// What there is to draw: lowest and highest address.
+    pub span: (u64, u64),
+    /// Allocations that have bytes of their own.
+    pub count: u64,
+    /// Of these, without an address.
+    pub without_address: u64,
+    /// Of these, with an address, but how much of them is in a bank is not known.
+    pub without_bytes: u64,
+    /// There may be more than is listed.
+    pub is_incomplete: bool,
+}
+
+impl Bank {
+    /// Whether every allocation is where it is, so that the rest is free.
+    pub(super) fn knows_gaps(&self) -> bool {
+        self.without_address == 0 && self.without_bytes == 0 && !self.is_incomplete
+    }
+
+    fn add(&mut self, place: usize, item: &Item) {
+        // A circular buffer inside an L1 buffer is in that one's extent.
+        if item.globally_allocated || item.size == 0 {
+            return;
+        }
+        self.count += 1;
+        match (Extent::of(place, item), item.address) {
+            (Some(extent), _) => self.extents.push(extent),
+            (None, Some(_)) => self.without_bytes += 1,
+            (None, None) => self.without_address += 1,
+        }
+    }
+
+    fn finish(&mut self, kind: Kind, device: &Device, listing: &Listing) {
+        self.extents.sort_unstable_by_key(|extent| (extent.start, extent.end));
+        let end = device.l1_per_core.filter(|_| kind == Kind::L1);
+        self.survey = Survey::new(&self.extents, end);
+        self.overlaps = overlaps(&self.extents);
+        // How large a bank of DRAM is nobody says.
+        self.span = match end {
+            Some(end) => (0, end.max(self.survey.end)),
+            None => (self.survey.lowest, self.survey.end),
+        };
+        self.is_incomplete = listing.unlisted > 0 || listing.inexact > 0;
+    }
+}
+
+/// Both memories of all devices.
+pub(super) fn all(model: &Model, listing: &Listing) -> Vec<[Bank; 2]> {
+    let mut banks: Vec<[Bank; 2]> = model.devices.iter().map(|_| Default::default()).collect();
+    for (place, item) in listing.items.iter().enumerate() {
+        let device = model.devices.iter().position(|device| device.index == item.device);
+        if let (Some(device), Some(kind)) = (device, Kind::of(item)) {
+            banks[device][kind as usize].add(place, item);
+        }
+    }
+    for (banks, device) in banks.iter_mut().zip(&model.devices) {
+        for kind in [Kind::Dram, Kind::L1] {
+            banks[kind as usize].finish(kind, device, listing);
+        }
+    }
+    banks
+}

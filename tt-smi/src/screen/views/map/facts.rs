@@ -1,0 +1,61 @@
+//! How much is known, how much is claimed, how broken up the rest is.
+
+use ratatui::Frame;
+use ratatui::layout::Rect;
+use ratatui::text::Line;
+use ratatui::widgets::Paragraph;
+
+use super::bank::{Bank, Kind};
+use crate::output::units::{UNKNOWN, bytes, plural};
+use crate::screen::theme::Theme;
+
+/// A line for each memory, and one for the gaps of the one that is shown.
+pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, banks: &[Bank; 2], shown: Kind, theme: &Theme) {
+    let memory = |kind: Kind| {
+        let (mark, style) = if kind == shown { ('▶', theme.heading()) } else { (' ', theme.dim()) };
+        Line::styled(format!("{mark}{:<14}  {}", kind.name(), known(&banks[kind as usize])), style)
+    };
+    let bank = &banks[shown as usize];
+    let style = if bank.overlaps.is_empty() && bank.knows_gaps() { theme.heading() } else { theme.warn() };
+    let gaps = Line::styled(format!(" {}", gaps(bank)), style);
+    frame.render_widget(Paragraph::new(vec![memory(Kind::Dram), memory(Kind::L1), gaps]), area);
+}
+
+fn known(bank: &Bank) -> String {
+    if bank.count == 0 {
+        return "nothing live".to_owned();
+    }
+    let drawn = bank.extents.len() as u64;
+    let claimed = if drawn > 0 { bytes(bank.survey.used) } else { UNKNOWN.to_owned() };
+    format!("{drawn} of {} drawn: {claimed}", plural(bank.count, "allocation"))
+}
+
+fn gaps(bank: &Bank) -> String {
+    let overlaps = match bank.survey.overlaps {
+        0 => String::new(),
+        count => format!("{}: {} claimed twice; ", plural(count, "overlap"), bytes(bank.survey.overlapping)),
+    };
+    let survey = &bank.survey;
+    let text = match (survey.largest, survey.fragmentation()) {
+        _ if bank.count == 0 => String::new(),
+        _ if !bank.knows_gaps() => format!("gaps unknown: {}", reasons(bank).join(", ")),
+        (Some((start, end)), Some(broken)) => format!(
+            "fragmentation {:.0}%: {}, {}, largest {}",
+            broken * 100.0,
+            plural(survey.gaps, "gap"),
+            bytes(survey.free),
+            bytes(end - start),
+        ),
+        _ => format!("no gap between {:#x} and {:#x}", survey.lowest, survey.end),
+    };
+    overlaps + &text
+}
+
+fn reasons(bank: &Bank) -> Vec<String> {
+    let reasons = [
+        (bank.without_address > 0, format!("{} have no address", bank.without_address)),
+        (bank.without_bytes > 0, format!("{} no bytes per bank", bank.without_bytes)),
+        (bank.is_incomplete, "a list is incomplete".to_owned()),
+    ];
+    reasons.into_iter().filter(|(there, _)| *there).map(|(_, text)| text).collect()
+}

@@ -1,0 +1,139 @@
+//! The address space in cells, line by line.
+
+use ratatui::Frame;
+use ratatui::style::Style;
+use ratatui::text::{Line, Span};
+
+use super::bank::{Bank, part};
+use super::plan::Plan;
+use crate::lists::allocations::Listing;
+use crate::screen::theme::{Part, Theme};
+
+/// What claims a cell twice.
+const OVERLAP: char = '!';
+
+/// Addresses, and how many of them a cell stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Strip {
+    /// All that there is to see: first and last.
+    pub whole: (u64, u64),
+    /// The first that is shown.
+    pub first: u64,
+    /// Bytes of a cell.
+    pub bytes: u64,
+    /// Cells that are shown.
+    pub cells: u64,
+    /// The cell of the cursor.
+    pub cursor: Option<u64>,
+}
+
+impl Strip {
+    /// A part of the whole, around the cursor.
+    pub(super) fn new(whole: (u64, u64), zoom: u32, cursor: Option<u64>, cells: u64) -> Strip {
+        let (start, end) = whole;
+        let length = ((end - start) >> zoom).max(1);
+        let bytes = round(length.div_ceil(cells.max(1)));
+        let latest = end.saturating_sub(length).max(start);
+        let middle = cursor.map_or(start, |cursor| cursor.saturating_sub(length / 2));
+        let first = middle.clamp(start, latest);
+        let cursor = cursor.map(|cursor| (cursor.saturating_sub(first) / bytes).min(cells.saturating_sub(1)));
+        Strip { whole, first, bytes, cells, cursor }
+    }
+
+    /// The addresses of a cell.
+    pub(super) fn covered(&self, cell: u64) -> (u64, u64) {
+        let start = self.first.saturating_add(cell.saturating_mul(self.bytes));
+        (start, start.saturating_add(self.bytes))
+    }
+
+    /// The cells that are shown of some addresses.
+    fn cells_of(&self, start: u64, end: u64) -> std::ops::Range<u64> {
+        let first = start.saturating_sub(self.first) / self.bytes;
+        let last = end.saturating_sub(self.first).div_ceil(self.bytes);
+        first.min(self.cells)..last.min(self.cells)
+    }
+}
+
+/// A little more, so that cells begin at addresses that are easy to read.
+fn round(bytes: u64) -> u64 {
+    bytes.next_multiple_of((bytes.next_power_of_two() / 16).max(1))
+}
+
+/// What most of each cell is, and which of them several processes claim.
+fn cells(bank: &Bank, strip: &Strip, listing: &Listing) -> Vec<(Part, u64, bool)> {
+    let mut cells = vec![(Part::Free, 0, false); strip.cells as usize];
+    for extent in &bank.extents {
+        let Some(item) = listing.items.get(extent.item) else { continue };
+        for cell in strip.cells_of(extent.start, extent.end) {
+            let (start, end) = strip.covered(cell);
+            let bytes = extent.end.min(end).saturating_sub(extent.start.max(start));
+            let best = &mut cells[cell as usize];
+            if bytes > best.1 {
+                (best.0, best.1) = (part(item), bytes);
+            }
+        }
+    }
+    for (start, end) in &bank.overlaps {
+        strip.cells_of(*start, *end).for_each(|cell| cells[cell as usize].2 = true);
+    }
+    cells
+}
+
+/// Draws cells, addresses and the legend.
+pub(super) fn draw(
+    frame: &mut Frame<'_>,
+    plan: &Plan,
+    bank: &Bank,
+    strip: &Strip,
+    listing: &Listing,
+    theme: &Theme,
+) {
+    frame.render_widget(legend(bank, theme), plan.legend);
+    let (area, whole_end) = (plan.strip, strip.whole.1);
+    if bank.extents.is_empty() {
+        let text =
+            if bank.count == 0 { "nothing to draw" } else { "nothing to draw: no process gives addresses" };
+        return frame.render_widget(Line::styled(text, theme.dim()), area);
+    }
+    let width = u64::from(area.width).max(1);
+    for (number, (kind, _, overlaps)) in (0..).zip(cells(bank, strip, listing)) {
+        let (x, y) = (area.x + (number % width) as u16, area.y + (number / width) as u16);
+        let (sign, style) = match kind {
+            _ if overlaps => (OVERLAP, theme.warn()),
+            // Not free: nobody tells what is there.
+            Part::Free if strip.covered(number).1 <= bank.survey.lowest => (' ', Style::new()),
+            kind => theme.part(kind),
+        };
+        let style = if strip.cursor == Some(number) { style.patch(theme.selected()) } else { style };
+        if strip.covered(number).0 < whole_end
+            && let Some(cell) = frame.buffer_mut().cell_mut((x, y))
+        {
+            cell.set_char(sign).set_style(style);
+        }
+    }
+    let row = |y: u16| ratatui::layout::Rect { y: area.y + y, height: 1, ..plan.addresses };
+    for y in 0..plan.addresses.height {
+        let (start, _) = strip.covered(u64::from(y) * width);
+        if start < whole_end {
+            frame.render_widget(Line::styled(format!("{start:>#11x} "), theme.dim()), row(y));
+        }
+    }
+}
+
+fn legend(bank: &Bank, theme: &Theme) -> Line<'static> {
+    let mut spans = vec![Span::raw(" ")];
+    let mut add = |sign: char, style: Style, name: &str| {
+        spans.push(Span::styled(sign.to_string(), style));
+        spans.push(Span::styled(format!(" {name}  "), theme.dim()));
+    };
+    for kind in [Part::Dram, Part::Trace, Part::L1, Part::L1Small, Part::Cb] {
+        let (sign, style) = theme.part(kind);
+        add(sign, style, kind.name());
+    }
+    let (sign, style) = theme.part(Part::Free);
+    add(sign, style, if bank.knows_gaps() { "free" } else { "nothing known" });
+    if !bank.overlaps.is_empty() {
+        add(OVERLAP, theme.warn(), "several processes");
+    }
+    Line::from(spans)
+}

@@ -1,0 +1,154 @@
+//! A screen of a size, keys pressed in it, and what they show.
+
+use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use ratatui::Terminal;
+use ratatui::backend::TestBackend;
+use ratatui::layout::Size;
+use tt_shm_reader::{Bucket, Class, Composition, HISTORY_RESOLUTIONS, Holder, TableSnapshot};
+use tt_smi::lists::allocations::{Item, Listing};
+use tt_smi::screen::{Data, History, Message, More, Options, State, Theme, draw};
+
+use super::{GIB, KIB, MIB};
+
+/// A screen.
+pub(crate) struct Screen {
+    width: u16,
+    height: u16,
+    theme: Theme,
+}
+
+impl Screen {
+    /// Without colour: letters, which can be read.
+    pub(crate) fn new(width: u16, height: u16) -> Screen {
+        Screen { width, height, theme: Theme::MONO }
+    }
+
+    pub(crate) fn with(self, theme: Theme) -> Screen {
+        Screen { theme, ..self }
+    }
+
+    /// Presses keys (the first chooses the view, before data come) and draws. `<` and `>` are arrows.
+    pub(crate) fn show(&self, snapshot: TableSnapshot, more: More, keys: &str) -> String {
+        let mut state = State::new("default", Options { theme: self.theme, ..Options::default() });
+        state.update(Message::Size(Size::new(self.width, self.height)));
+        let (view, rest) = keys.split_at(1);
+        press(&mut state, view);
+        state.update(Message::Data(Box::new(Data { model: super::model(snapshot), more })));
+        press(&mut state, rest);
+        let mut terminal = Terminal::new(TestBackend::new(self.width, self.height)).unwrap();
+        terminal.draw(|frame| draw(frame, &state)).unwrap();
+        let buffer = terminal.backend().buffer();
+        let line = |y: u16| (0..self.width).map(|x| buffer[(x, y)].symbol()).collect::<String>();
+        (0..self.height).map(|y| line(y).trim_end().to_owned() + "\n").collect()
+    }
+}
+
+fn press(state: &mut State, keys: &str) {
+    for key in keys.chars() {
+        let code = match key {
+            '\n' => KeyCode::Enter,
+            '\t' => KeyCode::Tab,
+            '<' => KeyCode::Left,
+            '>' => KeyCode::Right,
+            key => KeyCode::Char(key),
+        };
+        state.update(Message::Key(KeyEvent::new(code, KeyModifiers::NONE)));
+    }
+}
+
+/// The fixed rows, with what the peaks were made of.
+pub(crate) fn snapshot(devices: u64) -> TableSnapshot {
+    let mut snapshot = super::snapshot(devices);
+    for (_, device) in snapshot.devices.iter_mut().take(devices as usize) {
+        device.dram_composition = composition(&[(Class::Dram, 4 * GIB - 64 * MIB), (Class::Trace, 64 * MIB)]);
+        device.l1_composition =
+            composition(&[(Class::L1, 48 * MIB), (Class::Cb, 12 * MIB), (Class::KernelApplication, MIB)]);
+    }
+    snapshot
+}
+
+fn composition(parts: &[(Class, u64)]) -> Composition {
+    let mut composition: Composition = bytemuck::Zeroable::zeroed();
+    let total: u64 = parts.iter().map(|(_, bytes)| bytes).sum();
+    for (class, bytes) in parts {
+        composition.classes[*class as usize] = *bytes;
+    }
+    composition.holders[0] = holder(4242, total / 2);
+    composition.holders[1] = holder(5000, total / 4);
+    composition.holders[2] = holder(4100, total / 8);
+    composition.others = total / 8;
+    composition
+}
+
+fn holder(pid: u64, bytes: u64) -> Holder {
+    Holder { identity: pid, pid, bytes, ..bytemuck::Zeroable::zeroed() }
+}
+
+/// A minute of all devices: steps of L1, a cache in DRAM that grows, a spike of one bucket, a stretch that no
+/// aggregator saw, and one that is unknown otherwise.
+pub(crate) fn history(devices: usize) -> History {
+    let length = HISTORY_RESOLUTIONS[0];
+    let newest = super::NOW / length;
+    let (unseen, unknown) = (newest - 150..newest - 130, newest - 215..newest - 205);
+    let numbers =
+        (newest - 239..=newest).filter(|number| !unseen.contains(number) && !unknown.contains(number));
+    let bucket = |number: u64| {
+        let step = number % 48;
+        let dram = 3 * GIB + step * 40 * MIB;
+        let l1 = if step < 24 { 20 * MIB } else { 61 * MIB };
+        let spike = if newest - number == 50 { 11 * GIB } else { dram };
+        Bucket {
+            start: number * length,
+            dram_min: dram,
+            dram_max: spike,
+            dram_last: dram,
+            l1_min: l1 / 2,
+            l1_max: l1,
+            l1_last: l1,
+            reserved: 0,
+        }
+    };
+    let buckets: Vec<Bucket> = numbers.map(bucket).collect();
+    let gap = Some((unseen.start * length, unseen.end * length));
+    History { resolution: 0, devices: vec![buckets; devices], gap }
+}
+
+fn item(pid: u32, class: Class, name: &str, address: u64, bank_bytes: u64) -> Item {
+    Item {
+        device: 0,
+        pid,
+        class,
+        id: address,
+        program: None,
+        size: 12 * bank_bytes,
+        address: Some(address),
+        bank_bytes: Some(bank_bytes),
+        cores: None,
+        core_type: None,
+        globally_allocated: false,
+        name: Some(name.to_owned().into()),
+        site: None,
+        age_ns: 312_000_000_000,
+    }
+}
+
+/// Weights, a cache with holes, a trace; L1 buffers from the top, circular buffers from below.
+pub(crate) fn listing() -> Listing {
+    let weights = (0..40).map(|n| item(4242, Class::Dram, "weights", (1 + n * 6) * MIB, 6 * MIB));
+    let cache = (0..20).map(|n| item(4242, Class::Dram, "kv_cache", (300 + n * 10) * MIB, (2 + n % 7) * MIB));
+    let trace = item(4242, Class::Trace, "decode_trace", 600 * MIB, 32 * MIB);
+    let small = item(4242, Class::L1Small, "halo", 1432 * KIB, 32 * KIB);
+    let buffers = (0..4).map(|n| item(4242, Class::L1, "activation", (1000 + n * 100) * KIB, 60 * KIB));
+    let cbs = (0..6).map(|n| item(4242, Class::Cb, super::HOSTILE, (100 + n * 48) * KIB, 48 * KIB));
+    let items = weights.chain(cache).chain([trace, small]).chain(buffers).chain(cbs).collect();
+    Listing { items, ..Listing::default() }
+}
+
+/// The same with another process in the same place, and some that do not say where they are.
+pub(crate) fn disputed_listing() -> Listing {
+    let mut listing = listing();
+    listing.items.push(item(5000, Class::Dram, "intruder", 400 * MIB, 30 * MIB));
+    listing.items.push(Item { address: None, ..item(5000, Class::Dram, "somewhere", 0, MIB) });
+    listing.items.push(Item { bank_bytes: None, ..item(5000, Class::Dram, "how much", 700 * MIB, MIB) });
+    listing
+}
