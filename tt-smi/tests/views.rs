@@ -4,7 +4,9 @@ mod common;
 
 use common::views::{Screen, disputed_listing, history, listing};
 use tt_shm_reader::TableSnapshot;
+use tt_smi::model::Model;
 use tt_smi::screen::{More, Palette, Signs, Theme};
+use tt_smi::source::Origin;
 
 const SIZES: [(u16, u16); 3] = [(60, 15), (80, 24), (200, 50)];
 
@@ -127,5 +129,15 @@ fn no_device_is_said_so() {
         snapshot.devices.clear();
         let picture = Screen::new(80, 24).show(snapshot, with_data(view, 0), &format!("{view}\t\njz<"));
         assert!(picture.contains("No device"), "{view}: {picture}");
+    }
+}
+
+#[test]
+fn a_stale_aggregator_is_said_so_in_every_view() {
+    for view in ["1", "2", "3", "7"] {
+        let origin = Origin::Table { pid: 77, age_ns: 9_000_000_000 };
+        let model = Model { origin, ..common::model(common::snapshot(1)) };
+        let picture = Screen::new(80, 24).show_model(model, with_data(view, 2), view);
+        assert!(picture.contains("aggregator 77, 9.0s old"), "{view}: {picture}");
     }
 }

@@ -6,6 +6,7 @@ use ratatui::backend::TestBackend;
 use ratatui::layout::Size;
 use tt_shm_reader::{Bucket, Class, Composition, HISTORY_RESOLUTIONS, Holder, TableSnapshot};
 use tt_smi::lists::allocations::{Item, Listing};
+use tt_smi::model::Model;
 use tt_smi::screen::{Data, History, Message, More, Options, State, Theme, draw};
 
 use super::{GIB, KIB, MIB};
@@ -29,11 +30,15 @@ impl Screen {
 
     /// Presses keys (the first chooses the view, before data come) and draws. `<` and `>` are arrows.
     pub(crate) fn show(&self, snapshot: TableSnapshot, more: More, keys: &str) -> String {
+        self.show_model(super::model(snapshot), more, keys)
+    }
+
+    pub(crate) fn show_model(&self, model: Model, more: More, keys: &str) -> String {
         let mut state = State::new("default", Options { theme: self.theme, ..Options::default() });
         state.update(Message::Size(Size::new(self.width, self.height)));
         let (view, rest) = keys.split_at(1);
         press(&mut state, view);
-        state.update(Message::Data(Box::new(Data { model: super::model(snapshot), more })));
+        state.update(Message::Data(Box::new(Data { model, more })));
         press(&mut state, rest);
         let mut terminal = Terminal::new(TestBackend::new(self.width, self.height)).unwrap();
         terminal.draw(|frame| draw(frame, &state)).unwrap();
@@ -81,7 +86,7 @@ fn composition(parts: &[(Class, u64)]) -> Composition {
 }
 
 fn holder(pid: u64, bytes: u64) -> Holder {
-    Holder { identity: pid, pid, bytes, ..bytemuck::Zeroable::zeroed() }
+    Holder { identity: pid, pid, bytes }
 }
 
 /// A minute of all devices: steps of L1, a cache in DRAM that grows, a spike of one bucket, a stretch that no
