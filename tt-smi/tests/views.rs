@@ -80,18 +80,19 @@ fn charts_without_capacity_or_history() {
 
 #[test]
 fn map() {
-    at_all_sizes("map", "7", |_| More::Allocations(listing()));
+    at_all_sizes("map", "7", |_| More::Allocations(listing().into()));
 }
 
 #[test]
 fn map_of_l1_with_a_cursor() {
-    let picture = Screen::new(80, 24).show(common::snapshot(1), More::Allocations(listing()), "7\t>jjj>>");
+    let picture =
+        Screen::new(80, 24).show(common::snapshot(1), More::Allocations(listing().into()), "7\t>jjj>>");
     common::assert_expected("map-l1-80x24.txt", &picture);
 }
 
 #[test]
 fn map_of_what_is_in_dispute_or_unknown() {
-    let disputed = More::Allocations(disputed_listing());
+    let disputed = More::Allocations(disputed_listing().into());
     let disputed = Screen::new(80, 24).show(common::snapshot(1), disputed, "7>jjjjjjjj>>>>>>>>");
     let nothing = More::Allocations(Default::default());
     let nothing = Screen::new(60, 15).show(common::snapshot(1), nothing, "7");
@@ -102,7 +103,7 @@ fn map_of_what_is_in_dispute_or_unknown() {
 fn with_data(view: &str, devices: usize) -> More {
     match view {
         "2" => More::History(history(devices)),
-        "7" => More::Allocations(disputed_listing()),
+        "7" => More::Allocations(disputed_listing().into()),
         _ => More::None,
     }
 }
