@@ -174,7 +174,9 @@ fn a_group_opens_to_what_is_in_it() {
     assert!(
         session.line("live allocations").starts_with(" 24 of 102 live allocations, 192.0 MiB  name=kv_cache")
     );
-    let session = session.types("b");
+    let session = session.types("\x1b");
+    session.line("33 groups by name");
+    let session = session.types("\x1b/class=l1\nb");
     session.line("1 group by name");
     let session = session.types("\x1b\x1b");
     session.line(" 102 live allocations");
@@ -195,6 +197,8 @@ fn a_list_that_is_not_new_stays() {
     let before = session.picture();
     session.take(later(0), More::None);
     assert_eq!(session.picture(), before);
+    session.take(later(5), More::None);
+    session.line("read 5.0s ago");
 }
 
 #[test]

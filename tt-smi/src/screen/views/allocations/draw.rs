@@ -14,10 +14,13 @@ use crate::screen::theme::Theme;
 use crate::screen::widgets::list::Look;
 use crate::screen::widgets::text::split_top;
 
+/// A list that was read longer ago than this is said to be.
+const OLD_NS: u64 = 2_000_000_000;
+
 /// Draws all parts that there is room for.
 pub(super) fn draw(view: &Allocations, frame: &mut Frame<'_>, scene: &Scene<'_>) {
     let (plan, theme) = (view.plan(scene.area), scene.theme);
-    frame.render_widget(head(view, &plan, theme), plan.head);
+    frame.render_widget(head(view, &plan, scene), plan.head);
     draw_doubts(view, frame, plan.doubts, theme);
     draw_list(view, frame, plan.list, theme);
     draw_sizes(view, frame, plan.sizes, theme);
@@ -25,7 +28,8 @@ pub(super) fn draw(view: &Allocations, frame: &mut Frame<'_>, scene: &Scene<'_>)
 }
 
 /// How many there are, what is wanted of them, and what else there is to see.
-fn head(view: &Allocations, plan: &Plan, theme: &Theme) -> Line<'static> {
+fn head(view: &Allocations, plan: &Plan, scene: &Scene<'_>) -> Line<'static> {
+    let theme = scene.theme;
     let Some(listing) = &view.listing else { return Line::styled(" not read yet", theme.dim()) };
     let (all, shown) = (listing.items.len(), view.list.len());
     let number = match view.query.is_empty() {
@@ -33,6 +37,11 @@ fn head(view: &Allocations, plan: &Plan, theme: &Theme) -> Line<'static> {
         false => format!(" {shown} of {}, {}", plural(all as u64, "live allocation"), bytes(view.bytes)),
     };
     let mut spans = vec![Span::styled(number, theme.heading())];
+    // Long lists are read less often.
+    let old_ns = scene.data.model.clock.age_ns(view.listed_ns);
+    if old_ns >= OLD_NS {
+        spans.push(Span::styled(format!("  read {} ago", age(old_ns)), theme.dim()));
+    }
     if !view.query.is_empty() {
         spans.push(Span::raw(format!("  {}", escape(&view.query.to_string()))));
     }

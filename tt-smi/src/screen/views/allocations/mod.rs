@@ -29,7 +29,11 @@ use plan::{Pane, Plan};
 pub(crate) struct Allocations {
     /// `None` until it was read.
     listing: Option<Arc<Listing>>,
+    /// When that was, CLOCK_MONOTONIC.
+    listed_ns: u64,
     query: Query,
+    /// What was shown before a group was opened.
+    before: Option<(Query, Option<GroupBy>)>,
     list: List<Item>,
     /// Bytes of what is shown.
     bytes: u64,
@@ -47,7 +51,9 @@ impl Default for Allocations {
     fn default() -> Allocations {
         let mut view = Allocations {
             listing: None,
+            listed_ns: 0,
             query: Query::default(),
+            before: None,
             list: items::list(),
             bytes: 0,
             by: None,
@@ -120,10 +126,12 @@ impl Allocations {
         let Some(more) = more else { return Reply::Ignored };
         // Within what was wanted before.
         match format!("{} {more}", self.query).parse() {
-            Ok(query) => self.query = query,
+            Ok(query) => {
+                let query = std::mem::replace(&mut self.query, query);
+                self.before = Some((query, self.by.take()));
+            }
             Err(error) => return Reply::Say(format!("this cannot be asked for: {error}")),
         }
-        self.by = None;
         self.focus(Pane::List);
         self.arrange();
         Reply::Done
@@ -140,10 +148,12 @@ impl Allocations {
         self.arrange();
     }
 
-    /// Esc undoes one thing: first the filter, then the groups.
+    /// Esc undoes one thing: another part, an opened group, the filter, the groups.
     fn back(&mut self) -> Reply {
         if self.pane != Pane::List {
             self.focus(Pane::List);
+        } else if let Some(before) = self.before.take() {
+            (self.query, self.by) = before;
         } else if !self.query.is_empty() {
             self.query = Query::default();
         } else if self.by.is_some() {
@@ -163,9 +173,13 @@ impl Page for Allocations {
 
     fn refresh(&mut self, data: &Data) {
         let More::Allocations(listing) = &data.more else { return };
+        if self.listing.as_ref().is_some_and(|known| Arc::ptr_eq(known, listing)) {
+            return;
+        }
         self.seen.look(listing, data.model.clock.monotonic_ns);
         self.suspects = self.seen.suspects();
         self.listing = Some(listing.clone());
+        self.listed_ns = data.model.clock.monotonic_ns;
         self.arrange();
     }
 
@@ -242,7 +256,7 @@ impl Page for Allocations {
     }
 
     fn filter(&mut self, query: Query, _data: &Data) {
-        self.query = query;
+        (self.query, self.before) = (query, None);
         self.arrange();
     }
 }

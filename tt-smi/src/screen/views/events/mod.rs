@@ -91,7 +91,7 @@ impl Events {
     fn lost(&self) -> Option<String> {
         let told = [
             (self.log.missed, "overwritten unread"),
-            (self.log.older, "before what the rings held"),
+            (self.log.older, "before the rings"),
             (self.log.dropped, "dropped here"),
         ];
         let told: Vec<String> = told
@@ -99,7 +99,7 @@ impl Events {
             .filter(|(number, _)| *number > 0)
             .map(|(number, what)| format!("{number} {what}"))
             .collect();
-        (!told.is_empty()).then(|| format!(" missing events: {}", told.join(", ")))
+        (!told.is_empty()).then(|| format!(" missing: {}", told.join(", ")))
     }
 
     fn rates_line(&self, theme: &Theme) -> Line<'static> {

@@ -122,7 +122,7 @@ fn sharing_of(one: &Sharing) -> String {
         text += &format!(", {unique} unique, {shared} copies");
     }
     if one.kernel_unhashed_bytes > 0 {
-        text += &format!(", {} without hash", bytes_short(one.kernel_unhashed_bytes));
+        text += &format!(", {} unhashed", bytes_short(one.kernel_unhashed_bytes));
     }
     text
 }

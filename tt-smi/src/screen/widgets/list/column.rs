@@ -28,8 +28,10 @@ pub(crate) enum Sort<T> {
     Text(fn(&T) -> Option<&str>),
 }
 
-/// The least that a column without a width gets.
+/// The least that a column without a width gets: this, and a share of a wide list. What takes what is left over
+/// tells most, and must not starve beside columns that tell little.
 const FLEXIBLE: u16 = 12;
+const FLEXIBLE_SHARE: u16 = 6;
 
 impl<T> Column<T> {
     /// A column of text that is not sorted by.
@@ -70,8 +72,8 @@ impl<T> Column<T> {
         Column { head, width, rank, right: true, text, sort: Sort::Number(key), descending: false }
     }
 
-    fn least(&self) -> u16 {
-        if self.width == 0 { FLEXIBLE } else { self.width }
+    fn least(&self, of: u16) -> u16 {
+        if self.width == 0 { FLEXIBLE.max(of / FLEXIBLE_SHARE) } else { self.width }
     }
 }
 
@@ -126,7 +128,7 @@ pub(super) fn widths<T>(columns: &[Column<T>], width: u16) -> Vec<(usize, u16)> 
     by_rank.sort_by_key(|place| columns[*place].rank);
     let mut left = width.saturating_add(1);
     let fits = |place: &usize| {
-        let needed = columns[*place].least() + 1;
+        let needed = columns[*place].least(width) + 1;
         let fits = needed <= left;
         left = if fits { left - needed } else { left };
         fits
@@ -134,5 +136,5 @@ pub(super) fn widths<T>(columns: &[Column<T>], width: u16) -> Vec<(usize, u16)> 
     let mut shown: Vec<usize> = by_rank.into_iter().take_while(fits).collect();
     shown.sort_unstable();
     let spare = |column: &Column<T>| if column.width == 0 { left } else { 0 };
-    shown.into_iter().map(|place| (place, columns[place].least() + spare(&columns[place]))).collect()
+    shown.into_iter().map(|place| (place, columns[place].least(width) + spare(&columns[place]))).collect()
 }
