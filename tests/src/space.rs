@@ -34,6 +34,8 @@ impl Space {
         command.env("TT_SHM_NAMESPACE", self.namespace.as_str()).env("TT_ALLOC_TRACKING_ENABLED", "1");
         command.env_remove("TT_SHM_RING_SLOTS").env_remove("TT_SHM_LIVE_CAPACITY").env("NO_COLOR", "1");
         command.env_remove("TT_ALLOC_TRACKING_BACKTRACE");
+        // Not the settings of whoever runs the tests.
+        command.env("XDG_CONFIG_HOME", "/nonexistent");
         command.stdin(Stdio::null());
         command
     }

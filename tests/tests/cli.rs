@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{SMI, host};
+use common::{SMI, host, json, smi, tracker};
 use rustix::process::Signal;
 use serde_json::Value;
 use std::io::{BufRead, BufReader};
@@ -13,28 +13,8 @@ use tt_shm_tests::space::Process;
 use tt_shm_tests::{Command, Monitor, Space};
 use tt_shm_writer::{
     Alloc, BufferType, CircularBuffer, Class, CoreType, DeviceInfo, Kernel, KernelType, MarkerPhase,
-    ProgramBinaryStatus, Record, Tracker,
+    ProgramBinaryStatus, Record,
 };
-
-/// Runs tt-smi, which must succeed, and returns what it printed.
-#[track_caller]
-fn smi(space: &Space, arguments: &[&str]) -> String {
-    let output = space.command(SMI).args(arguments).output().unwrap();
-    let errors = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{arguments:?} failed: {errors}");
-    String::from_utf8(output.stdout).unwrap()
-}
-
-#[track_caller]
-fn json(space: &Space, arguments: &[&str]) -> Value {
-    let text = smi(space, &[arguments, &["--json"]].concat());
-    serde_json::from_str(&text).unwrap_or_else(|error| panic!("{arguments:?}: {error}: {text}"))
-}
-
-/// A tracker of this very process.
-fn tracker(space: &Space) -> Tracker {
-    Tracker::builder().enabled(true).namespace(space.namespace().as_str()).open().unwrap()
-}
 
 /// With and without an aggregator, a snapshot says what the processes know.
 #[test]

@@ -9,12 +9,14 @@
 pub mod bench;
 pub mod cli;
 pub mod commands;
+pub mod config;
 pub mod demo;
 pub mod directory;
 pub mod escape;
 pub mod lists;
 pub mod model;
 pub mod output;
+pub mod private_file;
 pub mod procinfo;
 pub mod query;
 pub mod screen;
@@ -23,6 +25,7 @@ pub mod select;
 pub mod settings;
 pub mod signals;
 pub mod source;
+mod usage;
 #[doc(hidden)]
 pub mod users;
 
@@ -43,15 +46,15 @@ pub fn run() -> ExitCode {
     let cli = cli::Cli::parse();
     let settings = match settings::Settings::resolve(&cli) {
         Ok(settings) => settings,
-        Err(error) => cli::Cli::command().error(ErrorKind::ValueValidation, error).exit(),
+        Err(error) => cli::Cli::command().error(ErrorKind::ValueValidation, format!("{error:#}")).exit(),
     };
-    match commands::run(cli.command, &settings) {
+    match commands::run(cli.command, &cli.official, &settings) {
         Ok(()) => ExitCode::SUCCESS,
         // Whoever reads stopped reading: `tt-smi events | head`.
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("tt-smi: {}", escape::escape(&format!("{error:#}")));
-            ExitCode::FAILURE
+            ExitCode::from(if error.is::<usage::Usage>() { 2 } else { 1 })
         }
     }
 }

@@ -2,9 +2,10 @@
 
 use std::io::IsTerminal;
 
-use tt_shm_os::{NameError, Namespace};
+use tt_shm_os::Namespace;
 
 use crate::cli::{Cli, ColorChoice};
+use crate::config::{Config, Resolved};
 use crate::output::paint::Paint;
 
 /// Settings that every command has.
@@ -18,15 +19,26 @@ pub struct Settings {
     pub stdout_is_terminal: bool,
     /// Whether to colour what goes there.
     pub paint: Paint,
+    /// What the user set for good.
+    pub config: Config,
+    /// What `--color` said: it wins over the settings.
+    pub color_flag: Option<ColorChoice>,
 }
 
 impl Settings {
     /// Resolves what was typed, with the environment.
-    pub fn resolve(cli: &Cli) -> Result<Settings, NameError> {
+    pub fn resolve(cli: &Cli) -> anyhow::Result<Settings> {
         let given = cli.namespace()?;
+        // A service does not stop working because somebody's file has a mistake.
+        let resolved = if cli.wants_config() {
+            Resolved::load(|name| std::env::var_os(name))?
+        } else {
+            Resolved::default()
+        };
+        let config = resolved.with_color(cli.color).config;
         let stdout_is_terminal = std::io::stdout().is_terminal();
         let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-        let colored = match cli.color {
+        let colored = match config.color {
             ColorChoice::Always => true,
             ColorChoice::Never => false,
             ColorChoice::Auto => stdout_is_terminal && !no_color,
@@ -36,6 +48,8 @@ impl Settings {
             namespace: given.unwrap_or_default(),
             stdout_is_terminal,
             paint: Paint { colored },
+            config,
+            color_flag: cli.color,
         })
     }
 }

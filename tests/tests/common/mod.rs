@@ -1,16 +1,39 @@
 //! What the test binaries share: the helper's path, and comparisons with a host's truth.
 #![allow(dead_code, reason = "each test binary uses a part")]
 
+use serde_json::Value;
 use std::path::PathBuf;
 use tt_shm_reader::Segment;
 use tt_shm_tests::monitor::as_truth;
 use tt_shm_tests::{Host, Space, Truth};
+use tt_shm_writer::Tracker;
 
 pub(crate) const HOST: &str = env!("CARGO_BIN_EXE_host");
 pub(crate) const SMI: &str = env!("CARGO_BIN_EXE_smi");
 
 pub(crate) fn host(space: &Space, chips: impl IntoIterator<Item = u64>) -> Host {
     Host::start(HOST, space, chips)
+}
+
+/// Runs tt-smi, which must succeed, and returns what it printed.
+#[track_caller]
+pub(crate) fn smi(space: &Space, arguments: &[&str]) -> String {
+    let output = space.command(SMI).args(arguments).output().unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{arguments:?} failed: {errors}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// Likewise, with `--json`.
+#[track_caller]
+pub(crate) fn json(space: &Space, arguments: &[&str]) -> Value {
+    let text = smi(space, &[arguments, &["--json"]].concat());
+    serde_json::from_str(&text).unwrap_or_else(|error| panic!("{arguments:?}: {error}: {text}"))
+}
+
+/// A tracker of this very process.
+pub(crate) fn tracker(space: &Space) -> Tracker {
+    Tracker::builder().enabled(true).namespace(space.namespace().as_str()).open().unwrap()
 }
 
 /// The segment of a process.

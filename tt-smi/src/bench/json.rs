@@ -26,6 +26,7 @@ fn entries(all: &Findings) -> Vec<(String, Value)> {
     let mut entries = vec![
         ("schema".to_owned(), json!(SCHEMA)),
         ("timestamp".to_owned(), json!(Clock::now().timestamp())),
+        ("host".to_owned(), json!(crate::model::host())),
         ("machine".to_owned(), json!(about.machine)),
         ("cores".to_owned(), json!(about.cores)),
         ("load_average".to_owned(), json!(about.load)),

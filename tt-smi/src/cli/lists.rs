@@ -2,10 +2,20 @@
 
 use clap::{Args, ValueEnum};
 
+use super::values::{allocation_query, event_query, program_query};
+use crate::query::Query;
 use crate::select::{ClassFilter, DeviceSelector};
 
 /// `allocations`
 #[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  tt-smi allocations --device 0 --sort age --top 10     the oldest on device 0: a leak?
+  tt-smi allocations --query 'class=kernel size>1MiB'   fields: class, size, pid, name, device, age, address,
+                                                        program, id, cores, core, site
+  tt-smi allocations --query 'name~kv_cache age>10m'    operators: = != > >= < <= ~ (contains) !~
+  tt-smi allocations --group name --top 5               which operation holds most
+  tt-smi allocations --histogram --class dram           few large ones, or many small ones?")]
 pub struct AllocationsArgs {
     /// Only this device: index, PCI address or chip id; may be repeated
     #[arg(long, value_name = "DEVICE")]
@@ -17,12 +27,21 @@ pub struct AllocationsArgs {
     /// kernel_dispatch, system_memory, or kernel for all three kinds of kernels; may be repeated
     #[arg(long, value_name = "CLASS")]
     pub class: Vec<ClassFilter>,
-    /// Largest or oldest first
-    #[arg(long, value_enum, default_value_t = SortBy::Size)]
+    /// Only those of which all of this holds: FIELD OP VALUE ..., or a word of the name
+    #[arg(long, short, value_name = "QUERY", default_value = "", hide_default_value = true, value_parser = allocation_query)]
+    pub query: Query,
+    /// Largest or oldest first, or by address
+    #[arg(long, value_enum, default_value_t = SortBy::Size, value_name = "BY")]
     pub sort: SortBy,
-    /// List at most so many single ones (subtotals are always of all)
+    /// List at most so many single ones or groups (subtotals are always of all)
     #[arg(long, value_name = "N")]
     pub top: Option<usize>,
+    /// Groups instead of single ones: what has one name, class, process, or size to a power of two
+    #[arg(long, value_enum, value_name = "BY")]
+    pub group: Option<GroupBy>,
+    /// Also how many there are of each size, by powers of two
+    #[arg(long)]
+    pub histogram: bool,
     /// JSON instead of a table
     #[arg(long)]
     pub json: bool,
@@ -35,10 +54,30 @@ pub enum SortBy {
     Size,
     /// Oldest first.
     Age,
+    /// By device and address; those without a known address last.
+    Address,
+}
+
+/// What allocations of a group have in common.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum GroupBy {
+    /// What the process calls them.
+    Name,
+    /// Their memory class.
+    Class,
+    /// Their size, rounded down to a power of two.
+    Size,
+    /// Their process.
+    Pid,
 }
 
 /// `programs`
 #[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  tt-smi programs --query 'misses>0 last<10s'   who is still being sent to the device
+  tt-smi programs --query 'class=kernel_fabric' fields: class, size, pid, name, device, id, program,
+                                                dispatches, hits, misses, last")]
 pub struct ProgramsArgs {
     /// Only programs on this device: index, PCI address or chip id; may be repeated
     #[arg(long, value_name = "DEVICE")]
@@ -46,6 +85,9 @@ pub struct ProgramsArgs {
     /// Only this process; may be repeated
     #[arg(long, value_name = "PID")]
     pub pid: Vec<u32>,
+    /// Only those of which all of this holds: FIELD OP VALUE ..., or a word of the name
+    #[arg(long, short, value_name = "QUERY", default_value = "", hide_default_value = true, value_parser = program_query)]
+    pub query: Query,
     /// JSON instead of a table
     #[arg(long)]
     pub json: bool,
@@ -53,6 +95,13 @@ pub struct ProgramsArgs {
 
 /// `events`
 #[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  tt-smi events --follow --pid 4242
+  tt-smi events --query 'kind=alloc_failed'         what did not fit
+  tt-smi events -f --query 'size>=64MiB device=0-3' fields: kind, class, size, pid, name, device, age, address,
+                                                    program, id, cores, core
+  tt-smi events --json | jq -r .event | sort | uniq -c")]
 pub struct EventsArgs {
     /// Go on with what happens from now on, also in new processes, until Ctrl-C
     #[arg(long, short)]
@@ -60,6 +109,9 @@ pub struct EventsArgs {
     /// Only this process; may be repeated
     #[arg(long, value_name = "PID")]
     pub pid: Vec<u32>,
+    /// Only those of which all of this holds: FIELD OP VALUE ..., or a word of the name
+    #[arg(long, short, value_name = "QUERY", default_value = "", hide_default_value = true, value_parser = event_query)]
+    pub query: Query,
     /// One JSON object per line
     #[arg(long)]
     pub json: bool,

@@ -1,15 +1,18 @@
 //! What the user typed. What it resolves to is [`crate::settings::Settings`] and the commands' own types.
 
+mod about;
 mod lists;
 mod service;
 mod show;
 mod trial;
 mod values;
 
-pub use lists::{AllocationsArgs, EventsArgs, ProgramsArgs, SortBy};
+pub use about::{CompletionsArgs, ConfigAction, ConfigArgs, ManArgs};
+pub use lists::{AllocationsArgs, EventsArgs, GroupBy, ProgramsArgs, SortBy};
 pub use service::{AggregateArgs, CleanArgs, PeakArgs};
-pub use show::SnapshotArgs;
+pub use show::{Format, ListArgs, OfficialArgs, ProcessSort, PsArgs, SnapshotArgs, WatchArgs};
 pub use trial::{BenchArgs, DemoArgs, WorkerArgs};
+pub use values::interval;
 
 use clap::{Parser, Subcommand, ValueEnum};
 use tt_shm_os::Namespace;
@@ -24,9 +27,12 @@ pub struct Cli {
     /// Which group of processes to look at [default: default]
     #[arg(long, global = true, env = tt_shm_os::NAMESPACE_ENV, value_name = "NS", hide_env_values = true)]
     pub namespace: Option<String>,
-    /// When to use colours; NO_COLOR is honoured
-    #[arg(long, global = true, value_enum, default_value_t = ColorChoice::Auto, value_name = "WHEN")]
-    pub color: ColorChoice,
+    /// When to use colours [default: auto]; NO_COLOR is honoured
+    #[arg(long, global = true, value_enum, value_name = "WHEN")]
+    pub color: Option<ColorChoice>,
+    /// Without a command.
+    #[command(flatten)]
+    pub official: OfficialArgs,
     /// What to do; a live screen if nothing is said
     #[command(subcommand)]
     pub command: Option<Command>,
@@ -37,7 +43,10 @@ Examples:
   tt-smi                                  live screen
   tt-smi snapshot --detail                devices now, with kernels by type and peaks
   tt-smi snapshot --json | jq .devices    the same for scripts; unknown is null
+  tt-smi ps --sort dram                   who uses most
   tt-smi allocations --device 0 --top 20  the largest live allocations on device 0
+  tt-smi allocations --query 'class=kernel size>1MiB age>1h'
+  tt-smi watch --interval 1s              a line of JSON each second
   tt-smi events --follow --pid 4242       what one process allocates, as it happens
   tt-smi bench                            what tracking costs on this machine, in 10 seconds
   tt-smi demo                             real processes with a made-up workload; needs no hardware
@@ -58,8 +67,16 @@ pub enum ColorChoice {
 /// The commands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
+    /// The live screen, as without a command
+    Top,
     /// Devices and processes as they are now
     Snapshot(SnapshotArgs),
+    /// Snapshots as lines of JSON, one after each interval
+    Watch(WatchArgs),
+    /// The devices: index, board, PCI address, chip id, capacities
+    List(ListArgs),
+    /// The processes: who they are, what they have and had
+    Ps(PsArgs),
     /// What is live: per device and class, then one by one
     Allocations(AllocationsArgs),
     /// Programs: binaries, circular buffers, dispatches, cache hits
@@ -88,12 +105,24 @@ pub enum Command {
     /// socket_send, row_read, socket_query. dispatch_cached_percent_of_5us (2us, 20us; dispatch_first) is what a
     /// loop with so much host work notices.
     Bench(BenchArgs),
+    /// Settings that last: write, show or find their file
+    Config(ConfigArgs),
+    /// Completions for a shell, to stdout
+    Completions(CompletionsArgs),
+    /// The manual page, to stdout; or all of them, to a folder
+    Man(ManArgs),
     /// One process of the demo.
     #[command(hide = true)]
     DemoWorker(WorkerArgs),
 }
 
 impl Cli {
+    /// Whether what is asked for depends on the user's settings.
+    pub fn wants_config(&self) -> bool {
+        use Command::{Aggregate, Completions, Config, DemoWorker, Man};
+        !matches!(&self.command, Some(Aggregate(_) | Config(_) | Completions(_) | Man(_) | DemoWorker(_)))
+    }
+
     /// The namespace that was asked for, if any; an empty one asks for none.
     pub fn namespace(&self) -> Result<Option<Namespace>, tt_shm_os::NameError> {
         self.namespace.as_deref().filter(|name| !name.is_empty()).map(Namespace::new).transpose()
@@ -108,6 +137,34 @@ mod tests {
     #[test]
     fn the_definition_is_consistent() {
         Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn every_command_and_option_says_what_it_does() {
+        let mut all = vec![Cli::command()];
+        while let Some(command) = all.pop() {
+            let name = command.get_name();
+            assert!(command.get_about().is_some(), "{name} has no text");
+            for argument in command.get_arguments() {
+                let text = argument.get_help().or(argument.get_long_help());
+                assert!(text.is_some(), "{name} {} has no text", argument.get_id());
+            }
+            all.extend(command.get_subcommands().filter(|inner| !inner.is_hide_set()).cloned());
+        }
+    }
+
+    #[test]
+    fn options_of_the_official_tool() {
+        let official = |arguments: &[&str]| {
+            Cli::try_parse_from([&["tt-smi"], arguments].concat()).map(|cli| cli.official)
+        };
+        let list = official(&["-ls"]).unwrap();
+        assert!(list.list && list.is_any());
+        let reset = official(&["-r", "0,1"]).unwrap().reset.unwrap();
+        assert_eq!(reset, ["0", "1"]);
+        assert!(official(&["-s", "-f", "x.json"]).unwrap().filename.is_some());
+        assert!(official(&["-f", "x.json"]).is_err());
+        assert!(!official(&["snapshot", "--json"]).unwrap().is_any());
     }
 
     #[test]

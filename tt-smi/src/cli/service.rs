@@ -8,6 +8,11 @@ use super::values::duration;
 
 /// `peak`
 #[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  tt-smi peak                       the most that was used of each memory, and who held it
+  tt-smi peak --reset && run-step && tt-smi peak --json
+                                    the peak of one step alone; needs a running aggregator")]
 pub struct PeakArgs {
     /// Ask the running aggregator to begin a new window: its peaks start at what is used now
     #[arg(long)]
@@ -19,6 +24,10 @@ pub struct PeakArgs {
 
 /// `aggregate`
 #[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  tt-smi aggregate &                one for this user and namespace; root's is seen by all users
+  tt-smi aggregate --stats-interval 10s")]
 pub struct AggregateArgs {
     /// Write a summary to stderr this often, such as 10s or 500ms
     #[arg(long, value_name = "TIME", value_parser = duration)]
@@ -27,6 +36,10 @@ pub struct AggregateArgs {
 
 /// `clean`
 #[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  tt-smi clean --dry-run            what dead processes left, and what they held
+  tt-smi clean --all-namespaces")]
 pub struct CleanArgs {
     /// Not only the given namespace
     #[arg(long)]

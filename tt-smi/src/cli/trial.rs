@@ -4,6 +4,10 @@ use clap::Args;
 
 /// `bench`
 #[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  tt-smi bench
+  tt-smi bench --json --seconds 30 | jq .emit_shared_ns")]
 pub struct BenchArgs {
     /// JSON instead of tables
     #[arg(long)]
@@ -15,6 +19,11 @@ pub struct BenchArgs {
 
 /// `demo`
 #[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  tt-smi demo                                   four devices, three processes, until q
+  tt-smi --namespace try demo --devices 32 --workers 8 --rate 1000
+  tt-smi --namespace try snapshot --detail      from another terminal")]
 pub struct DemoArgs {
     /// Devices of the mesh
     #[arg(long, default_value_t = 4, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=128))]

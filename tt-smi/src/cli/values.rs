@@ -2,7 +2,34 @@
 
 use std::time::Duration;
 
-/// `500ms`, `10s`, `2m`; a bare number is seconds.
+use crate::query::{
+    ALLOCATION_FIELDS, EVENT_FIELDS, Field, PROCESS_FIELDS, PROGRAM_FIELDS, Query, QueryError,
+};
+
+/// A query about what has these fields: a wrong one is found before anything is read.
+fn query(text: &str, fields: &[Field]) -> Result<Query, QueryError> {
+    let query: Query = text.parse()?;
+    query.check(fields)?;
+    Ok(query)
+}
+
+pub(super) fn allocation_query(text: &str) -> Result<Query, QueryError> {
+    query(text, ALLOCATION_FIELDS)
+}
+
+pub(super) fn program_query(text: &str) -> Result<Query, QueryError> {
+    query(text, PROGRAM_FIELDS)
+}
+
+pub(super) fn event_query(text: &str) -> Result<Query, QueryError> {
+    query(text, EVENT_FIELDS)
+}
+
+pub(super) fn process_query(text: &str) -> Result<Query, QueryError> {
+    query(text, PROCESS_FIELDS)
+}
+
+/// `500ms`, `10s`, `2m`, `1h`; a bare number is seconds.
 pub(super) fn duration(text: &str) -> Result<Duration, String> {
     let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     let (number, unit) = text.split_at(digits);
@@ -11,11 +38,21 @@ pub(super) fn duration(text: &str) -> Result<Duration, String> {
         "ms" => Some(number),
         "s" | "" => number.checked_mul(1000),
         "m" => number.checked_mul(60_000),
-        _ => return Err(format!("unknown unit {unit:?}; use ms, s or m")),
+        "h" => number.checked_mul(3_600_000),
+        _ => return Err(format!("unknown unit {unit:?}; use ms, s, m or h")),
     };
     match millis {
         Some(millis) if millis > 0 => Ok(Duration::from_millis(millis)),
         _ => Err(format!("{text:?} is out of range")),
+    }
+}
+
+/// Between two looks. Shorter would only keep a processor busy; longer is no watching.
+pub fn interval(text: &str) -> Result<Duration, String> {
+    let allowed = Duration::from_millis(20)..=Duration::from_secs(3600);
+    match duration(text)? {
+        interval if allowed.contains(&interval) => Ok(interval),
+        _ => Err(format!("{text:?} is out of range: from 20ms to 1h (3600s)")),
     }
 }
 
@@ -28,8 +65,10 @@ mod tests {
         assert_eq!(duration("10s"), Ok(Duration::from_secs(10)));
         assert_eq!(duration("500ms"), Ok(Duration::from_millis(500)));
         assert_eq!(duration("2m"), Ok(Duration::from_secs(120)));
+        assert_eq!(interval("1h"), Ok(Duration::from_secs(3600)));
+        assert!(interval("19ms").is_err() && interval("2h").is_err());
         assert_eq!(duration("3"), Ok(Duration::from_secs(3)));
-        for bad in ["", "0s", "s", "1h", "1.5s", "-1s", "99999999999999999999s"] {
+        for bad in ["", "0s", "s", "1d", "1.5s", "-1s", "99999999999999999999s"] {
             assert!(duration(bad).is_err(), "{bad}");
         }
     }

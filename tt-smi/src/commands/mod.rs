@@ -1,31 +1,46 @@
 //! One file per command.
 
+mod about;
 mod aggregate;
 mod allocations;
 mod bench;
 mod clean;
+mod config;
 mod demo;
 mod events;
+mod list;
+mod official;
 mod peak;
 mod programs;
+mod ps;
 mod snapshot;
 mod top;
+mod watch;
 
 pub(crate) use clean::remove_dead;
 
 use anyhow::Context;
 
-use crate::cli::{Command, SnapshotArgs};
+use crate::cli::{Command, OfficialArgs, SnapshotArgs};
 use crate::directory::Directory;
+use crate::model::Model;
+use crate::output::units::plural;
 use crate::segments::Segments;
 use crate::settings::Settings;
+use crate::source::Source;
 
 /// Runs a command; the live screen if there is none.
-pub fn run(command: Option<Command>, settings: &Settings) -> anyhow::Result<()> {
+pub fn run(command: Option<Command>, official: &OfficialArgs, settings: &Settings) -> anyhow::Result<()> {
+    if official.is_any() {
+        return official::run(official, command.is_some(), settings);
+    }
     match command {
-        None if settings.stdout_is_terminal => top::run(settings),
-        None => snapshot::run(&SnapshotArgs::default(), settings),
+        None | Some(Command::Top) if settings.stdout_is_terminal => top::run(settings),
+        None | Some(Command::Top) => snapshot::run(&SnapshotArgs::default(), settings),
         Some(Command::Snapshot(args)) => snapshot::run(&args, settings),
+        Some(Command::Watch(args)) => watch::run(&args, settings),
+        Some(Command::List(args)) => list::run(&args, settings),
+        Some(Command::Ps(args)) => ps::run(&args, settings),
         Some(Command::Allocations(args)) => allocations::run(&args, settings),
         Some(Command::Programs(args)) => programs::run(&args, settings),
         Some(Command::Events(args)) => events::run(&args, settings),
@@ -34,8 +49,29 @@ pub fn run(command: Option<Command>, settings: &Settings) -> anyhow::Result<()> 
         Some(Command::Clean(args)) => clean::run(&args, settings),
         Some(Command::Bench(args)) => bench::run(&args, settings),
         Some(Command::Demo(args)) => demo::run(&args, settings),
+        Some(Command::Config(args)) => config::run(&args, settings),
+        Some(Command::Completions(args)) => about::completions(&args),
+        Some(Command::Man(args)) => about::man(&args),
         Some(Command::DemoWorker(args)) => crate::demo::worker::run(&args, settings),
     }
+}
+
+/// Devices and processes as they are now, with what the system knows of the processes.
+fn model_now(settings: &Settings) -> anyhow::Result<Model> {
+    let mut model = Model::new(&Source::open(&settings.namespace)?.read()?);
+    model.look_up(&mut crate::procinfo::Cache::default());
+    Ok(model)
+}
+
+/// An error if there is something, and none of it can be read. Asked after all that is known was written.
+fn ensure_readable(model: &Model) -> anyhow::Result<()> {
+    let unread = model.refused + model.hidden;
+    anyhow::ensure!(
+        unread == 0 || !model.processes.is_empty(),
+        "nothing could be read: {} left out",
+        plural(unread, "segment")
+    );
+    Ok(())
 }
 
 /// The segments for a command that lists what is in them, and their devices. Says on stderr what is left out.

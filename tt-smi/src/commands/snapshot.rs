@@ -2,31 +2,27 @@
 
 use std::io::Write;
 
-use crate::cli::SnapshotArgs;
-use crate::model::Model;
-use crate::output::json;
+use crate::cli::{Format, SnapshotArgs};
 use crate::output::snapshot_json::SnapshotJson;
 use crate::output::table::{self, Parts};
-use crate::output::units::plural;
+use crate::output::{csv, json, prometheus};
 use crate::settings::Settings;
-use crate::source::Source;
 
 /// Runs it.
 pub(crate) fn run(args: &SnapshotArgs, settings: &Settings) -> anyhow::Result<()> {
-    let model = Model::new(&Source::open(&settings.namespace)?.read()?);
+    let model = super::model_now(settings)?;
+    let namespace = settings.namespace.as_str();
     let mut out = super::stdout();
-    if args.json {
-        json::write(&mut out, &SnapshotJson::new(&model, settings.namespace.as_str()))?;
-    } else {
-        let parts = Parts { processes: args.processes, detail: args.detail };
-        table::write(&mut out, &model, parts, settings.paint)?;
+    match if args.json { Format::Json } else { args.format } {
+        Format::Table => {
+            let parts = Parts { processes: args.processes, detail: args.detail };
+            table::write(&mut out, &model, parts, settings.paint)?;
+        }
+        Format::Json => json::write(&mut out, &SnapshotJson::new(&model, namespace))?,
+        Format::Csv if args.processes => csv::write_processes(&mut out, &model, namespace)?,
+        Format::Csv => csv::write_devices(&mut out, &model, namespace)?,
+        Format::Prometheus => prometheus::write(&mut out, &model)?,
     }
     out.flush()?;
-    let unread = model.refused + model.hidden;
-    anyhow::ensure!(
-        unread == 0 || !model.processes.is_empty(),
-        "nothing could be read: {} left out",
-        plural(unread, "segment")
-    );
-    Ok(())
+    super::ensure_readable(&model)
 }

@@ -94,6 +94,11 @@ impl Listing {
             SortBy::Size => {
                 self.items.sort_by_key(|item| (std::cmp::Reverse(item.size), item.device, item.pid))
             }
+            // Unknown is not low: it stands behind all that is known.
+            SortBy::Address => {
+                let place = |item: &Item| (item.device, item.address.is_none(), item.address, item.pid);
+                self.items.sort_by_key(place);
+            }
             SortBy::Age => {
                 self.items.sort_by_key(|item| (std::cmp::Reverse(item.age_ns), item.device, item.pid))
             }

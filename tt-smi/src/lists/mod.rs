@@ -4,6 +4,5 @@
 pub mod allocations;
 pub mod events;
 pub mod groups;
-pub mod histogram;
 pub mod programs;
 pub mod suspects;

@@ -172,6 +172,11 @@ impl Device {
         kernel_loaded(&self.classes)
     }
 
+    /// Who said how much memory there is.
+    pub fn capacity_source(&self) -> Option<&'static str> {
+        (self.dram.total.is_some() || self.l1.total.is_some()).then_some("producer")
+    }
+
     /// The board, else the architecture, for people.
     pub fn kind(&self) -> String {
         let arch = || self.arch.unwrap_or(crate::output::units::UNKNOWN).to_owned();

@@ -6,6 +6,7 @@ use serde::Serialize;
 use tt_shm_reader::Class;
 
 use super::figures_json::{Figures, FiguresJson};
+use super::identity_json::{ErrorJson, IdentityJson, error_json};
 use super::json::Envelope;
 use crate::escape::Foreign;
 use crate::model::{Clock, Device, Model, Process, Usage};
@@ -74,14 +75,9 @@ struct FailureJson {
 
 #[derive(Debug, Serialize)]
 struct ProcessJson {
-    /// As it is called here; `null` if it cannot be seen from here.
-    pid: Option<u64>,
-    /// As it calls itself: another in a container.
-    namespace_pid: u64,
-    uid: u32,
-    user: Option<Foreign>,
+    #[serde(flatten)]
+    identity: IdentityJson,
     name: Foreign,
-    state: &'static str,
     source: &'static str,
     age_ms: u64,
     running_seconds: f64,
@@ -111,15 +107,6 @@ struct ReclaimedJson {
     seconds_ago: f64,
     bytes: BTreeMap<&'static str, u64>,
     counts: BTreeMap<&'static str, u64>,
-}
-
-#[derive(Debug, Serialize)]
-struct ErrorJson {
-    kind: &'static str,
-    pid: Option<u64>,
-    uid: u64,
-    file: Foreign,
-    message: Foreign,
 }
 
 impl SnapshotJson {
@@ -154,7 +141,6 @@ fn device_json(device: &Device, age_ms: u64, clock: Clock) -> DeviceJson {
         kernel_resident: device.kernel_resident,
         counts: [device.dispatches, device.cached_dispatches, device.failed_allocs],
     };
-    let capacity_known = device.dram.total.is_some() || device.l1.total.is_some();
     DeviceJson {
         index: device.index,
         logical_id: device.id.logical,
@@ -163,7 +149,7 @@ fn device_json(device: &Device, age_ms: u64, clock: Clock) -> DeviceJson {
         board: device.board.clone(),
         pci_address: device.id.pci.clone(),
         source: "ring",
-        capacity_source: capacity_known.then_some("producer"),
+        capacity_source: device.capacity_source(),
         age_ms,
         over_capacity: device.over_capacity,
         conflict: device.conflict,
@@ -190,12 +176,8 @@ fn device_json(device: &Device, age_ms: u64, clock: Clock) -> DeviceJson {
 
 fn process_json(process: &Process, age_ms: u64) -> ProcessJson {
     ProcessJson {
-        pid: process.pid,
-        namespace_pid: process.namespace_pid,
-        uid: process.uid,
-        user: process.user.clone(),
+        identity: IdentityJson::new(process),
         name: process.name.clone(),
-        state: process.state.name(),
         source: "ring",
         age_ms,
         running_seconds: process.age_ns as f64 / 1e9,
@@ -229,15 +211,5 @@ fn reclaimed_json(reclaimed: &crate::model::Reclaimed) -> ReclaimedJson {
         seconds_ago: reclaimed.age_ns as f64 / 1e9,
         bytes: held().map(|(class, bytes, _)| (class.name(), *bytes)).collect(),
         counts: held().map(|(class, _, count)| (class.name(), *count)).collect(),
-    }
-}
-
-fn error_json(problem: &crate::model::Problem) -> ErrorJson {
-    ErrorJson {
-        kind: problem.kind,
-        pid: problem.pid,
-        uid: problem.uid,
-        file: problem.file.clone(),
-        message: problem.message.clone(),
     }
 }

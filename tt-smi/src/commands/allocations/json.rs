@@ -3,8 +3,10 @@
 use serde::Serialize;
 use tt_shm_reader::Class;
 
+use super::Shown;
 use crate::escape::Foreign;
 use crate::lists::allocations::{Item, Listing};
+use crate::lists::groups::{Group, Key};
 use crate::model::{Clock, core_type_name};
 use crate::output::json::Envelope;
 
@@ -15,7 +17,12 @@ pub(super) struct ListingJson<'a> {
     exact: bool,
     unlisted: u64,
     subtotals: Vec<SubtotalJson>,
-    allocations: Vec<ItemJson<'a>>,
+    /// How many there are of each size; `null` unless asked for.
+    histogram: Option<Vec<SizeJson>>,
+    /// `null` unless asked for.
+    groups: Option<Vec<GroupJson>>,
+    /// `null` if groups stand in their place.
+    allocations: Option<Vec<ItemJson<'a>>>,
     errors: &'a [String],
 }
 
@@ -45,8 +52,25 @@ struct ItemJson<'a> {
     age_ms: u64,
 }
 
+#[derive(Serialize)]
+struct SizeJson {
+    from_bytes: u64,
+    live_count: u64,
+    live_bytes: u64,
+}
+
+#[derive(Serialize)]
+struct GroupJson {
+    /// Name, class, pid, or the power of two that no member is smaller than; `null`: without a name.
+    key: Option<String>,
+    live_count: u64,
+    live_bytes: u64,
+    largest_bytes: u64,
+    oldest_age_ms: u64,
+}
+
 impl<'a> ListingJson<'a> {
-    pub(super) fn new(listing: &'a Listing, shown: usize, namespace: &str) -> ListingJson<'a> {
+    pub(super) fn new(listing: &'a Listing, shown: &Shown, namespace: &str) -> ListingJson<'a> {
         let subtotal =
             |((device, class), (live_bytes, live_count)): (&(usize, Class), &(u64, u64))| SubtotalJson {
                 device: *device,
@@ -59,8 +83,41 @@ impl<'a> ListingJson<'a> {
             exact: listing.inexact == 0 && listing.unlisted == 0,
             unlisted: listing.unlisted,
             subtotals: listing.subtotals.iter().map(subtotal).collect(),
-            allocations: listing.items[..shown].iter().map(ItemJson::new).collect(),
+            histogram: shown.sizes.as_ref().map(|sizes| sizes.iter().map(SizeJson::new).collect()),
+            groups: shown
+                .groups
+                .as_ref()
+                .map(|all| all.iter().take(shown.most).map(GroupJson::new).collect()),
+            allocations: shown
+                .groups
+                .is_none()
+                .then(|| listing.items.iter().take(shown.most).map(ItemJson::new).collect()),
             errors: &listing.doubts,
+        }
+    }
+}
+
+impl SizeJson {
+    fn new(group: &Group) -> SizeJson {
+        let from_bytes = if let Key::Size(from) = group.key { from } else { 0 };
+        SizeJson { from_bytes, live_count: group.count, live_bytes: group.bytes }
+    }
+}
+
+impl GroupJson {
+    fn new(group: &Group) -> GroupJson {
+        let key = match &group.key {
+            Key::Name(name) => name.as_ref().map(|name| name.raw().to_owned()),
+            Key::Class(class) => Some(class.name().to_owned()),
+            Key::Size(from) => Some(from.to_string()),
+            Key::Pid(pid) => Some(pid.to_string()),
+        };
+        GroupJson {
+            key,
+            live_count: group.count,
+            live_bytes: group.bytes,
+            largest_bytes: group.largest,
+            oldest_age_ms: group.oldest_ns / 1_000_000,
         }
     }
 }

@@ -1,5 +1,6 @@
 //! `tt-smi allocations`: what is live, per device and class, then one by one.
 
+mod groups;
 mod json;
 
 use std::io::{self, Write};
@@ -7,6 +8,7 @@ use std::io::{self, Write};
 use crate::cli::AllocationsArgs;
 use crate::escape::Foreign;
 use crate::lists::allocations::{Item, Listing};
+use crate::lists::groups::{Group, groups, histogram};
 use crate::output::columns::{Align, Columns};
 use crate::output::json::write as write_json;
 use crate::output::paint::Paint;
@@ -24,29 +26,52 @@ pub(crate) fn run(args: &AllocationsArgs, settings: &Settings) -> anyhow::Result
         listing.add(segment, &directory, |item| {
             devices.contains(&item.device)
                 && (args.class.is_empty() || args.class.iter().any(|filter| filter.matches(item.class)))
+                && args.query.matches(item)
         });
     }
     listing.sort(args.sort);
-    let shown = args.top.unwrap_or(usize::MAX).min(listing.items.len());
+    let shown = Shown {
+        most: args.top.unwrap_or(usize::MAX),
+        groups: args.group.map(|by| groups(&listing.items, by)),
+        sizes: args.histogram.then(|| histogram(&listing.items)),
+    };
     let mut out = super::stdout();
     if args.json {
-        write_json(&mut out, &ListingJson::new(&listing, shown, settings.namespace.as_str()))?;
+        write_json(&mut out, &ListingJson::new(&listing, &shown, settings.namespace.as_str()))?;
     } else {
-        write(&mut out, &listing, shown, settings.paint)?;
+        write(&mut out, &listing, &shown, settings.paint)?;
     }
     out.flush()?;
     listing.doubts.iter().for_each(|doubt| eprintln!("tt-smi: {doubt}"));
     Ok(())
 }
 
-fn write(out: &mut dyn Write, listing: &Listing, shown: usize, paint: Paint) -> io::Result<()> {
+/// What of a listing is shown.
+struct Shown {
+    /// At most so many single ones or groups.
+    most: usize,
+    /// Instead of single ones.
+    groups: Option<Vec<Group>>,
+    /// How many there are of each size.
+    sizes: Option<Vec<Group>>,
+}
+
+fn write(out: &mut dyn Write, listing: &Listing, shown: &Shown, paint: Paint) -> io::Result<()> {
     if listing.items.is_empty() {
         return writeln!(out, "Nothing is live.");
     }
     write_subtotals(out, listing, paint)?;
+    if let Some(sizes) = &shown.sizes {
+        writeln!(out)?;
+        groups::write_histogram(out, sizes, paint)?;
+    }
     writeln!(out)?;
-    write_items(out, &listing.items[..shown], paint)?;
-    match listing.items.len() - shown {
+    if let Some(found) = &shown.groups {
+        return groups::write(out, found, shown.most, paint);
+    }
+    let most = shown.most.min(listing.items.len());
+    write_items(out, &listing.items[..most], paint)?;
+    match listing.items.len() - most {
         0 => Ok(()),
         more => writeln!(out, "{}", paint.dim(&format!("... and {more} more"))),
     }

@@ -55,7 +55,7 @@ fn follow(watch: &mut Watch, args: &EventsArgs, stop: &Stop) -> anyhow::Result<(
 fn print(watch: &mut Watch, args: &EventsArgs) -> anyhow::Result<usize> {
     let happened: Vec<Happened> = watch.read();
     let mut out = super::stdout();
-    for event in &happened {
+    for event in happened.iter().filter(|event| args.query.matches(*event)) {
         if args.json {
             write_line(&mut out, event)?;
         } else {

@@ -24,6 +24,7 @@ pub(crate) fn run(args: &ProgramsArgs, settings: &Settings) -> anyhow::Result<()
     for segment in segments.of(&args.pid) {
         listing.add(segment, &directory, &devices);
     }
+    listing.entries.retain(|entry| args.query.matches(entry));
     listing.finish();
     let mut out = super::stdout();
     if args.json {

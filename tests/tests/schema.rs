@@ -1,0 +1,201 @@
+//! Real output of `tt-smi` against docs/schema: closed objects, so that a key without a description fails.
+
+mod common;
+
+use common::{SMI, host, json, smi, tracker};
+use serde_json::Value;
+use std::path::PathBuf;
+use tt_shm_tests::space::until;
+use tt_shm_tests::{Command, Monitor, Space};
+use tt_shm_writer::{Alloc, BufferType, CircularBuffer, Class, CoreType, DeviceInfo, Kernel, KernelType};
+use tt_shm_writer::{MarkerPhase, ProgramBinaryStatus, Record};
+
+fn folder() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../docs/schema")
+}
+
+fn schema(name: &str) -> Value {
+    let path = folder().join(format!("{name}.json"));
+    let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    serde_json::from_str(&text).unwrap_or_else(|error| panic!("{name}: {error}"))
+}
+
+/// What is wrong with a document, by the schema of that name.
+fn errors(name: &str, document: &Value) -> Vec<String> {
+    let validator = jsonschema::validator_for(&schema(name)).unwrap();
+    validator.iter_errors(document).map(|error| format!("{}: {error}", error.instance_path())).collect()
+}
+
+#[track_caller]
+fn check(name: &str, document: &Value) {
+    let errors = errors(name, document);
+    assert!(errors.is_empty(), "{name}: {errors:#?}\n{document:#}");
+}
+
+#[track_caller]
+fn check_lines(name: &str, lines: &str) {
+    assert!(!lines.is_empty());
+    lines.lines().for_each(|line| check(name, &serde_json::from_str(line).unwrap()));
+}
+
+#[track_caller]
+fn check_all(space: &Space) {
+    check("snapshot", &json(space, &["snapshot"]));
+    check("snapshot", &serde_json::from_str(&smi(space, &["-s"])).unwrap());
+    check_lines("snapshot", &smi(space, &["watch", "--samples", "2", "--interval", "20ms"]));
+    check("list", &json(space, &["list"]));
+    check("ps", &json(space, &["ps"]));
+    check("peak", &json(space, &["peak"]));
+    check("programs", &json(space, &["programs"]));
+    for arguments in
+        [&["allocations"][..], &["allocations", "--group", "name"], &["allocations", "--histogram"]]
+    {
+        check("allocations", &json(space, arguments));
+    }
+}
+
+#[test]
+fn nothing_at_all_is_described() {
+    check_all(&Space::new());
+}
+
+#[test]
+fn a_workload_is_described() {
+    let space = Space::new();
+    let mut host = host(&space, [5, 6]);
+    host.tell(Command::Work { seed: 1, calls: 3000, threads: 1, pause_us: 0 });
+    host.tell(Command::Figures);
+    check_all(&space);
+    check_lines("event", &smi(&space, &["events", "--json"]));
+}
+
+#[test]
+fn unknown_is_null_and_described_as_such() {
+    let space = Space::new();
+    let tracker = tracker(&space);
+    let device = tracker.register_device(&DeviceInfo { chip_id: 9, ..Default::default() }).unwrap();
+    tracker.alloc(device, Alloc::new(BufferType::Dram, 1, 4096)).unwrap();
+    check_all(&space);
+    let device = &json(&space, &["list"])["devices"][0];
+    for key in ["dram_total_bytes", "l1_total_bytes", "board", "arch", "pci_address", "capacity_source"] {
+        assert_eq!(device[key], Value::Null, "{key}");
+    }
+    let allocation = &json(&space, &["allocations"])["allocations"][0];
+    for key in ["name", "site", "address", "cores", "core_type", "program"] {
+        assert_eq!(allocation[key], Value::Null, "{key}");
+    }
+}
+
+#[test]
+fn every_kind_of_event_is_described() {
+    let space = Space::new();
+    let tracker = tracker(&space);
+    let info = DeviceInfo { chip_id: 1, logical_id: Some(0), ..Default::default() };
+    let device = tracker.register_device(&info).unwrap();
+    let name = tracker.intern("step").unwrap();
+    tracker.device_open(device).unwrap();
+    tracker.marker(MarkerPhase::Begin, 7, name).unwrap();
+    tracker.alloc(device, Alloc::new(BufferType::L1, 1, 4096).name(name).cores(4)).unwrap();
+    tracker.free(device, 1).unwrap();
+    tracker.alloc_failed(device, Class::L1, 5000, 4000, 300).unwrap();
+    tracker.kernel_ring(device, 71_680, 1024, 3).unwrap();
+    tracker.cb_alloc(device, CircularBuffer::new(3, 1, 4096, 64)).unwrap();
+    let kernel = Kernel::new(2, KernelType::Application, CoreType::Tensix, 1024, 64).hash(0xabc);
+    tracker.launch(device, kernel, ProgramBinaryStatus::NotSent).unwrap();
+    tracker.reset_peaks(device).unwrap();
+    tracker.device_close(device).unwrap();
+    check_lines("event", &smi(&space, &["events", "--json"]));
+    check_all(&space);
+}
+
+#[test]
+fn who_ended_and_what_could_not_be_read_are_described() {
+    let space = Space::new();
+    let _monitor = Monitor::start(SMI, &space);
+    let (mut dead, _alive) = (host(&space, [1]), host(&space, [1, 2]));
+    dead.tell(Command::Grow { count: 100 });
+    let name = format!("tt-shm.v1.{}.99-0123456789abcdef", space.namespace());
+    std::fs::write(tt_shm_os::path_of(&name), "no segment").unwrap();
+    until("both", || (json(&space, &["ps"])["processes"].as_array()?.len() == 2).then_some(()));
+    dead.kill();
+    let snapshot = until("the end and the refusal", || {
+        let snapshot = json(&space, &["snapshot"]);
+        let complete = snapshot["reclaimed"][0].is_object() && snapshot["errors"][0].is_object();
+        complete.then_some(snapshot)
+    });
+    check("snapshot", &snapshot);
+    let ended = json(&space, &["ps", "--query", "state=ended"]);
+    check("ps", &ended);
+    assert_eq!(ended["processes"][0]["dram_used_bytes"], Value::Null);
+    check("peak", &json(&space, &["peak", "--reset"]));
+    check_all(&space);
+}
+
+#[test]
+fn the_benchmark_is_described() {
+    check("bench", &json(&Space::new(), &["bench", "--seconds", "1"]));
+}
+
+/// The schemas would notice what they are there to notice.
+#[test]
+fn schemas_are_valid_closed_and_strict() {
+    let mut names: Vec<String> = std::fs::read_dir(folder())
+        .unwrap()
+        .map(|entry| entry.unwrap().path().file_stem().unwrap().to_string_lossy().into_owned())
+        .collect();
+    names.sort();
+    for name in &names {
+        let schema = schema(name);
+        jsonschema::meta::validate(&schema).unwrap_or_else(|error| panic!("{name}: {error}"));
+        assert_eq!(schema["$schema"], "https://json-schema.org/draft/2020-12/schema", "{name}");
+        assert_closed(name, &schema);
+    }
+    let space = Space::new();
+    let _host = host(&space, [5]);
+    let good = json(&space, &["snapshot"]);
+    for (pointer, value) in [
+        ("/devices/0/dram_used_bytes", Value::from("12 GiB")),
+        ("/devices/0/dram_used_bytes", Value::Null),
+        ("/devices/0/dram_total_bytes", Value::from(-1)),
+        ("/devices/0/classes/dram/live_count", Value::from(0.5)),
+        ("/processes/0/state", Value::from("asleep")),
+        ("/timestamp", Value::from("yesterday")),
+        ("/schema", Value::from(2)),
+    ] {
+        let mut bad = good.clone();
+        *bad.pointer_mut(pointer).unwrap_or_else(|| panic!("no {pointer}")) = value.clone();
+        assert!(!errors("snapshot", &bad).is_empty(), "{pointer} may be {value}");
+    }
+    for pointer in ["", "/devices/0", "/processes/0/devices/0", "/devices/0/classes/dram"] {
+        let mut bad = good.clone();
+        bad.pointer_mut(pointer).unwrap().as_object_mut().unwrap().insert("surprise".into(), Value::Null);
+        assert!(!errors("snapshot", &bad).is_empty(), "{pointer} is open");
+        let mut bad = good.clone();
+        let object = bad.pointer_mut(pointer).unwrap().as_object_mut().unwrap();
+        let key = object.keys().next().unwrap().clone();
+        object.remove(&key);
+        assert!(!errors("snapshot", &bad).is_empty(), "{pointer} may lack {key}");
+    }
+}
+
+/// Every object says what it may hold, and every value what it is.
+fn assert_closed(at: &str, schema: &Value) {
+    let Some(object) = schema.as_object() else { return };
+    if object.contains_key("properties") {
+        assert_eq!(schema["additionalProperties"], false, "{at} is open");
+    }
+    for (key, inner) in object {
+        match (key.as_str(), inner) {
+            ("properties" | "$defs" | "patternProperties", Value::Object(members)) => {
+                for (name, member) in members {
+                    let described =
+                        ["description", "$ref", "anyOf"].iter().any(|key| member.get(key).is_some());
+                    assert!(described, "{at}/{name} is not described");
+                    assert_closed(&format!("{at}/{name}"), member);
+                }
+            }
+            ("items", inner) => assert_closed(&format!("{at}/items"), inner),
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,68 @@
+//! `tt-smi config`: settings that last.
+
+use std::io::Write;
+use std::path::PathBuf;
+
+use anyhow::Context;
+
+use crate::cli::{ConfigAction, ConfigArgs};
+use crate::config::{self, Key, Resolved};
+use crate::escape::escape;
+use crate::private_file;
+use crate::settings::Settings;
+use crate::usage::Usage;
+
+/// Runs it.
+pub(crate) fn run(args: &ConfigArgs, settings: &Settings) -> anyhow::Result<()> {
+    match args.action {
+        ConfigAction::Init { force } => init(force),
+        ConfigAction::Print => print(settings),
+        ConfigAction::Path => {
+            let mut out = super::stdout();
+            writeln!(out, "{}", escape(&path()?.to_string_lossy()))?;
+            Ok(out.flush()?)
+        }
+    }
+}
+
+fn path() -> anyhow::Result<PathBuf> {
+    config::path(|name| std::env::var_os(name))
+        .context("there is no place for settings: neither XDG_CONFIG_HOME nor HOME is an absolute path")
+}
+
+fn init(force: bool) -> anyhow::Result<()> {
+    let path = path()?;
+    let shown = escape(&path.to_string_lossy());
+    if let Some(folder) = path.parent() {
+        std::fs::create_dir_all(folder)
+            .with_context(|| format!("cannot make {}", escape(&folder.to_string_lossy())))?;
+    }
+    let content = config::template();
+    let written = if force { private_file::replace } else { private_file::create }(&path, content.as_bytes());
+    match written {
+        Err(error) if !force && error.kind() == std::io::ErrorKind::AlreadyExists => {
+            let text = format!("{shown} is there already; --force replaces it");
+            return Err(Usage(text).into());
+        }
+        written => written.with_context(|| format!("cannot write {shown}"))?,
+    }
+    eprintln!("tt-smi: wrote {shown}");
+    Ok(())
+}
+
+/// As TOML: what counts, with where it comes from as comments.
+fn print(settings: &Settings) -> anyhow::Result<()> {
+    let resolved = Resolved::load(|name| std::env::var_os(name)).map_err(|error| Usage(error.to_string()))?;
+    let resolved = resolved.with_color(settings.color_flag);
+    let mut out = super::stdout();
+    let path = path().ok().map(|path| escape(&path.to_string_lossy()));
+    match (&resolved.file, path) {
+        (Some(_), Some(path)) => writeln!(out, "# {path}")?,
+        (None, Some(path)) => writeln!(out, "# no file at {path}")?,
+        (_, None) => writeln!(out, "# no place for a file")?,
+    }
+    for key in Key::ALL {
+        writeln!(out, "{:<24} # {}", key.line(&resolved.config), resolved.origin(key))?;
+    }
+    Ok(out.flush()?)
+}

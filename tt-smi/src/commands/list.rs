@@ -1,0 +1,117 @@
+//! `tt-smi list`: the devices, whatever is on them.
+
+use std::io::{self, Write};
+
+use serde::Serialize;
+
+use crate::cli::ListArgs;
+use crate::escape::{Foreign, fit};
+use crate::model::{Device, Model};
+use crate::output::columns::{Align, Columns};
+use crate::output::identity_json::{ErrorJson, error_json};
+use crate::output::json::{self, Envelope};
+use crate::output::paint::Paint;
+use crate::output::table::{NO_DEVICE, write_problems};
+use crate::output::units::{UNKNOWN, bytes_or_unknown};
+use crate::settings::Settings;
+
+/// Runs it.
+pub(crate) fn run(args: &ListArgs, settings: &Settings) -> anyhow::Result<()> {
+    let model = super::model_now(settings)?;
+    let mut out = super::stdout();
+    if args.json {
+        json::write(&mut out, &ListJson::new(&model, settings.namespace.as_str()))?;
+    } else {
+        write(&mut out, &model, settings.paint)?;
+    }
+    out.flush()?;
+    super::ensure_readable(&model)
+}
+
+fn write(out: &mut dyn Write, model: &Model, paint: Paint) -> io::Result<()> {
+    use Align::{Left, Right};
+    if model.devices.is_empty() {
+        writeln!(out, "{NO_DEVICE}")?;
+        return write_problems(out, model, paint);
+    }
+    let mut columns = Columns::new(&[
+        ("DEV", Right),
+        ("BOARD", Left),
+        ("ARCH", Left),
+        ("PCI", Left),
+        ("CHIP", Left),
+        ("LOGICAL", Right),
+        ("DRAM", Right),
+        ("L1", Right),
+        ("ETH L1", Right),
+    ]);
+    let or_unknown = |text: Option<String>| text.unwrap_or_else(|| UNKNOWN.to_owned());
+    for device in &model.devices {
+        columns.push(vec![
+            device.index.to_string(),
+            or_unknown(device.board.as_ref().map(|board| fit(board, 24))),
+            device.arch.unwrap_or(UNKNOWN).to_owned(),
+            or_unknown(device.id.pci.clone()),
+            format!("{:#018x}", device.id.chip_id),
+            or_unknown(device.id.logical.map(|id| id.to_string())),
+            bytes_or_unknown(device.dram.total),
+            bytes_or_unknown(device.l1.total),
+            bytes_or_unknown(device.eth_l1.total),
+        ]);
+    }
+    columns.write(out, paint)?;
+    write_problems(out, model, paint)
+}
+
+#[derive(Serialize)]
+struct ListJson {
+    #[serde(flatten)]
+    envelope: Envelope,
+    devices: Vec<DeviceJson>,
+    errors: Vec<ErrorJson>,
+}
+
+#[derive(Serialize)]
+struct DeviceJson {
+    index: usize,
+    logical_id: Option<u64>,
+    chip_id: String,
+    arch: Option<&'static str>,
+    board: Option<Foreign>,
+    pci_address: Option<String>,
+    source: &'static str,
+    capacity_source: Option<&'static str>,
+    dram_total_bytes: Option<u64>,
+    l1_total_bytes: Option<u64>,
+    eth_l1_total_bytes: Option<u64>,
+    processes: u64,
+}
+
+impl ListJson {
+    fn new(model: &Model, namespace: &str) -> ListJson {
+        ListJson {
+            envelope: Envelope::new(model.clock, &model.host, namespace),
+            devices: model.devices.iter().map(DeviceJson::new).collect(),
+            errors: model.problems.iter().map(error_json).collect(),
+        }
+    }
+}
+
+impl DeviceJson {
+    fn new(device: &Device) -> DeviceJson {
+        DeviceJson {
+            index: device.index,
+            logical_id: device.id.logical,
+            chip_id: format!("{:#018x}", device.id.chip_id),
+            arch: device.arch,
+            board: device.board.clone(),
+            pci_address: device.id.pci.clone(),
+            source: "ring",
+            capacity_source: device.capacity_source(),
+            dram_total_bytes: device.dram.total,
+            l1_total_bytes: device.l1.total,
+            eth_l1_total_bytes: device.eth_l1.total,
+            processes: device.processes,
+        }
+    }
+}

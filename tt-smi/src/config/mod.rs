@@ -1,0 +1,118 @@
+//! Settings that last: `$XDG_CONFIG_HOME/tt-smi/config.toml`. A flag wins over `TT_SMI_*` in the environment, that
+//! over the file, and that over the default.
+
+mod error;
+mod file;
+mod key;
+mod resolve;
+
+pub use error::ConfigError;
+pub use file::path;
+pub use key::Key;
+pub use resolve::{Origin, Resolved};
+
+use std::time::Duration;
+
+use clap::ValueEnum;
+
+use crate::cli::ColorChoice;
+
+/// What the user set, or the defaults.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// Colours of the screen.
+    pub theme: ThemeName,
+    /// Draw with characters that every terminal has.
+    pub ascii: bool,
+    /// Between two looks: of the screen, and of `watch`.
+    pub interval: Duration,
+    /// The screen sends no signals.
+    pub readonly: bool,
+    /// When to use colours.
+    pub color: ColorChoice,
+    /// What graphs are drawn with.
+    pub graph: Graph,
+    /// The view that the screen begins with.
+    pub view: ViewName,
+}
+
+/// A set of colours.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum ThemeName {
+    /// The terminal's own colours, for dark terminals.
+    #[default]
+    Default,
+    /// Told apart also by those who do not see red and green apart.
+    Safe,
+    /// For light terminals.
+    Light,
+    /// Letters instead of colours.
+    Mono,
+}
+
+/// What graphs are drawn with.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum Graph {
+    /// Eight dots in a character.
+    #[default]
+    Braille,
+    /// Eighths of blocks.
+    Blocks,
+    /// Characters that every terminal has.
+    Ascii,
+}
+
+/// A view of the screen.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum ViewName {
+    /// All devices.
+    #[default]
+    Overview,
+    /// One device.
+    Detail,
+    /// Memory over time.
+    Charts,
+    /// What the driver tells.
+    Telemetry,
+    /// All processes.
+    Processes,
+    /// What is live.
+    Allocations,
+    /// What happens.
+    Events,
+    /// Where in memory things lie.
+    Map,
+    /// Programs and their kernels.
+    Programs,
+}
+
+impl Default for Config {
+    fn default() -> Config {
+        Config {
+            theme: ThemeName::default(),
+            ascii: false,
+            interval: Duration::from_millis(500),
+            readonly: false,
+            color: ColorChoice::Auto,
+            graph: Graph::default(),
+            view: ViewName::default(),
+        }
+    }
+}
+
+/// The file that `tt-smi config init` writes: every key with its default, commented out.
+pub fn template() -> String {
+    let mut text = "\
+# Settings of tt-smi. Flags and TT_SMI_* in the environment win over this file;
+# `tt-smi config print` shows what counts, and why.
+"
+    .to_owned();
+    let defaults = Config::default();
+    for key in Key::ALL {
+        text += &format!("\n# {}\n# {}\n#{}\n", key.about(), key.allowed(), key.line(&defaults));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests;

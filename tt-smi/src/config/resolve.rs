@@ -1,0 +1,86 @@
+//! What counts, and where it comes from.
+
+use std::ffi::OsString;
+use std::fmt;
+use std::path::PathBuf;
+
+use super::{Config, ConfigError, Key, file};
+use crate::cli::ColorChoice;
+use crate::escape::escape;
+
+/// Where a setting comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// Nobody set it.
+    Default,
+    /// The file.
+    File {
+        /// Its path.
+        path: PathBuf,
+        /// The line.
+        line: usize,
+    },
+    /// A variable of the environment.
+    Environment(String),
+    /// The command line.
+    Flag(&'static str),
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Origin::Default => f.write_str("default"),
+            Origin::File { path, line } => write!(f, "{}:{line}", escape(&path.to_string_lossy())),
+            Origin::Environment(name) => f.write_str(name),
+            Origin::Flag(flag) => f.write_str(flag),
+        }
+    }
+}
+
+/// Settings, and where each comes from.
+#[derive(Clone, Debug, Default)]
+pub struct Resolved {
+    /// What counts.
+    pub config: Config,
+    /// The file that was read, if there is one.
+    pub file: Option<PathBuf>,
+    set: Vec<(Key, Origin)>,
+}
+
+impl Resolved {
+    /// From the file, then from the environment.
+    pub fn load(variable: impl Fn(&str) -> Option<OsString>) -> Result<Resolved, ConfigError> {
+        let mut resolved = Resolved::default();
+        if let Some(path) = file::path(&variable)
+            && let Some(text) = file::read(&path)?
+        {
+            resolved.set = file::apply(&mut resolved.config, &path, &text)?;
+            resolved.file = Some(path);
+        }
+        for key in Key::ALL {
+            let name = key.env();
+            // An empty one sets nothing.
+            let Some(value) = variable(&name).filter(|value| !value.is_empty()) else { continue };
+            let (value, origin) = (value.to_string_lossy().into_owned(), Origin::Environment(name));
+            if !key.set(&mut resolved.config, &value) {
+                return Err(ConfigError::BadValue { origin, key, value });
+            }
+            resolved.set.push((key, origin));
+        }
+        Ok(resolved)
+    }
+
+    /// What a flag says wins.
+    pub fn with_color(mut self, flag: Option<ColorChoice>) -> Resolved {
+        if let Some(color) = flag {
+            self.config.color = color;
+            self.set.push((Key::Color, Origin::Flag("--color")));
+        }
+        self
+    }
+
+    /// Where a setting comes from.
+    pub fn origin(&self, key: Key) -> &Origin {
+        self.set.iter().rev().find(|(set, _)| *set == key).map_or(&Origin::Default, |(_, origin)| origin)
+    }
+}
