@@ -68,14 +68,14 @@ fn item(number: u64, name: Option<&str>, class: Class, size: u64) -> Item {
         pid: if number % 7 == 3 { 6100 } else { 4242 },
         class,
         id: 0x1000 + number,
-        program: (!is_dram && number % 2 == 0).then_some(0x20 + number),
+        program: (!is_dram && number.is_multiple_of(2)).then_some(0x20 + number),
         size,
         address: (!is_kernel).then_some(0x4000_0000 + number * 0x10_0000),
         cores: (!is_dram).then_some(64),
         core_type: (!is_dram).then_some(CoreType::Tensix),
         globally_allocated: class == Class::Cb && size == 0,
         name: name.map(Foreign::from),
-        site: (number % 5 == 0).then(|| Foreign::from("ttnn/operations/matmul.cpp:211")),
+        site: number.is_multiple_of(5).then(|| Foreign::from("ttnn/operations/matmul.cpp:211")),
         age_ns: 1_500_000 * (number + 1) * (number + 1) * (number + 3),
     }
 }
