@@ -5,6 +5,5 @@ pub mod allocations;
 pub mod events;
 pub mod extents;
 pub mod groups;
-pub mod histogram;
 pub mod programs;
 pub mod suspects;

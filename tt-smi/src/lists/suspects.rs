@@ -17,8 +17,7 @@ use std::collections::HashMap;
 use tt_shm_reader::Class;
 
 use super::allocations::{Item, Listing};
-use super::groups::{name_query, quoted, size_query};
-use super::histogram::bucket;
+use super::groups::{Key, power, quoted};
 use crate::escape::Foreign;
 
 /// Rises before anybody is suspected.
@@ -46,13 +45,13 @@ pub struct Origin {
 pub enum Place {
     /// The place in the code.
     Site(Foreign),
-    /// Their name, if they have one, and the bin of their size.
-    Like(Option<Foreign>, u32),
+    /// Their name, if they have one, and their size down to a power of two.
+    Like(Option<Foreign>, u64),
 }
 
 impl Origin {
     fn of(item: &Item) -> Origin {
-        let like = || Place::Like(item.name.clone(), bucket(item.size));
+        let like = || Place::Like(item.name.clone(), power(item.size));
         let place = item.site.clone().map_or_else(like, Place::Site);
         Origin { pid: item.pid, class: item.class, place }
     }
@@ -61,7 +60,9 @@ impl Origin {
     pub fn query(&self) -> String {
         let place = match &self.place {
             Place::Site(site) => format!("site={}", quoted(site)),
-            Place::Like(name, bucket) => format!("{} {}", name_query(name.as_ref()), size_query(*bucket)),
+            Place::Like(name, size) => {
+                format!("{} {}", Key::Name(name.clone()).query(), Key::Size(*size).query())
+            }
         };
         format!("pid={} class={} {place}", self.pid, self.class.name())
     }

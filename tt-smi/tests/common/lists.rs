@@ -76,7 +76,7 @@ fn item(number: u64, name: Option<&str>, class: Class, size: u64) -> Item {
         core_type: (!is_dram).then_some(CoreType::Tensix),
         globally_allocated: class == Class::Cb && size == 0,
         name: name.map(Foreign::from),
-        site: (number.is_multiple_of(5)).then(|| Foreign::from("ttnn/operations/matmul.cpp:211")),
+        site: number.is_multiple_of(5).then(|| Foreign::from("ttnn/operations/matmul.cpp:211")),
         age_ns: 1_500_000 * (number + 1) * (number + 1) * (number + 3),
     }
 }

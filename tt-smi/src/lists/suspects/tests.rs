@@ -8,7 +8,7 @@ const SECOND: u64 = 1_000_000_000;
 
 fn listing(names: &[(&str, u64)]) -> Listing {
     let of =
-        |(name, count): &(&str, u64)| (0..*count).map(|id| item(id, Some(name), 4096)).collect::<Vec<_>>();
+        |(name, count): &(&str, u64)| (0..*count).map(|id| item(Some(name), 4096, id)).collect::<Vec<_>>();
     Listing { items: names.iter().flat_map(of).collect(), ..Listing::default() }
 }
 
@@ -28,11 +28,11 @@ fn what_only_rises_for_a_minute_is_suspected() {
     assert_eq!(found.len(), 1);
     let Suspect { count, more, more_bytes, for_ns, .. } = found[0];
     assert_eq!((count, more, more_bytes, for_ns), (16, 6, 6 * 4096, 60 * SECOND));
-    assert!(suspects.is_suspect(&item(3, Some("kv"), 5000)), "of about the same size");
-    assert!(!suspects.is_suspect(&item(3, Some("kv"), 50_000)));
+    assert!(suspects.is_suspect(&item(Some("kv"), 5000, 3)), "of about the same size");
+    assert!(!suspects.is_suspect(&item(Some("kv"), 50_000, 3)));
     let query: Query = found[0].origin.query().parse().unwrap();
     query.check(ALLOCATION_FIELDS).unwrap();
-    assert!(query.matches(&item(3, Some("kv"), 4096)));
+    assert!(query.matches(&item(Some("kv"), 4096, 3)));
 }
 
 #[test]

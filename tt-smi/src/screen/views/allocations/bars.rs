@@ -5,8 +5,7 @@ use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
 use crate::escape::pad;
-use crate::lists::groups::size_text;
-use crate::lists::histogram::Bin;
+use crate::lists::groups::Group;
 use crate::output::units::{bytes, count};
 use crate::screen::theme::{Part, Theme};
 
@@ -15,7 +14,7 @@ const LABEL: usize = 19;
 const FIGURE: usize = 9;
 
 /// Draws bins, two bars each: how many, and how many bytes. The largest bins where there is no room for all.
-pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, bins: &[Bin], theme: &Theme) {
+pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, bins: &[Group], theme: &Theme) {
     if area.is_empty() {
         return;
     }
@@ -30,11 +29,11 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, bins: &[Bin], theme: &Them
     );
     frame.render_widget(Line::styled(head, theme.heading()), Rect { height: 1, ..area });
     let room = usize::from(area.height - 1);
-    let most = |of: fn(&Bin) -> u64| bins.iter().map(of).max().unwrap_or(0);
+    let most = |of: fn(&Group) -> u64| bins.iter().map(of).max().unwrap_or(0);
     let (most_count, most_bytes) = (most(|bin| bin.count), most(|bin| bin.bytes));
     let shown = shown(bins, room);
-    for (y, bin) in (area.y + 1..area.bottom()).zip(&shown) {
-        let mut spans = vec![Span::raw(format!(" {}", pad(&size_text(bin.bucket), LABEL - 1, false)))];
+    for (y, bin) in (area.y + 1..area.bottom()).zip(shown) {
+        let mut spans = vec![Span::raw(format!(" {}", pad(&bin.key.to_string(), LABEL - 1, false)))];
         spans.push(Span::raw(format!(" {} ", pad(&count(bin.count as f64), FIGURE, true))));
         spans.push(filled(bin.count, most_count, bar, Part::L1, theme));
         spans.push(Span::raw(format!(" {} ", pad(&bytes(bin.bytes), FIGURE, true))));
@@ -44,11 +43,11 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, bins: &[Bin], theme: &Them
 }
 
 /// As many bins as there is room for: empty ones go first, then the smallest sizes.
-fn shown(bins: &[Bin], room: usize) -> Vec<Bin> {
+fn shown(bins: &[Group], room: usize) -> Vec<&Group> {
     if bins.len() <= room {
-        return bins.to_vec();
+        return bins.iter().collect();
     }
-    let used: Vec<Bin> = bins.iter().copied().filter(|bin| bin.count > 0).collect();
+    let used: Vec<&Group> = bins.iter().filter(|bin| bin.count > 0).collect();
     used[used.len().saturating_sub(room)..].to_vec()
 }
 

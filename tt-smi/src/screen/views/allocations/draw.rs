@@ -6,6 +6,7 @@ use ratatui::text::{Line, Span};
 
 use super::plan::{Pane, Plan};
 use super::{Allocations, bars, items_of};
+use crate::cli::GroupBy;
 use crate::escape::escape;
 use crate::lists::suspects::{AT_LEAST_NS, RISES};
 use crate::output::units::{age, bytes, plural};
@@ -46,7 +47,7 @@ fn head(view: &Allocations, plan: &Plan, scene: &Scene<'_>) -> Line<'static> {
         spans.push(Span::raw(format!("  {}", escape(&view.query.to_string()))));
     }
     if let Some(by) = view.by {
-        spans.push(Span::raw(format!("  {} by {}", plural(view.groups.len() as u64, "group"), by.name())));
+        spans.push(Span::raw(format!("  {} by {}", plural(view.groups.len() as u64, "group"), by_name(by))));
     }
     if !view.suspects.is_empty() && plan.suspects.is_empty() {
         let suspects = plural(view.suspects.len() as u64, "leak suspect");
@@ -61,6 +62,15 @@ fn head(view: &Allocations, plan: &Plan, scene: &Scene<'_>) -> Line<'static> {
         spans.push(Span::styled(format!("  Tab {next}"), theme.dim()));
     }
     Line::from(spans)
+}
+
+fn by_name(by: GroupBy) -> &'static str {
+    match by {
+        GroupBy::Name => "name",
+        GroupBy::Class => "class",
+        GroupBy::Size => "size",
+        GroupBy::Pid => "process",
+    }
 }
 
 /// What the list lacks.

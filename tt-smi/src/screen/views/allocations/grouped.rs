@@ -1,7 +1,8 @@
 //! Groups of allocations as rows.
 
+use crate::cli::GroupBy;
 use crate::lists::allocations::Item;
-use crate::lists::groups::{Group, GroupBy, group};
+use crate::lists::groups::{Group, Key, groups};
 use crate::output::units::{age, bytes, percent};
 use crate::screen::widgets::list::{Column, List};
 
@@ -21,7 +22,7 @@ const COLUMNS: &[Column<Row>] = &[
     Column::number("MEAN", 10, 6, |row| bytes(mean(row)), |row| Some(mean(row))),
     Column::number("OLDEST", 7, 4, |row| age(row.group.oldest_ns), |row| Some(row.group.oldest_ns)),
     Column::ids("NEWEST", 7, 5, |row| age(row.group.newest_ns), |row| Some(row.group.newest_ns)),
-    Column::new("GROUP", 0, 1, |row| row.group.common.to_string()),
+    Column::new("GROUP", 0, 1, |row| row.group.key.to_string()),
 ];
 
 fn mean(row: &Row) -> u64 {
@@ -33,20 +34,18 @@ pub(super) fn list() -> List<Row> {
     List::new(COLUMNS, 0, |row| row.number)
 }
 
-/// The groups of what is shown, in an order that stays: equal ones do not dance.
+/// The groups of what is shown.
 pub(super) fn rows<'a>(items: impl Iterator<Item = &'a Item>, by: GroupBy) -> Vec<Row> {
-    let mut groups: Vec<(String, Group)> =
-        group(items, by).into_iter().map(|group| (group.common.to_string(), group)).collect();
-    groups.sort_by(|a, b| a.0.cmp(&b.0));
-    let sum = groups.iter().fold(0, |sum: u64, (_, group)| sum.saturating_add(group.bytes));
+    let groups = groups(items, by);
+    let sum = groups.iter().fold(0, |sum: u64, group| sum.saturating_add(group.bytes));
     let all_bytes = Some(sum).filter(|sum| *sum > 0);
-    let row = |(name, group): (String, Group)| Row { group, all_bytes, number: hash(&name) };
+    let row = |group: Group| Row { number: hash(&group.key), group, all_bytes };
     groups.into_iter().map(row).collect()
 }
 
-fn hash(text: &str) -> u64 {
+fn hash(key: &Key) -> u64 {
     use std::hash::{DefaultHasher, Hash, Hasher};
     let mut hasher = DefaultHasher::new();
-    text.hash(&mut hasher);
+    key.hash(&mut hasher);
     hasher.finish()
 }

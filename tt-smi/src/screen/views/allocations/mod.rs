@@ -12,9 +12,9 @@ use std::sync::Arc;
 use ratatui::Frame;
 use ratatui::layout::{Position, Rect};
 
+use crate::cli::GroupBy;
 use crate::lists::allocations::{Item, Listing};
-use crate::lists::groups::GroupBy;
-use crate::lists::histogram::{Bin, histogram};
+use crate::lists::groups::{Group, histogram};
 use crate::lists::suspects::{Suspect, Suspects};
 use crate::query::{ALLOCATION_FIELDS, Field, Query};
 use crate::screen::action::{Action, Motion};
@@ -40,7 +40,7 @@ pub(crate) struct Allocations {
     by: Option<GroupBy>,
     groups: Vec<grouped::Row>,
     group_list: List<grouped::Row>,
-    bins: Vec<Bin>,
+    bins: Vec<Group>,
     seen: Suspects,
     suspects: Vec<Suspect>,
     suspect_list: List<Suspect>,
@@ -84,7 +84,7 @@ impl Allocations {
             false => self.list.arrange(items, |item| query.matches(item)),
         }
         self.bytes = self.list.rows(items).fold(0, |sum, item| sum.saturating_add(item.size));
-        self.bins = histogram(self.list.rows(items).map(|item| item.size));
+        self.bins = histogram(self.list.rows(items));
         self.groups = self.by.map_or_else(Vec::new, |by| grouped::rows(self.list.rows(items), by));
         self.group_list.arrange(&self.groups, |_| true);
         self.suspect_list.arrange(&self.suspects, |_| true);
@@ -117,7 +117,7 @@ impl Allocations {
     /// Shows only what is in the selected group.
     fn open(&mut self) -> Reply {
         let more = match self.pane {
-            Pane::List => self.group_list.selected(&self.groups).map(|row| row.group.common.query()),
+            Pane::List => self.group_list.selected(&self.groups).map(|row| row.group.key.query()),
             Pane::Suspects => {
                 self.suspect_list.selected(&self.suspects).map(|suspect| suspect.origin.query())
             }
@@ -142,7 +142,8 @@ impl Allocations {
             None => Some(GroupBy::Name),
             Some(GroupBy::Name) => Some(GroupBy::Class),
             Some(GroupBy::Class) => Some(GroupBy::Size),
-            Some(GroupBy::Size | GroupBy::Pid) => None,
+            Some(GroupBy::Size) => Some(GroupBy::Pid),
+            Some(GroupBy::Pid) => None,
         };
         self.focus(Pane::List);
         self.arrange();

@@ -1,6 +1,6 @@
 //! What may be a leak, as rows.
 
-use crate::lists::groups::size_text;
+use crate::lists::groups::Key;
 use crate::lists::suspects::{Place, Suspect};
 use crate::output::units::{age, bytes};
 use crate::screen::widgets::list::{Column, List};
@@ -47,7 +47,7 @@ pub(super) fn list() -> List<Suspect> {
 fn what(suspect: &Suspect) -> String {
     match &suspect.origin.place {
         Place::Site(site) => format!("at {site}"),
-        Place::Like(Some(name), bucket) => format!("{name}, {}", size_text(*bucket)),
-        Place::Like(None, bucket) => format!("no name, {}", size_text(*bucket)),
+        Place::Like(Some(name), size) => format!("{name}, {}", Key::Size(*size)),
+        Place::Like(None, size) => format!("no name, {}", Key::Size(*size)),
     }
 }
