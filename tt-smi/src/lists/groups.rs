@@ -8,9 +8,21 @@ use clap::ValueEnum;
 use tt_shm_reader::Class;
 
 use super::allocations::Item;
-use crate::cli::GroupBy;
 use crate::escape::Foreign;
 use crate::output::units::bytes_short;
+
+/// What to group by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum GroupBy {
+    /// What the process calls them.
+    Name,
+    /// Their memory class.
+    Class,
+    /// Their size, rounded down to a power of two.
+    Size,
+    /// Their process.
+    Pid,
+}
 
 /// What the members of a group have in common.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

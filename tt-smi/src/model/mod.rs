@@ -110,6 +110,16 @@ impl Model {
         }
     }
 
+    /// Only these devices, and the processes that have something on them.
+    pub fn keep(&mut self, wanted: impl Fn(&Device) -> bool) {
+        self.devices.retain(wanted);
+        let devices = &self.devices;
+        self.processes.retain_mut(|process| {
+            process.usages.retain(|usage| devices.iter().any(|device| device.index == usage.device));
+            !process.usages.is_empty()
+        });
+    }
+
     /// Processes that live.
     pub fn alive(&self) -> usize {
         self.processes.iter().filter(|process| process.state == ProcessState::Alive).count()

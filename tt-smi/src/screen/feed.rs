@@ -14,11 +14,14 @@ use crate::lists::{
 use crate::model::Model;
 use crate::procinfo;
 use crate::segments::Segments;
+use crate::select::DeviceSelector;
 use crate::source::{Reading, Source};
 
 /// The source of figures, and the rings that are followed.
 pub(crate) struct Feed<'a> {
     namespace: Namespace,
+    /// Only these; all if none is named.
+    devices: Vec<DeviceSelector>,
     source: &'a mut Source,
     processes: procinfo::Cache,
     pace: Pace,
@@ -61,10 +64,10 @@ struct Followed {
 }
 
 impl<'a> Feed<'a> {
-    pub(crate) fn new(namespace: &Namespace, source: &'a mut Source) -> Feed<'a> {
-        let namespace = namespace.clone();
+    pub(crate) fn new(namespace: &Namespace, devices: &[DeviceSelector], source: &'a mut Source) -> Feed<'a> {
+        let (namespace, devices) = (namespace.clone(), devices.to_vec());
         let (processes, pace) = (procinfo::Cache::default(), Pace::default());
-        Feed { namespace, source, processes, pace, followed: None, followings: 0 }
+        Feed { namespace, devices, source, processes, pace, followed: None, followings: 0 }
     }
 
     /// The next lists are read however short ago that was: somebody else wants to see them.
@@ -76,12 +79,15 @@ impl<'a> Feed<'a> {
     pub(crate) fn gather(&mut self, needs: Needs) -> anyhow::Result<Data> {
         let reading = self.source.read()?;
         let mut model = Model::new(&reading);
+        if !self.devices.is_empty() {
+            model.keep(|device| self.devices.iter().any(|named| named.matches(device.index, &device.id)));
+        }
         model.look_up(&mut self.processes);
         let more = match needs {
             Needs::Figures => More::None,
             Needs::History(resolution) => More::History(self.history(&model, &reading, resolution)),
-            Needs::Events => More::Events(self.events(&reading)?),
-            Needs::Allocations | Needs::Programs => self.list(needs, &reading)?,
+            Needs::Events => More::Events(self.events(&model, &reading)?),
+            Needs::Allocations | Needs::Programs => self.list(needs, &model, &reading)?,
         };
         if needs != Needs::Events {
             // Who comes back begins with what the rings still hold.
@@ -91,14 +97,14 @@ impl<'a> Feed<'a> {
     }
 
     /// A list, if it is due.
-    fn list(&mut self, needs: Needs, reading: &Reading) -> anyhow::Result<More> {
+    fn list(&mut self, needs: Needs, model: &Model, reading: &Reading) -> anyhow::Result<More> {
         let start = Instant::now();
         if !self.pace.is_due(needs, start) {
             return Ok(More::None);
         }
         let more = match needs {
-            Needs::Programs => More::Programs(Arc::new(self.programs(reading)?)),
-            _ => More::Allocations(Arc::new(self.allocations(reading)?)),
+            Needs::Programs => More::Programs(Arc::new(self.programs(model, reading)?)),
+            _ => More::Allocations(Arc::new(self.allocations(model, reading)?)),
         };
         self.pace.read(needs, start, Instant::now());
         Ok(more)
@@ -120,20 +126,21 @@ impl<'a> Feed<'a> {
         History { resolution, devices, gap: reading.snapshot.gap }
     }
 
-    fn allocations(&self, reading: &Reading) -> anyhow::Result<allocations::Listing> {
+    fn allocations(&self, model: &Model, reading: &Reading) -> anyhow::Result<allocations::Listing> {
         let segments = Segments::open(&self.namespace)?;
         let directory = segments.directory(Some(&reading.snapshot));
         let mut listing = allocations::Listing::default();
         for segment in &segments.live {
-            listing.add(segment, &directory, |_| true);
+            listing.add(segment, &directory, |item| self.wants(model, item.device));
         }
         Ok(listing)
     }
 
-    fn programs(&self, reading: &Reading) -> anyhow::Result<programs::Listing> {
+    fn programs(&self, model: &Model, reading: &Reading) -> anyhow::Result<programs::Listing> {
         let segments = Segments::open(&self.namespace)?;
         let directory = segments.directory(Some(&reading.snapshot));
-        let devices: Vec<usize> = (0..directory.devices.len()).collect();
+        let devices = 0..directory.devices.len();
+        let devices: Vec<usize> = devices.filter(|device| self.wants(model, *device)).collect();
         let mut listing = programs::Listing::default();
         for segment in &segments.live {
             listing.add(segment, &directory, &devices);
@@ -142,7 +149,12 @@ impl<'a> Feed<'a> {
         Ok(listing)
     }
 
-    fn events(&mut self, reading: &Reading) -> anyhow::Result<News> {
+    /// Whether a device is one of those that are shown.
+    fn wants(&self, model: &Model, device: usize) -> bool {
+        self.devices.is_empty() || model.devices.iter().any(|shown| shown.index == device)
+    }
+
+    fn events(&mut self, model: &Model, reading: &Reading) -> anyhow::Result<News> {
         let followed = match &mut self.followed {
             Some(followed) => followed,
             None => {
@@ -150,7 +162,9 @@ impl<'a> Feed<'a> {
                 self.followed.insert(Followed::begin(self.followings, &self.namespace, reading)?)
             }
         };
-        followed.news()
+        let mut news = followed.news()?;
+        news.events.retain(|event| event.device.is_none_or(|device| self.wants(model, device)));
+        Ok(news)
     }
 }
 

@@ -24,8 +24,8 @@ pub fn run(
     options: Options,
     mut stop: impl FnMut() -> bool,
 ) -> anyhow::Result<()> {
+    let mut feed = Feed::new(&settings.namespace, &options.devices, source);
     let mut state = State::new(settings.namespace.as_str(), options);
-    let mut feed = Feed::new(&settings.namespace, source);
     state.update(Message::Data(Box::new(feed.gather(state.needs())?)));
     let mut terminal = Terminal::open()?;
     state.update(Message::Size(terminal.size()?));

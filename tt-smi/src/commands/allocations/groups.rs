@@ -3,11 +3,10 @@
 use std::io::{self, Write};
 
 use crate::escape::fit;
-use crate::lists::groups::{Group, size_text};
-use crate::lists::histogram::Bin;
+use crate::lists::groups::{Group, Key};
 use crate::output::columns::{Align, Columns};
 use crate::output::paint::Paint;
-use crate::output::units::{age, bytes, plural};
+use crate::output::units::{UNKNOWN, age, bytes, bytes_short, plural};
 
 /// The longest bar.
 const BAR: u64 = 30;
@@ -19,7 +18,7 @@ pub(super) fn write(out: &mut dyn Write, groups: &[Group], shown: usize, paint: 
     let mut columns = Columns::new(&heads);
     for group in groups.iter().take(shown) {
         columns.push(vec![
-            fit(&group.common, 48),
+            name(&group.key),
             group.count.to_string(),
             bytes(group.bytes),
             bytes(group.largest),
@@ -37,7 +36,7 @@ pub(super) fn write(out: &mut dyn Write, groups: &[Group], shown: usize, paint: 
 }
 
 /// Writes how many there are of each size.
-pub(super) fn write_histogram(out: &mut dyn Write, sizes: &[Bin], paint: Paint) -> io::Result<()> {
+pub(super) fn write_histogram(out: &mut dyn Write, sizes: &[Group], paint: Paint) -> io::Result<()> {
     use Align::{Left, Right};
     let mut columns = Columns::new(&[("SIZE", Left), ("COUNT", Right), ("BYTES", Right), ("", Left)]);
     let most = sizes.iter().map(|size| size.count).max().unwrap_or(1).max(1);
@@ -45,7 +44,20 @@ pub(super) fn write_histogram(out: &mut dyn Write, sizes: &[Bin], paint: Paint) 
         // Few are not none.
         let length = (size.count * BAR).div_ceil(most);
         let bar = "#".repeat(length as usize);
-        columns.push(vec![size_text(size.bucket), size.count.to_string(), bytes(size.bytes), bar]);
+        columns.push(vec![name(&size.key), size.count.to_string(), bytes(size.bytes), bar]);
     }
     columns.write(out, paint)
+}
+
+fn name(key: &Key) -> String {
+    match key {
+        Key::Name(name) => name.as_ref().map_or_else(|| UNKNOWN.to_owned(), |name| fit(name, 48)),
+        Key::Class(class) => class.name().to_owned(),
+        Key::Pid(pid) => format!("pid {pid}"),
+        Key::Size(0) => "no bytes of its own".to_owned(),
+        Key::Size(from) => match from.checked_mul(2) {
+            Some(to) => format!("{} to {}", bytes_short(*from), bytes_short(to)),
+            None => format!("from {}", bytes_short(*from)),
+        },
+    }
 }

@@ -6,8 +6,7 @@ use tt_shm_reader::Class;
 use super::Shown;
 use crate::escape::Foreign;
 use crate::lists::allocations::{Item, Listing};
-use crate::lists::groups::{Common, Group};
-use crate::lists::histogram::{Bin, bounds};
+use crate::lists::groups::{Group, Key};
 use crate::model::{Clock, core_type_name};
 use crate::output::json::Envelope;
 
@@ -99,18 +98,19 @@ impl<'a> ListingJson<'a> {
 }
 
 impl SizeJson {
-    fn new(bin: &Bin) -> SizeJson {
-        SizeJson { from_bytes: bounds(bin.bucket).0, live_count: bin.count, live_bytes: bin.bytes }
+    fn new(group: &Group) -> SizeJson {
+        let from_bytes = if let Key::Size(from) = group.key { from } else { 0 };
+        SizeJson { from_bytes, live_count: group.count, live_bytes: group.bytes }
     }
 }
 
 impl GroupJson {
     fn new(group: &Group) -> GroupJson {
-        let key = match &group.common {
-            Common::Name(name) => name.as_ref().map(|name| name.raw().to_owned()),
-            Common::Class(class) => Some(class.name().to_owned()),
-            Common::Size(bucket) => Some(bounds(*bucket).0.to_string()),
-            Common::Pid(pid) => Some(pid.to_string()),
+        let key = match &group.key {
+            Key::Name(name) => name.as_ref().map(|name| name.raw().to_owned()),
+            Key::Class(class) => Some(class.name().to_owned()),
+            Key::Size(from) => Some(from.to_string()),
+            Key::Pid(pid) => Some(pid.to_string()),
         };
         GroupJson {
             key,

@@ -8,8 +8,7 @@ use std::io::{self, Write};
 use crate::cli::AllocationsArgs;
 use crate::escape::Foreign;
 use crate::lists::allocations::{Item, Listing};
-use crate::lists::groups::{Group, GroupBy, group};
-use crate::lists::histogram::{Bin, histogram};
+use crate::lists::groups::{Group, groups, histogram};
 use crate::output::columns::{Align, Columns};
 use crate::output::json::write as write_json;
 use crate::output::paint::Paint;
@@ -33,8 +32,8 @@ pub(crate) fn run(args: &AllocationsArgs, settings: &Settings) -> anyhow::Result
     listing.sort(args.sort);
     let shown = Shown {
         most: args.top.unwrap_or(usize::MAX),
-        groups: args.group.map(|by| heaviest_first(&listing.items, by)),
-        sizes: args.histogram.then(|| histogram(listing.items.iter().map(|item| item.size))),
+        groups: args.group.map(|by| groups(&listing.items, by)),
+        sizes: args.histogram.then(|| histogram(&listing.items)),
     };
     let mut out = super::stdout();
     if args.json {
@@ -54,7 +53,7 @@ struct Shown {
     /// Instead of single ones.
     groups: Option<Vec<Group>>,
     /// How many there are of each size.
-    sizes: Option<Vec<Bin>>,
+    sizes: Option<Vec<Group>>,
 }
 
 fn write(out: &mut dyn Write, listing: &Listing, shown: &Shown, paint: Paint) -> io::Result<()> {
@@ -119,12 +118,4 @@ fn write_items(out: &mut dyn Write, items: &[Item], paint: Paint) -> io::Result<
         columns.push(cells);
     }
     columns.write(out, paint)
-}
-
-/// Groups, most bytes first.
-fn heaviest_first(items: &[Item], by: GroupBy) -> Vec<Group> {
-    let mut groups = group(items, by);
-    groups
-        .sort_by(|a, b| b.bytes.cmp(&a.bytes).then_with(|| a.common.to_string().cmp(&b.common.to_string())));
-    groups
 }

@@ -12,6 +12,7 @@ pub(in crate::lists) fn item(name: Option<&str>, size: u64, age_ns: u64) -> Item
         program: None,
         size,
         address: None,
+        bank_bytes: None,
         cores: None,
         core_type: None,
         globally_allocated: false,

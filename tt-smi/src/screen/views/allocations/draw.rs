@@ -6,8 +6,8 @@ use ratatui::text::{Line, Span};
 
 use super::plan::{Pane, Plan};
 use super::{Allocations, bars, items_of};
-use crate::cli::GroupBy;
 use crate::escape::escape;
+use crate::lists::groups::GroupBy;
 use crate::lists::suspects::{AT_LEAST_NS, RISES};
 use crate::output::units::{age, bytes, plural};
 use crate::screen::page::Scene;

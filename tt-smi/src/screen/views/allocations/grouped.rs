@@ -1,8 +1,7 @@
 //! Groups of allocations as rows.
 
-use crate::cli::GroupBy;
 use crate::lists::allocations::Item;
-use crate::lists::groups::{Group, Key, groups};
+use crate::lists::groups::{Group, GroupBy, Key, groups};
 use crate::output::units::{age, bytes, percent};
 use crate::screen::widgets::list::{Column, List};
 

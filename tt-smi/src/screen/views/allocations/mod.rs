@@ -12,9 +12,8 @@ use std::sync::Arc;
 use ratatui::Frame;
 use ratatui::layout::{Position, Rect};
 
-use crate::cli::GroupBy;
 use crate::lists::allocations::{Item, Listing};
-use crate::lists::groups::{Group, histogram};
+use crate::lists::groups::{Group, GroupBy, histogram};
 use crate::lists::suspects::{Suspect, Suspects};
 use crate::query::{ALLOCATION_FIELDS, Field, Query};
 use crate::screen::action::{Action, Motion};

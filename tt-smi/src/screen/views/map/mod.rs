@@ -6,6 +6,8 @@ mod plan;
 mod readout;
 mod strip;
 
+use std::sync::Arc;
+
 use ratatui::Frame;
 use ratatui::layout::Position;
 use ratatui::text::Line;
@@ -26,7 +28,9 @@ const MOST_ZOOM: u32 = 24;
 /// Which memory, how closely, and where the cursor is.
 #[derive(Debug, Default)]
 pub(crate) struct Map {
-    /// By index of the device; made when data come, as they take time to put in order.
+    /// What was read last.
+    listing: Option<Arc<Listing>>,
+    /// By place of the device; made when data come, as they take time to put in order.
     banks: Vec<[Bank; 2]>,
     kind: Kind,
     zoom: u32,
@@ -66,13 +70,6 @@ impl Map {
         }
     }
 
-    fn listing<'a>(&self, scene: &Scene<'a>) -> Option<&'a Listing> {
-        match &scene.data.more {
-            More::Allocations(listing) => Some(listing),
-            _ => None,
-        }
-    }
-
     fn note(&self) -> String {
         if self.zoom > 0 { format!("zoom {}x", 1 << self.zoom) } else { String::new() }
     }
@@ -86,6 +83,7 @@ impl Page for Map {
     fn refresh(&mut self, data: &Data) {
         if let More::Allocations(listing) = &data.more {
             self.banks = bank::all(&data.model, listing);
+            self.listing = Some(Arc::clone(listing));
         }
     }
 
@@ -115,8 +113,7 @@ impl Page for Map {
         let Some(device) = scene.device() else { return draw_none(frame, scene) };
         draw_headline(frame, scene, device, &self.note());
         let banks = self.banks.get(scene.device);
-        let (Some(banks), Some(strip), Some(listing)) = (banks, self.strip(scene), self.listing(scene))
-        else {
+        let (Some(banks), Some(strip), Some(listing)) = (banks, self.strip(scene), &self.listing) else {
             let (_, rest) = split_top(scene.area, 1);
             return frame.render_widget(Line::styled(" reading what is live", scene.theme.dim()), rest);
         };
