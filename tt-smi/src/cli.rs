@@ -5,7 +5,7 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use tt_shm_os::Namespace;
 
-use crate::commands::{OomArgs, RunArgs};
+use crate::commands::{DoctorArgs, OomArgs, RunArgs};
 use crate::select::{ClassFilter, DeviceSelector};
 
 /// Exact, live memory of Tenstorrent accelerators, per process.
@@ -35,6 +35,7 @@ Examples:
   tt-smi events --follow --pid 4242       what one process allocates, as it happens
   tt-smi run -- python3 train.py          its peaks, and what it never freed, at the end
   tt-smi oom                              why an allocation failed, and who held the memory
+  tt-smi doctor                           whether this machine is set up, and what to do if not
   tt-smi bench                            what tracking costs on this machine, in 10 seconds
   tt-smi demo                             real processes with a made-up workload; needs no hardware
 
@@ -98,6 +99,10 @@ pub enum Command {
     /// report goes to stderr. Of the processes in the namespace, those count that descend from the command. Others may
     /// watch the run meanwhile.
     Run(RunArgs),
+    /// Check this machine: /dev/shm, segments, aggregator, driver, containers; and say what to do
+    ///
+    /// Changes nothing and opens no device. Exit codes: 0 all is well, 1 there are warnings, 2 something cannot work.
+    Doctor(DoctorArgs),
 }
 
 /// `snapshot`

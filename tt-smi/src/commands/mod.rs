@@ -5,6 +5,7 @@ mod allocations;
 mod bench;
 mod clean;
 mod demo;
+mod doctor;
 mod events;
 mod oom;
 mod peak;
@@ -14,6 +15,7 @@ mod snapshot;
 mod top;
 
 pub(crate) use clean::remove_dead;
+pub use doctor::args::DoctorArgs;
 pub use oom::args::OomArgs;
 pub use run::args::RunArgs;
 
@@ -41,6 +43,7 @@ pub fn run(command: Option<Command>, settings: &Settings) -> anyhow::Result<()> 
         Some(Command::DemoWorker(args)) => crate::demo::worker::run(&args, settings),
         Some(Command::Oom(args)) => oom::run(&args, settings),
         Some(Command::Run(args)) => run::run(&args, settings),
+        Some(Command::Doctor(args)) => doctor::run(&args, settings),
     }
 }
 
