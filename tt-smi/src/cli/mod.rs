@@ -11,7 +11,7 @@ mod values;
 pub use about::{CompletionsArgs, ConfigAction, ConfigArgs, ManArgs};
 pub use lists::{AllocationsArgs, EventsArgs, OomArgs, ProgramsArgs, SortBy};
 pub use screen::ScreenArgs;
-pub use service::{AggregateArgs, CleanArgs, PeakArgs};
+pub use service::{AggregateArgs, CleanArgs, DoctorArgs, PeakArgs};
 pub use show::{Format, ListArgs, OfficialArgs, ProcessSort, PsArgs, SnapshotArgs, WatchArgs};
 pub use trial::{BenchArgs, DemoArgs, RunArgs, WorkerArgs};
 pub use values::interval;
@@ -55,6 +55,7 @@ Examples:
   tt-smi events --follow --pid 4242       what one process allocates, as it happens
   tt-smi run -- python3 train.py          its peaks, and what it never freed, at the end
   tt-smi oom                              why an allocation failed, and who held the memory
+  tt-smi doctor                           whether this machine is set up, and what to do if not
   tt-smi bench                            what tracking costs on this machine, in 10 seconds
   tt-smi demo                             real processes with a made-up workload; needs no hardware
 
@@ -105,6 +106,10 @@ pub enum Command {
     Run(RunArgs),
     /// Run the aggregator: publishes devices, peaks and history for every reader
     Aggregate(AggregateArgs),
+    /// Check this machine: /dev/shm, segments, aggregator, driver, containers; and say what to do
+    ///
+    /// Changes nothing and opens no device. Exit codes: 0 all is well, 1 there are warnings, 2 something cannot work.
+    Doctor(DoctorArgs),
     /// Remove what dead processes left in /dev/shm
     ///
     /// The table of a killed aggregator stays: the next one takes history and peaks from it.

@@ -48,3 +48,11 @@ pub struct CleanArgs {
     #[arg(long, short = 'n')]
     pub dry_run: bool,
 }
+
+/// `doctor`
+#[derive(Debug, Args)]
+pub struct DoctorArgs {
+    /// JSON instead of text
+    #[arg(long)]
+    pub json: bool,
+}

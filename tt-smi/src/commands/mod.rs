@@ -7,6 +7,7 @@ mod bench;
 mod clean;
 mod config;
 mod demo;
+mod doctor;
 mod events;
 mod list;
 mod official;
@@ -50,6 +51,7 @@ pub fn run(cli: Cli, settings: &Settings) -> anyhow::Result<()> {
         Some(Command::Peak(args)) => peak::run(&args, settings),
         Some(Command::Oom(args)) => oom::run(&args, settings),
         Some(Command::Run(args)) => run::run(&args, settings),
+        Some(Command::Doctor(args)) => doctor::run(&args, settings),
         Some(Command::Aggregate(args)) => aggregate::run(&args, settings),
         Some(Command::Clean(args)) => clean::run(&args, settings),
         Some(Command::Bench(args)) => bench::run(&args, settings),

@@ -1,0 +1,68 @@
+//! What `tt-smi doctor` finds on this very machine, beside real processes.
+
+mod common;
+
+use common::{SMI, host};
+use serde_json::Value;
+use tt_shm_tests::space::until;
+use tt_shm_tests::{Monitor, Space};
+
+/// Level and words of a check, and the exit code of the whole.
+fn doctor(space: &Space, check: &str) -> (Vec<String>, Vec<String>, i32) {
+    let output = space.command(SMI).args(["doctor", "--json"]).output().unwrap();
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(report["schema"], 1);
+    let findings = report["findings"].as_array().unwrap().clone();
+    let code = output.status.code().unwrap();
+    let worst = ["pass", "warn", "fail"].iter().position(|level| report["level"] == *level);
+    assert_eq!(worst, Some(code as usize), "the exit code is the worst level");
+    let of = |key: &str| {
+        let own = findings.iter().filter(|finding| finding["check"] == check);
+        own.map(|finding| finding[key].as_str().unwrap().to_owned()).collect()
+    };
+    (of("level"), of("found"), code)
+}
+
+#[test]
+fn segments_are_told_by_what_became_of_them() {
+    let space = Space::new();
+    assert_eq!(doctor(&space, "segments").1, ["0 processes reporting"]);
+    let (_alive, mut dead) = (host(&space, [1]), host(&space, [2]));
+    dead.kill();
+    std::fs::write(space.folder_name("77-0123456789abcdef"), "no segment").unwrap();
+    let (levels, found, code) = doctor(&space, "segments");
+    assert_eq!(levels, ["pass", "warn", "warn"]);
+    assert_eq!(found[0], "1 process reporting");
+    assert!(found[1].contains(&dead.pid().to_string()) && found[2].starts_with("refused:"), "{found:?}");
+    assert!(code >= 1);
+}
+
+#[test]
+fn an_aggregator_is_told_alive_from_killed() {
+    let space = Space::new();
+    assert!(doctor(&space, "aggregator").1[0].starts_with("none runs"));
+    let mut monitor = Monitor::start(SMI, &space);
+    let (levels, found, _) = doctor(&space, "aggregator");
+    assert_eq!(levels, ["pass"]);
+    assert!(found[0].starts_with("runs: pid "), "{found:?}");
+    monitor.kill();
+    let (levels, ..) = until("a stale heartbeat", || {
+        Some(doctor(&space, "aggregator")).filter(|(_, found, _)| found[0].starts_with("ended or stopped"))
+    });
+    assert_eq!(levels, ["warn"]);
+}
+
+#[test]
+fn people_get_a_line_per_finding() {
+    let space = Space::new();
+    let output = space.command(SMI).arg("doctor").output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    for check in
+        ["kernel", "shm_permissions", "shm_room", "namespace", "layout", "driver", "container", "path"]
+    {
+        assert!(
+            text.lines().any(|line| line.get(6..).is_some_and(|l| l.starts_with(check))),
+            "{check}:\n{text}"
+        );
+    }
+}

@@ -1,0 +1,64 @@
+//! Which `tt-smi` a shell would start: there is an official tool of that name, written in Python.
+
+use std::fs::File;
+use std::io::Read;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use super::finding::Finding;
+use super::roots::Roots;
+
+/// What a file is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    This,
+    /// A Python script: the official tool.
+    Official,
+    Other,
+}
+
+/// The first `tt-smi` in PATH.
+pub(super) fn first(roots: &Roots) -> Finding {
+    const CHECK: &str = "path";
+    let folders = roots.path.iter().flat_map(std::env::split_paths);
+    let found: Vec<PathBuf> =
+        folders.map(|folder| folder.join("tt-smi")).filter(|file| is_program(file)).collect();
+    let Some(first) = found.first() else {
+        return Finding::pass(CHECK, "no tt-smi in PATH").hint("this one was started by its path");
+    };
+    let shown = first.display();
+    let behind = |kind| found.iter().skip(1).any(|file| kind_of(file, roots.program.as_deref()) == kind);
+    match kind_of(first, roots.program.as_deref()) {
+        Kind::This if behind(Kind::Official) => {
+            Finding::pass(CHECK, format!("{shown} is this one; the official tool comes after it"))
+        }
+        Kind::This => Finding::pass(CHECK, format!("{shown} is this one")),
+        Kind::Official => Finding::warn(
+            CHECK,
+            format!("{shown} is the official tool, which shows no memory"),
+            "start this one as `tt-smi-mem`, or let `update-alternatives --config tt-smi` choose",
+        ),
+        Kind::Other => {
+            Finding::warn(CHECK, format!("{shown} is another program than this"), "check your PATH")
+        }
+    }
+}
+
+fn is_program(file: &Path) -> bool {
+    file.metadata().is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0)
+}
+
+fn kind_of(file: &Path, program: Option<&Path>) -> Kind {
+    let real = file.canonicalize().ok();
+    if real.is_some() && real == program.and_then(|program| program.canonicalize().ok()) {
+        return Kind::This;
+    }
+    let mut start = Vec::new();
+    let read = File::open(file).and_then(|file| file.take(4096).read_to_end(&mut start));
+    let text = String::from_utf8_lossy(&start);
+    let first_line = text.lines().next().unwrap_or_default();
+    match read.is_ok() && first_line.starts_with("#!") && text.contains("python") {
+        true => Kind::Official,
+        false => Kind::Other,
+    }
+}

@@ -1,0 +1,159 @@
+//! The files of the namespace: segments and tables, and why some are refused.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use shm_layout::{MAJOR, MINOR};
+use tt_shm_os::{boot_id, parse_segment_name, table_file_name};
+use tt_shm_reader::{OpenError, Segment, Table};
+
+use super::finding::Finding;
+use super::roots::Roots;
+use crate::output::units::{age, plural};
+
+/// Refusals told one by one.
+const MAX_REFUSALS: usize = 8;
+
+/// Which namespace is looked at.
+pub(super) fn namespace(roots: &Roots) -> Finding {
+    let name = roots.namespace.as_str();
+    match roots.namespace_given {
+        true => Finding::pass("namespace", format!("{name}, as --namespace or TT_SHM_NAMESPACE says"))
+            .hint("processes must have the same TT_SHM_NAMESPACE to be seen"),
+        false => Finding::pass("namespace", name),
+    }
+}
+
+/// Every segment of the namespace.
+pub(super) fn segments(roots: &Roots) -> Vec<Finding> {
+    const CHECK: &str = "segments";
+    let files = match segment_files(roots) {
+        Ok(files) => files,
+        Err(error) => {
+            return vec![Finding::fail(CHECK, format!("cannot be listed: {error}"), "mount /dev/shm")];
+        }
+    };
+    let (mut live, mut dead, mut hidden) = (0, Vec::new(), 0);
+    let (mut refused, mut versions): (Vec<OpenError>, BTreeMap<(u32, u32), u64>) = Default::default();
+    for file in files {
+        match Segment::open(&file) {
+            Ok(segment) => {
+                *versions.entry((segment.header().major, segment.header().minor)).or_default() += 1;
+                match segment.is_alive().unwrap_or(true) {
+                    true => live += 1,
+                    false => dead.push(segment.pid().to_string()),
+                }
+            }
+            Err(error) if error.is_not_found() => {}
+            Err(error) if error.is_permission_denied() => hidden += 1,
+            Err(error) => refused.push(error),
+        }
+    }
+    let mut findings = vec![accepted(live)];
+    findings.extend(left_behind(&dead));
+    findings.extend(not_ours(hidden));
+    findings.extend(refusals(&refused));
+    findings.push(layouts(&versions));
+    findings
+}
+
+fn segment_files(roots: &Roots) -> std::io::Result<Vec<PathBuf>> {
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(&roots.shm)? {
+        let entry = entry?;
+        let name = entry.file_name();
+        if name.to_str().and_then(parse_segment_name).is_some_and(|name| name.namespace == roots.namespace) {
+            files.push(entry.path());
+        }
+    }
+    files.sort_unstable();
+    Ok(files)
+}
+
+fn accepted(live: u64) -> Finding {
+    let found = Finding::pass("segments", format!("{} reporting", plural(live, "process")));
+    match live {
+        0 => found.hint(
+            "a process reports if it uses the tracker and TT_ALLOC_TRACKING_ENABLED is 1: `tt-smi run`",
+        ),
+        _ => found,
+    }
+}
+
+fn left_behind(dead: &[String]) -> Option<Finding> {
+    let found = format!("left behind by dead processes: pid {}", dead.join(", "));
+    (!dead.is_empty()).then(|| Finding::warn("segments", found, "`tt-smi clean` removes them"))
+}
+
+fn not_ours(hidden: u64) -> Option<Finding> {
+    let found = format!("{} of other users cannot be read", plural(hidden, "segment"));
+    (hidden > 0).then(|| {
+        Finding::warn("segments", found, "what they use is missing; let root run `tt-smi aggregate`")
+    })
+}
+
+fn refusals(refused: &[OpenError]) -> Vec<Finding> {
+    let advice = "remove the file if it is nobody's; a version that differs needs a tt-smi of that version";
+    let told = refused.iter().take(MAX_REFUSALS);
+    let mut findings: Vec<Finding> =
+        told.map(|error| Finding::warn("segments", format!("refused: {error}"), advice)).collect();
+    let untold = refused.len().saturating_sub(MAX_REFUSALS);
+    if untold > 0 {
+        findings.push(Finding::warn("segments", format!("refused: {untold} more"), advice));
+    }
+    findings
+}
+
+fn layouts(versions: &BTreeMap<(u32, u32), u64>) -> Finding {
+    let own = format!("this tt-smi has {MAJOR}.{MINOR}");
+    let others = versions.iter().filter(|((_, minor), _)| *minor != MINOR);
+    let others: Vec<String> = others
+        .map(|((major, minor), count)| format!("{} {major}.{minor}", plural(*count, "process")))
+        .collect();
+    match others.is_empty() {
+        true => Finding::pass("layout", own),
+        // Minor versions only add.
+        false => Finding::pass("layout", format!("{own}, {}: they go together", others.join(", "))),
+    }
+}
+
+/// The tables that this user would read.
+pub(super) fn aggregator(roots: &Roots) -> Vec<Finding> {
+    let mut owners = vec![0, roots.uid];
+    owners.dedup();
+    let found: Vec<Finding> = owners.into_iter().filter_map(|uid| table(roots, uid)).collect();
+    if found.is_empty() {
+        let none = Finding::pass("aggregator", "none runs: every command aggregates by itself");
+        return vec![none.hint("`tt-smi aggregate` keeps peaks, history and failures while nobody looks")];
+    }
+    found
+}
+
+fn table(roots: &Roots, uid: u32) -> Option<Finding> {
+    const CHECK: &str = "aggregator";
+    let table = match Table::open_path(&roots.shm.join(table_file_name(&roots.namespace, uid)), uid) {
+        Ok(table) => table,
+        Err(error) if error.is_not_found() => return None,
+        Err(error) => {
+            let advice = "remove that file; nothing is read from it";
+            return Some(Finding::fail(CHECK, format!("a table is refused: {error}"), advice));
+        }
+    };
+    let (header, freshness) = (table.header(), table.freshness());
+    let about = format!("pid {}, uid {uid}, layout {}.{}", header.pid, header.major, header.minor);
+    if boot_id().is_some_and(|boot| boot != header.boot_id) {
+        return Some(Finding::warn(
+            CHECK,
+            format!("{about}: a table of another boot"),
+            "start `tt-smi aggregate`",
+        ));
+    }
+    Some(match freshness.is_fresh() {
+        true => Finding::pass(CHECK, format!("runs: {about}, {} old", age(freshness.age_ns))),
+        false => Finding::warn(
+            CHECK,
+            format!("ended or stopped: {about}, last seen {} ago", age(freshness.age_ns)),
+            "start `tt-smi aggregate` again: it takes over what that one knew",
+        ),
+    })
+}

@@ -1,0 +1,184 @@
+//! Machines that are not there.
+
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use tt_shm_os::Namespace;
+
+use super::finding::{Finding, Level};
+use super::{Roots, examine};
+
+/// A healthy machine in a folder; removed at the end.
+struct Machine {
+    at: PathBuf,
+    roots: Roots,
+}
+
+impl Machine {
+    fn new() -> Machine {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let at = std::env::temp_dir().join(format!("tt-smi-doctor-{}-{number}", std::process::id()));
+        let roots = Roots {
+            sys: at.join("sys"),
+            proc: at.join("proc"),
+            shm: at.join("shm"),
+            etc: at.join("etc"),
+            run: at.join("run"),
+            path: Some(at.join("bin").into()),
+            program: Some(at.join("bin/tt-smi")),
+            uid: 1000,
+            namespace: Namespace::default(),
+            namespace_given: false,
+        };
+        let machine = Machine { at, roots };
+        machine.file("proc/sys/kernel/osrelease", "6.1.0-13-amd64\n");
+        machine.file("sys/module/tenstorrent/version", "2.10.0\n");
+        for number in [10, 9, 0] {
+            machine.file(&format!("sys/class/tenstorrent/tenstorrent!{number}/tt_card_type"), "n300\n");
+        }
+        machine.file("etc/systemd/logind.conf", "[Login]\n#RemoveIPC=yes\nRemoveIPC=no\n");
+        machine.file("run/systemd/system/x", "");
+        machine.program("bin/tt-smi", "\x7fELF");
+        machine.namespaces("pid:[4026531836]", "ipc:[4026531839]");
+        std::fs::create_dir_all(&machine.roots.shm).unwrap();
+        std::fs::set_permissions(&machine.roots.shm, std::fs::Permissions::from_mode(0o1777)).unwrap();
+        machine
+    }
+
+    fn path(&self, path: &str) -> PathBuf {
+        let path = self.at.join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        path
+    }
+
+    fn file(&self, path: &str, text: &str) {
+        std::fs::write(self.path(path), text).unwrap();
+    }
+
+    fn program(&self, path: &str, text: &str) {
+        self.file(path, text);
+        std::fs::set_permissions(self.path(path), std::fs::Permissions::from_mode(0o755)).unwrap();
+    }
+
+    fn namespaces(&self, pid: &str, ipc: &str) {
+        for (name, target) in [("pid", pid), ("ipc", ipc)] {
+            let link = self.path(&format!("proc/self/ns/{name}"));
+            let _ = std::fs::remove_file(&link);
+            symlink(Path::new(target), link).unwrap();
+        }
+    }
+
+    /// What a check found: its worst level, and all of its words.
+    fn check(&self, check: &str) -> (Level, String) {
+        let all = examine(&self.roots);
+        let found: Vec<&Finding> = all.iter().filter(|finding| finding.check == check).collect();
+        let level = found.iter().map(|finding| finding.level).max().expect("a check says something");
+        (level, found.iter().map(|finding| format!("{} {:?};", finding.found, finding.advice)).collect())
+    }
+}
+
+impl Drop for Machine {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.at);
+    }
+}
+
+#[test]
+fn a_healthy_machine_passes() {
+    let machine = Machine::new();
+    for finding in examine(&machine.roots).iter().filter(|finding| finding.check != "shm_room") {
+        assert_eq!(finding.level, Level::Pass, "{finding:?}");
+    }
+    assert!(machine.check("driver").1.contains("version 2.10.0, 3 devices: 0, 9, 10"));
+}
+
+#[test]
+fn old_kernels_fail() {
+    let machine = Machine::new();
+    for (release, level) in [
+        ("5.14.0-rc1", Level::Pass),
+        ("5.13.19", Level::Fail),
+        ("4.18.0-553.el8", Level::Fail),
+        ("?", Level::Warn),
+    ] {
+        machine.file("proc/sys/kernel/osrelease", release);
+        assert_eq!(machine.check("kernel").0, level, "{release}");
+    }
+}
+
+#[test]
+fn a_missing_driver_or_device_is_told() {
+    let machine = Machine::new();
+    std::fs::remove_dir_all(machine.at.join("sys/class")).unwrap();
+    assert!(machine.check("driver").1.contains("0 devices") && machine.check("driver").0 == Level::Warn);
+    std::fs::remove_dir_all(machine.at.join("sys/module")).unwrap();
+    assert!(machine.check("driver").1.contains("not loaded"));
+}
+
+#[test]
+fn containers_are_recognised() {
+    let machine = Machine::new();
+    machine.namespaces("pid:[4026532500]", "ipc:[4026532501]");
+    let (level, words) = machine.check("container");
+    assert!(level == Level::Warn && words.contains("--ipc host") && words.contains("--pid host"), "{words}");
+    machine.namespaces("pid:[4026532500]", "ipc:[4026531839]");
+    assert_eq!(machine.check("container").0, Level::Pass);
+}
+
+#[test]
+fn files_that_systemd_will_remove_are_told_to_users() {
+    let mut machine = Machine::new();
+    machine.file("etc/systemd/logind.conf", "[Login]\n#RemoveIPC=no\n");
+    assert_eq!(machine.check("remove_ipc").0, Level::Warn);
+    machine.file("etc/systemd/logind.conf.d/10-keep.conf", "[Login]\nRemoveIPC=no\n");
+    assert_eq!(machine.check("remove_ipc").0, Level::Pass);
+    std::fs::remove_dir_all(machine.at.join("etc")).unwrap();
+    assert_eq!(machine.check("remove_ipc").0, Level::Warn, "yes is the default");
+    machine.roots.uid = 0;
+    assert_eq!(machine.check("remove_ipc").0, Level::Pass);
+}
+
+#[test]
+fn the_official_tool_is_told_apart() {
+    let mut machine = Machine::new();
+    machine.program("venv/tt-smi", "#!/opt/venv/bin/python3\nimport sys\nfrom tt_smi import main\n");
+    machine.roots.path =
+        Some(std::env::join_paths([machine.at.join("venv"), machine.at.join("bin")]).unwrap());
+    let (level, words) = machine.check("path");
+    assert!(
+        level == Level::Warn && words.contains("official tool") && words.contains("tt-smi-mem"),
+        "{words}"
+    );
+    machine.roots.path =
+        Some(std::env::join_paths([machine.at.join("bin"), machine.at.join("venv")]).unwrap());
+    assert!(machine.check("path").1.contains("the official tool comes after it"));
+    machine.program("sbin/tt-smi", "\x7fELF of another");
+    machine.roots.path = Some(machine.at.join("sbin").into());
+    assert!(machine.check("path").1.contains("another program"));
+}
+
+#[test]
+fn a_missing_folder_fails_and_one_without_sticky_bit_warns() {
+    let machine = Machine::new();
+    std::fs::set_permissions(&machine.roots.shm, std::fs::Permissions::from_mode(0o777)).unwrap();
+    assert_eq!(machine.check("shm_permissions").0, Level::Warn);
+    std::fs::remove_dir(&machine.roots.shm).unwrap();
+    for check in ["shm_permissions", "shm_room", "segments"] {
+        assert_eq!(machine.check(check).0, Level::Fail, "{check}");
+    }
+}
+
+#[test]
+fn files_that_are_no_segments_and_tables_are_refused_with_a_reason() {
+    let machine = Machine::new();
+    machine.file("shm/tt-shm.v1.default.7-0123456789abcdef", "too short");
+    let (level, words) = machine.check("segments");
+    assert!(
+        level == Level::Warn && words.contains("refused:") && words.contains("0123456789abcdef"),
+        "{words}"
+    );
+    machine.file(&format!("shm/tt-shm.v1.default.{}.table", machine.roots.uid), "x");
+    assert_eq!(machine.check("aggregator").0, Level::Fail);
+}
