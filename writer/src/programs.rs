@@ -43,13 +43,13 @@ pub(crate) struct Programs {
 
 impl Programs {
     pub(crate) fn new() -> Programs {
-        Programs { list: Vec::new(), free: Vec::new(), index: Index::new() }
+        Programs { list: Vec::new(), free: Vec::new(), index: Index::new(0) }
     }
 
     #[inline]
-    fn is(&self, number: u32, device: u8, id: u64) -> bool {
-        let program = &self.list[number as usize];
-        program.id == id && program.device == device
+    fn is(&self, number: u32, device: u8, id: u64) -> Option<u32> {
+        let program = self.list.get(number as usize)?;
+        (program.id == id && program.device == device).then_some(number)
     }
 
     #[inline]
@@ -73,14 +73,14 @@ impl Programs {
         let list = &self.list;
         let hash_of = |number: u32| hash(list[number as usize].device.into(), list[number as usize].id);
         // It was looked for just now.
-        let _ = self.index.insert(hash_of(number), number, |_| false, hash_of);
+        let _ = self.index.insert(hash_of(number), number, |_| None::<()>, hash_of);
         number
     }
 
     /// Takes a program out.
     fn remove(&mut self, number: u32) -> Program {
         let Program { device, id, .. } = self.list[number as usize];
-        self.index.take(hash(device.into(), id), |other| other == number);
+        self.index.take(hash(device.into(), id), |other| (other == number).then_some(()));
         self.free.push(number);
         std::mem::take(&mut self.list[number as usize])
     }

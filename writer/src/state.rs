@@ -46,13 +46,14 @@ impl State {
         crate::exit::remember(segment.header().identity);
         let rows = Rows::new(&segment);
         let accounts = Accounts::new(segment.words().ring.len());
+        let live = Live::new(segment.words().rows.len());
         let mut state = State {
             segment,
             position: 0,
             last_time: 0,
             devices: Vec::new(),
             accounts,
-            live: Live::new(),
+            live,
             rows,
             programs: Programs::new(),
             names: Names::new(),
