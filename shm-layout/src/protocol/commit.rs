@@ -137,13 +137,18 @@ impl<W: Word> SegmentWords<'_, W> {
         self.ring.get(position as usize & self.ring.len().wrapping_sub(1))
     }
 
-    /// Commits an event. `event.stamp` is its position, one more than the last. A dispatch brings the
-    /// program row to write.
+    /// Commits an event, or refuses it. `event.stamp` is its position, one more than the last. A dispatch
+    /// brings the program row to write.
     #[inline(always)]
-    pub fn commit(&self, event: &Event, program_row: Option<&Row>, accounts: &mut Accounts) {
-        // One that cannot be counted is there all the same: it is for the observer to refuse.
-        let _ = accounts.count(event);
+    pub fn commit(
+        &self,
+        event: &Event,
+        program_row: Option<&Row>,
+        accounts: &mut Accounts,
+    ) -> Result<(), Refused> {
+        accounts.count(event)?;
         self.publish(event, program_row, accounts);
+        Ok(())
     }
 
     /// Makes an event visible, whether it was counted in or not.
