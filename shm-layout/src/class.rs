@@ -88,6 +88,12 @@ impl Class {
         memory(self) == memory(other)
     }
 
+    /// Whether it is that of kernels which are resident while loaded.
+    #[inline]
+    pub fn is_system_kernel(self) -> bool {
+        matches!(self, Class::KernelFabric | Class::KernelDispatch)
+    }
+
     /// Which type of kernel this class holds, if any.
     pub fn kernel_type(self) -> Option<KernelType> {
         match self {

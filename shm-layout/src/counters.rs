@@ -266,16 +266,16 @@ impl Counters {
             counters.peak_time = event.time;
             counters.peak_count = counters.live_count;
         }
-        match class {
-            Class::Dram | Class::Trace => self.raise_dram_peak(event.time),
-            Class::L1 | Class::L1Small => self.raise_l1_peak(event.time),
-            Class::KernelFabric | Class::KernelDispatch => {
-                // Bounded: a part of the class's live bytes.
-                *self.system_kernels(event) += event.size;
-                self.raise_l1_peak(event.time);
-                self.raise_eth_peak(event.time);
-            }
-            Class::Cb | Class::KernelApplication | Class::SystemMemory => {}
+        // Comparisons: a match would be a jump through a table.
+        if class <= Class::Trace {
+            self.raise_dram_peak(event.time);
+        } else if class <= Class::L1Small {
+            self.raise_l1_peak(event.time);
+        } else if class.is_system_kernel() {
+            // Bounded: a part of the class's live bytes.
+            *self.system_kernels(event) += event.size;
+            self.raise_l1_peak(event.time);
+            self.raise_eth_peak(event.time);
         }
         Ok(())
     }
@@ -297,6 +297,9 @@ impl Counters {
     /// Takes what is freed out of the resident bytes that it was part of.
     #[inline(always)]
     fn remove_resident(&mut self, class: Class, event: &Event) -> Result<(), Implausible> {
+        if class < Class::Cb {
+            return Ok(());
+        }
         let part = match class {
             Class::KernelFabric | Class::KernelDispatch => self.system_kernels(event),
             Class::Cb if event.has(flags::RESIDENT) => &mut self.cb_resident_bytes,

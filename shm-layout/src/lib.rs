@@ -38,7 +38,7 @@
 //! let mut accounts = Accounts::new(segment.ring.len());
 //! accounts.add_device();
 //! let alloc = Event { stamp: 1, class: Class::Dram as u8, size: 4096, row: 0, ..Event::new(EventKind::Alloc, 0) };
-//! segment.commit(&alloc, None, &mut accounts);
+//! segment.commit(&alloc, None, &mut accounts).unwrap();
 //!
 //! let mut attached = Attached::new(&segment).unwrap();
 //! attached.catch_up(&segment).unwrap();

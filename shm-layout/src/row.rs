@@ -139,10 +139,13 @@ impl RowEffect {
     /// The effect of an event.
     #[inline]
     pub fn of(event: &Event) -> RowEffect {
-        if event.row == NO_ROW {
-            return RowEffect::None;
-        }
-        match event.kind() {
+        if event.row == NO_ROW { RowEffect::None } else { RowEffect::of_kind(event.kind()) }
+    }
+
+    /// The effect of an event of this kind that has a row.
+    #[inline(always)]
+    pub(crate) fn of_kind(kind: Option<EventKind>) -> RowEffect {
+        match kind {
             Some(EventKind::Alloc) => RowEffect::Set(RowKind::Buffer),
             Some(EventKind::CbAlloc) => RowEffect::Set(RowKind::Cb),
             Some(EventKind::KernelLoad) => RowEffect::Set(RowKind::Kernel),

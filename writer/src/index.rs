@@ -2,7 +2,8 @@
 //!
 //! Extendible hashing: a directory of pages. A page that is full is split in two, so the work of one
 //! insertion is bounded by one page and by a copy of the directory (4 bytes per page), however much is
-//! live. A table that doubles would stop an emit for milliseconds.
+//! live. A table that doubles would stop an emit for milliseconds. The pages lie one behind the other in
+//! room that is reserved for all of them: so none moves, and each is found by one look.
 //!
 //! A page is made of cache lines, each with a byte of every item's hash beside the items: one comparison
 //! of 16 bytes finds the few candidates of a line, without a branch that depends on the key. What an item
@@ -28,17 +29,14 @@ struct Line {
 
 const _: () = assert!(size_of::<Line>() == 64);
 
-#[derive(Default)]
-struct Page {
-    lines: [Line; LINES],
-    depth: u32,
-}
-
 /// The byte of a hash that is kept beside the item; 0 says that there is none.
 #[inline]
 fn tag(hash: u64) -> u8 {
     (hash as u8).max(1)
 }
+
+/// The lines of a page.
+type Page = [Line; LINES];
 
 /// The line of a page where the search for a hash begins. Tag, line and page use different bits.
 #[inline]
@@ -50,36 +48,29 @@ fn next(line: usize) -> usize {
     (line + 1) % LINES
 }
 
-impl Page {
-    fn new(depth: u32) -> Box<Page> {
-        Box::new(Page { depth, ..Page::default() })
-    }
-
-    /// Puts an item into its line, or into the next one that has room.
-    fn push(&mut self, hash: u64, item: u32) {
-        let mut line = home(hash);
-        // Ends: a page that is full was split.
-        while !self.lines[line].put(hash, item) {
-            let displaced = &mut self.lines[line].tags.displaced;
-            // More than a page holds only where hashes collide; then one look too many is no harm.
-            *displaced = displaced.saturating_add(1);
-            line = next(line);
-        }
-    }
-
-    fn items(&self) -> impl Iterator<Item = u32> {
-        self.lines.iter().flat_map(|line| line.tags.used().map(|entry| line.items[entry]))
+/// Puts an item into its line, or into the next one that has room.
+fn push(page: &mut [Line], hash: u64, item: u32) {
+    let mut line = home(hash);
+    // Ends: a page that is full was split.
+    while !page[line].put(hash, item) {
+        let displaced = &mut page[line].tags.displaced;
+        // More than a page holds only where hashes collide; then one look too many is no harm.
+        *displaced = displaced.saturating_add(1);
+        line = next(line);
     }
 }
 
+fn items(page: &[Line]) -> impl Iterator<Item = u32> {
+    page.iter().flat_map(|line| line.tags.used().map(|entry| line.items[entry]))
+}
+
 impl Line {
-    /// The entry and the number of the item that `is` it.
+    /// The entry of the item that `is` it, and what that says.
     #[inline(always)]
-    fn find(&self, hash: u64, is: impl Fn(u32) -> bool) -> Option<(usize, u32)> {
+    fn find<R>(&self, hash: u64, is: impl Fn(u32) -> Option<R>) -> Option<(usize, R)> {
         for entry in self.tags.equal_to(tag(hash)) {
-            let item = self.items[entry];
-            if is(item) {
-                return Some((entry, item));
+            if let Some(found) = is(self.items[entry]) {
+                return Some((entry, found));
             }
         }
         None
@@ -88,80 +79,107 @@ impl Line {
     /// Puts an item into an empty entry if there is one.
     #[inline(always)]
     fn put(&mut self, hash: u64, item: u32) -> bool {
-        let Some(entry) = self.tags.equal_to(0).next() else { return false };
+        let empty = self.tags.equal_to(0).next();
+        empty.inspect(|entry| self.set(*entry, hash, item)).is_some()
+    }
+
+    /// The same, unless something that belongs here is elsewhere.
+    #[inline(always)]
+    fn put_at_home(&mut self, hash: u64, item: u32) -> bool {
+        let empty = self.tags.empty_at_home();
+        empty.inspect(|entry| self.set(*entry, hash, item)).is_some()
+    }
+
+    #[inline(always)]
+    fn set(&mut self, entry: usize, hash: u64, item: u32) {
         self.tags.set(entry, tag(hash));
         self.items[entry] = item;
-        true
     }
 }
 
 /// See the module.
 pub(crate) struct Index {
-    /// Page number by the first `depth` bits of the hash.
+    /// First line of a page by the first bits of the hash.
     directory: Vec<u32>,
-    depth: u32,
-    #[expect(clippy::vec_box, reason = "a page of a kilobyte must not move when the list of them grows")]
-    pages: Vec<Box<Page>>,
+    /// Bits of the hash that the directory does without.
+    shift: u32,
+    lines: Vec<Line>,
+    /// By page, how many bits of their hashes its items share.
+    depths: Vec<u8>,
     /// For hashes that splitting cannot part; empty unless ids are made to collide.
     overflow: Vec<(u64, u32)>,
 }
 
-/// In every call `is` tells whether an item with an equal tag is the one that is meant, and `hash_of`
+/// In every call `is` tells what an item with an equal tag is, if it is the one that is meant, and `hash_of`
 /// the hash of any item. What ends in `_at_home` is for the usual case that everything is in the first
 /// line looked at; it never calls a function, so that its caller's values stay in registers.
 impl Index {
-    pub(crate) fn new() -> Index {
-        let pages = vec![Page::new(1), Page::new(1)];
-        Index { directory: vec![0, 1], depth: 1, pages, overflow: Vec::new() }
+    /// Room for so many that growing moves none of them. It takes no memory before it is used.
+    pub(crate) fn new(capacity: usize) -> Index {
+        let mut lines = Vec::new();
+        // Pages are filled by a third or more. Without such room growing takes longer now and then, that is all.
+        let _ = lines.try_reserve_exact(capacity.div_ceil(ENTRIES / 3) + 2 * LINES);
+        lines.resize(2 * LINES, Line::default());
+        let directory = vec![0, LINES as u32];
+        Index { directory, shift: u64::BITS - 1, lines, depths: vec![1; 2], overflow: Vec::new() }
     }
 
+    /// The first line of the page of a hash.
     #[inline(always)]
     fn page_of(&self, hash: u64) -> usize {
-        self.directory[(hash >> (64 - self.depth)) as usize] as usize
+        self.directory[(hash >> self.shift) as usize] as usize
+    }
+
+    fn page(&self, first: usize) -> &[Line] {
+        &self.lines[first..first + LINES]
+    }
+
+    fn page_mut(&mut self, first: usize) -> &mut [Line] {
+        &mut self.lines[first..first + LINES]
     }
 
     #[inline(always)]
     fn home_line(&mut self, hash: u64) -> &mut Line {
-        let number = self.page_of(hash);
-        &mut self.pages[number].lines[home(hash)]
+        let line = self.page_of(hash) + home(hash);
+        &mut self.lines[line]
     }
 
     /// The item of a hash, if it is in its line.
     #[inline(always)]
-    pub(crate) fn find_at_home(&self, hash: u64, is: impl Fn(u32) -> bool) -> Option<u32> {
-        self.pages[self.page_of(hash)].lines[home(hash)].find(hash, is).map(|(_, item)| item)
+    pub(crate) fn find_at_home<R>(&self, hash: u64, is: impl Fn(u32) -> Option<R>) -> Option<R> {
+        self.lines[self.page_of(hash) + home(hash)].find(hash, is).map(|(_, found)| found)
     }
 
     /// Adds an item if its line has room and shows that it is not in the index yet; else nothing changes.
     #[inline(always)]
-    pub(crate) fn insert_at_home(&mut self, hash: u64, item: u32, is: impl Fn(u32) -> bool) -> bool {
+    pub(crate) fn insert_at_home<R>(&mut self, hash: u64, item: u32, is: impl Fn(u32) -> Option<R>) -> bool {
         let line = self.home_line(hash);
-        line.find(hash, is).is_none() && line.tags.displaced == 0 && line.put(hash, item)
+        line.find(hash, is).is_none() && line.put_at_home(hash, item)
     }
 
     /// Takes the item of a hash out, if it is in its line.
     #[inline(always)]
-    pub(crate) fn take_at_home(&mut self, hash: u64, is: impl Fn(u32) -> bool) -> Option<u32> {
+    pub(crate) fn take_at_home<R>(&mut self, hash: u64, is: impl Fn(u32) -> Option<R>) -> Option<R> {
         let line = self.home_line(hash);
-        let (entry, item) = line.find(hash, is)?;
+        let (entry, found) = line.find(hash, is)?;
         line.tags.set(entry, 0);
-        Some(item)
+        Some(found)
     }
 
     /// The item of a hash.
-    pub(crate) fn find(&self, hash: u64, is: impl Fn(u32) -> bool) -> Option<u32> {
-        let item = self.find_at_home(hash, &is);
-        item.or_else(|| self.find_displaced(self.page_of(hash), hash, is).map(|(_, item)| item))
+    pub(crate) fn find<R>(&self, hash: u64, is: impl Fn(u32) -> Option<R>) -> Option<R> {
+        let found = self.find_at_home(hash, &is);
+        found.or_else(|| self.find_displaced(self.page_of(hash), hash, is).map(|(_, found)| found))
     }
 
     /// Adds an item, unless one of its hash is there already: then that one is the error.
-    pub(crate) fn insert(
+    pub(crate) fn insert<R>(
         &mut self,
         hash: u64,
         item: u32,
-        is: impl Fn(u32) -> bool,
+        is: impl Fn(u32) -> Option<R>,
         hash_of: impl Fn(u32) -> u64,
-    ) -> Result<(), u32> {
+    ) -> Result<(), R> {
         match self.find(hash, is) {
             Some(live) => Err(live),
             None => {
@@ -172,90 +190,100 @@ impl Index {
     }
 
     /// Takes the item of a hash out.
-    pub(crate) fn take(&mut self, hash: u64, is: impl Fn(u32) -> bool) -> Option<u32> {
-        let item = self.take_at_home(hash, &is);
-        item.or_else(|| self.take_displaced(self.page_of(hash), hash, is))
+    pub(crate) fn take<R>(&mut self, hash: u64, is: impl Fn(u32) -> Option<R>) -> Option<R> {
+        let found = self.take_at_home(hash, &is);
+        found.or_else(|| self.take_displaced(self.page_of(hash), hash, is))
     }
 
-    /// Looks behind the home of a hash: line and entry, if it is in the page, and item.
-    fn find_displaced(
+    /// Looks behind the home of a hash: where it is, and what it says.
+    fn find_displaced<R>(
         &self,
-        number: usize,
+        first: usize,
         hash: u64,
-        is: impl Fn(u32) -> bool,
-    ) -> Option<(Option<(usize, usize)>, u32)> {
-        let (page, mut line) = (&self.pages[number], home(hash));
+        is: impl Fn(u32) -> Option<R>,
+    ) -> Option<(Place, R)> {
+        let (page, mut line) = (self.page(first), home(hash));
         // Once round the page at most: what has overflown is counted, too.
         for _ in 0..LINES {
-            if page.lines[line].tags.displaced == 0 {
+            if page[line].tags.displaced == 0 {
                 break;
             }
             line = next(line);
-            if let Some((entry, item)) = page.lines[line].find(hash, &is) {
-                return Some((Some((line, entry)), item));
+            if let Some((entry, found)) = page[line].find(hash, &is) {
+                return Some((Place::Page { line, entry }, found));
             }
         }
-        let overflown = self.overflow.iter().find(|(other, item)| *other == hash && is(*item));
-        overflown.map(|(_, item)| (None, *item))
+        let overflown = self.overflow.iter().enumerate().filter(|(_, (other, _))| *other == hash);
+        overflown.into_iter().find_map(|(number, (_, item))| Some((Place::Overflow(number), is(*item)?)))
     }
 
-    fn take_displaced(&mut self, number: usize, hash: u64, is: impl Fn(u32) -> bool) -> Option<u32> {
-        let (place, item) = self.find_displaced(number, hash, is)?;
-        let Some((last, entry)) = place else {
-            // The line stays counted as displaced from: one look too many is no harm.
-            self.overflow.retain(|(_, other)| *other != item);
-            return Some(item);
+    fn take_displaced<R>(&mut self, first: usize, hash: u64, is: impl Fn(u32) -> Option<R>) -> Option<R> {
+        let (place, found) = self.find_displaced(first, hash, is)?;
+        let (last, entry) = match place {
+            Place::Page { line, entry } => (line, entry),
+            Place::Overflow(number) => {
+                // The line stays counted as displaced from: one look too many is no harm.
+                self.overflow.swap_remove(number);
+                return Some(found);
+            }
         };
-        let lines = &mut self.pages[number].lines;
-        lines[last].tags.set(entry, 0);
+        let page = self.page_mut(first);
+        page[last].tags.set(entry, 0);
         let mut line = home(hash);
         while line != last {
-            lines[line].tags.displaced -= 1;
+            page[line].tags.displaced -= 1;
             line = next(line);
         }
-        Some(item)
+        Some(found)
     }
 
     fn add(&mut self, hash: u64, item: u32, hash_of: impl Fn(u32) -> u64) {
         loop {
-            let number = self.page_of(hash);
-            let page = &mut self.pages[number];
-            if page.lines[home(hash)].put(hash, item) {
+            let first = self.page_of(hash);
+            if self.home_line(hash).put(hash, item) {
                 return;
             }
-            if page.items().count() < PAGE_FULL {
-                return page.push(hash, item);
+            if items(self.page(first)).count() < PAGE_FULL {
+                return push(self.page_mut(first), hash, item);
             }
-            if page.depth >= MAX_DEPTH {
+            if u32::from(self.depths[first / LINES]) >= MAX_DEPTH {
                 // Behind all lines of the page: a search that ends at its home would not come by.
-                let displaced = &mut page.lines[home(hash)].tags.displaced;
+                let displaced = &mut self.home_line(hash).tags.displaced;
                 *displaced = displaced.saturating_add(1);
                 return self.overflow.push((hash, item));
             }
-            self.split(number, hash, &hash_of);
+            self.split(first, hash, &hash_of);
         }
     }
 
-    fn split(&mut self, number: usize, hash: u64, hash_of: impl Fn(u32) -> u64) {
-        let depth = self.pages[number].depth + 1;
-        if depth > self.depth {
+    fn split(&mut self, first: usize, hash: u64, hash_of: impl Fn(u32) -> u64) {
+        let depth = self.depths[first / LINES] + 1;
+        if u32::from(depth) > u64::BITS - self.shift {
             self.directory = self.directory.iter().flat_map(|page| [*page, *page]).collect();
-            self.depth = depth;
+            self.shift -= 1;
         }
-        let (mut low, mut high) = (Page::new(depth), Page::new(depth));
-        for item in self.pages[number].items() {
+        let (mut low, mut high) = (Page::default(), Page::default());
+        for item in items(self.page(first)) {
             let hash = hash_of(item);
-            let page = if hash >> (64 - depth) & 1 == 0 { &mut low } else { &mut high };
-            page.push(hash, item);
+            let page = if hash >> (u64::BITS - u32::from(depth)) & 1 == 0 { &mut low } else { &mut high };
+            push(page, hash, item);
         }
-        self.pages[number] = low;
-        let new = self.pages.len() as u32;
-        self.pages.push(high);
+        let new = self.lines.len() as u32;
+        self.page_mut(first).copy_from_slice(&low);
+        self.lines.extend_from_slice(&high);
+        self.depths[first / LINES] = depth;
+        self.depths.push(depth);
         // The directory entries of the old page are one run; the upper half of it is the new page's.
-        let run = 1usize << (self.depth - depth + 1);
-        let start = (hash >> (64 - self.depth)) as usize & !(run - 1);
+        let run = 1usize << (u64::BITS - self.shift - u32::from(depth) + 1);
+        let start = (hash >> self.shift) as usize & !(run - 1);
         self.directory[start + run / 2..start + run].fill(new);
     }
+}
+
+/// Where an item is that is not at home.
+enum Place {
+    Page { line: usize, entry: usize },
+    Overflow(usize),
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ struct Numbers {
 
 impl Numbers {
     fn new(scope: u64, key: fn(u64) -> u64) -> Numbers {
-        Numbers { index: Index::new(), scope, key }
+        Numbers { index: Index::new(0), scope, key }
     }
 
     fn hash(&self, number: u32) -> u64 {
@@ -20,27 +20,25 @@ impl Numbers {
     }
 
     fn find(&self, number: u32) -> Option<u32> {
-        self.index.find(self.hash(number), |item| item == number)
+        self.index.find(self.hash(number), |item| (item == number).then_some(item))
     }
 
     fn insert(&mut self, number: u32) -> Result<(), u32> {
         let (scope, key) = (self.scope, self.key);
         let hash_of = |item: u32| hash(scope, key(u64::from(item)));
-        self.index.insert(hash_of(number), number, |item| item == number, hash_of)
+        self.index.insert(hash_of(number), number, |item| (item == number).then_some(item), hash_of)
     }
 
     fn take(&mut self, number: u32) -> Option<u32> {
-        self.index.take(self.hash(number), |item| item == number)
+        self.index.take(self.hash(number), |item| (item == number).then_some(item))
     }
 
     fn load(&self) -> f64 {
-        let items: usize = self.index.pages.iter().map(|page| page.items().count()).sum();
-        items as f64 / (self.index.pages.len() * LINES * ENTRIES) as f64
+        items(&self.index.lines).count() as f64 / (self.index.lines.len() * ENTRIES) as f64
     }
 
     fn displaced(&self) -> usize {
-        let lines = self.index.pages.iter().flat_map(|page| page.lines);
-        lines.map(|line| usize::from(line.tags.displaced)).sum()
+        self.index.lines.iter().map(|line| usize::from(line.tags.displaced)).sum()
     }
 }
 
@@ -73,7 +71,8 @@ fn usual_ids_spread_evenly() {
         for device in [0, 1, 127] {
             let mut numbers = Numbers::new(device << 24 | 1, key);
             assert!((0..50_000).all(|number| numbers.insert(number).is_ok()));
-            let (depth, load, displaced) = (numbers.index.depth, numbers.load(), numbers.displaced());
+            let (depth, load, displaced) =
+                (u64::BITS - numbers.index.shift, numbers.load(), numbers.displaced());
             assert!(
                 depth <= 13 && load > 0.3 && displaced < 2_000,
                 "pattern {pattern}, device {device}: depth {depth}, load {load}, displaced {displaced}"
@@ -87,25 +86,29 @@ fn usual_ids_spread_evenly() {
 fn churn_does_not_make_it_grow() {
     let mut numbers = Numbers::new(1, |id| id);
     assert!((0..10_000).all(|number| numbers.insert(number).is_ok()));
-    let pages = numbers.index.pages.len();
+    let pages = numbers.index.depths.len();
     for number in 10_000..400_000 {
         assert!(numbers.take(number - 10_000).is_some() && numbers.insert(number).is_ok());
     }
-    assert!(numbers.index.pages.len() <= pages * 5 / 4, "{pages} pages became {}", numbers.index.pages.len());
+    assert!(
+        numbers.index.depths.len() <= pages * 5 / 4,
+        "{pages} pages became {}",
+        numbers.index.depths.len()
+    );
 }
 
 /// More items of one hash than a page holds.
 #[test]
 fn equal_hashes_are_told_apart() {
-    let mut index = Index::new();
+    let mut index = Index::new(0);
     for item in 0..300 {
-        assert!(index.insert(7, item, |other| other == item, |_| 7).is_ok());
+        assert!(index.insert(7, item, |other| (other == item).then_some(other), |_| 7).is_ok());
     }
     assert!(!index.overflow.is_empty());
     for item in (0..300).rev() {
-        assert_eq!(index.insert(7, item, |other| other == item, |_| 7), Err(item));
-        assert_eq!(index.take(7, |other| other == item), Some(item));
-        assert_eq!(index.find(7, |other| other == item), None);
+        assert_eq!(index.insert(7, item, |other| (other == item).then_some(other), |_| 7), Err(item));
+        assert_eq!(index.take(7, |other| (other == item).then_some(other)), Some(item));
+        assert_eq!(index.find(7, |other| (other == item).then_some(other)), None);
     }
     assert!(index.overflow.is_empty());
 }

@@ -59,11 +59,21 @@ impl Key {
         Key { program: if key.is_cb() { Word::load(&cell[AUX]) } else { 0 }, ..key }
     }
 
+    /// What a cell says if it is that of the key.
     #[inline(always)]
-    fn is_of(&self, cell: &Cell) -> bool {
-        Word::load(&cell[ID]) == self.id
-            && Word::load(&cell[CODES]) & SCOPE == self.scope
-            && (!self.is_cb() || Word::load(&cell[AUX]) == self.program)
+    fn find(&self, cell: &Cell, row: u32) -> Option<Said> {
+        let (is_buffer, is_cb) = (self.scope as u8 == RowKind::Buffer as u8, self.is_cb());
+        if Word::load(&cell[ID]) != self.id {
+            return None;
+        }
+        // Each word is loaded once, if it is needed at all: the compiler leaves out no load by itself.
+        let codes = Word::load(&cell[CODES]);
+        let program = if is_buffer { 0 } else { Word::load(&cell[AUX]) };
+        if codes & SCOPE != self.scope || is_cb && program != self.program {
+            return None;
+        }
+        let [_, class, flags, device, ..] = codes.to_le_bytes();
+        Some(Said { device, class, flags, row, id: self.id, size: Word::load(&cell[SIZE]), program })
     }
 
     #[inline(always)]
@@ -100,37 +110,36 @@ pub(crate) struct Live {
 }
 
 impl Live {
-    pub(crate) fn new() -> Live {
-        Live { index: Index::new(), unlisted: Unlisted::default() }
+    /// Room for so many.
+    pub(crate) fn new(capacity: usize) -> Live {
+        Live { index: Index::new(capacity), unlisted: Unlisted::default() }
     }
 
     /// What was said of a key. `rows` are those of the segment.
     pub(crate) fn find(&self, rows: &[Cell], key: &Key) -> Option<Said> {
-        let item = self.index.find(key.hash(), |item| key.is_of(self.cell(rows, item)))?;
-        Some(said(self.cell(rows, item), key, row_of(rows, item)))
+        self.index.find(key.hash(), |item| self.unlisted.said(rows, key, item))
     }
 
     /// Adds something that has a row, in the usual case: nothing live has the key, and there is room for
     /// it where it is looked for first. Else nothing changes, and [`Live::insert`] has to do it.
     #[inline(always)]
     pub(crate) fn insert_at_home(&mut self, rows: &[Cell], key: &Key, row: u32) -> bool {
-        let is = |item: u32| rows.get(item as usize).is_none_or(|cell| key.is_of(cell));
-        self.index.insert_at_home(key.hash(), row, is)
+        // What has no row is in doubt.
+        let is = |item: u32| rows.get(item as usize).is_none_or(|cell| key.find(cell, item).is_some());
+        self.index.insert_at_home(key.hash(), row, |item| is(item).then_some(()))
     }
 
     /// Adds something under a key that nothing live has; else says what has it.
     pub(crate) fn insert(&mut self, rows: &[Cell], key: &Key, item: u32) -> Result<(), Said> {
         let unlisted = &self.unlisted;
-        let is = |item| key.is_of(unlisted.cell(rows, item));
         let hash_of = |item| Key::of(unlisted.cell(rows, item)).hash();
-        let inserted = self.index.insert(key.hash(), item, is, hash_of);
-        inserted.map_err(|live| said(self.cell(rows, live), key, row_of(rows, live)))
+        self.index.insert(key.hash(), item, |item| unlisted.said(rows, key, item), hash_of)
     }
 
     /// The same for something that has no row: what was said of it is kept here. Returns its key and item.
     pub(crate) fn insert_unlisted(&mut self, rows: &[Cell], event: &Event) -> Result<(Key, u32), Said> {
         let item = rows.len() as u32 + self.unlisted.add(event);
-        let key = Key::of(self.cell(rows, item));
+        let key = Key::of(self.unlisted.cell(rows, item));
         match self.insert(rows, &key, item) {
             Ok(()) => Ok((key, item)),
             Err(live) => {
@@ -144,16 +153,14 @@ impl Live {
     /// row stays as it is, until its end is written there. `None` is for [`Live::take`] to decide.
     #[inline(always)]
     pub(crate) fn take_at_home(&mut self, rows: &[Cell], key: &Key) -> Option<Said> {
-        let is = |item: u32| rows.get(item as usize).is_some_and(|cell| key.is_of(cell));
-        let row = self.index.take_at_home(key.hash(), is)?;
-        Some(said(rows.get(row as usize)?, key, row))
+        self.index.take_at_home(key.hash(), |item| key.find(rows.get(item as usize)?, item))
     }
 
     /// Takes out what has a key.
     pub(crate) fn take(&mut self, rows: &[Cell], key: &Key) -> Option<Said> {
         let unlisted = &self.unlisted;
-        let item = self.index.take(key.hash(), |item| key.is_of(unlisted.cell(rows, item)))?;
-        let said = said(self.cell(rows, item), key, row_of(rows, item));
+        let found = |item| unlisted.said(rows, key, item).map(|said| (item, said));
+        let (item, said) = self.index.take(key.hash(), found)?;
         self.forget_unlisted(rows, item);
         Some(said)
     }
@@ -161,7 +168,7 @@ impl Live {
     /// Takes out something that was added under a key, and whose row was not written.
     pub(crate) fn forget(&mut self, rows: &[Cell], key: &Key, item: u32) {
         // By its number: the row does not say what it is yet, but what was there before.
-        self.index.take(key.hash(), |other| other == item);
+        self.index.take(key.hash(), |other| (other == item).then_some(()));
         self.forget_unlisted(rows, item);
     }
 
@@ -170,29 +177,10 @@ impl Live {
         self.unlisted.free.extend(item.checked_sub(rows.len() as u32));
     }
 
-    fn cell<'a>(&'a self, rows: &'a [Cell], item: u32) -> &'a Cell {
-        self.unlisted.cell(rows, item)
-    }
-
     /// How many have no row.
     pub(crate) fn unlisted(&self) -> usize {
         self.unlisted.len()
     }
-}
-
-#[inline(always)]
-fn said(cell: &Cell, key: &Key, row: u32) -> Said {
-    let [_, class, flags, ..] = Word::load(&cell[CODES]).to_le_bytes();
-    let device = (key.scope >> 24) as u8;
-    // A buffer has no program, and a load that is not needed would not be left out by itself.
-    let is_buffer = key.scope as u8 == RowKind::Buffer as u8;
-    let program = if is_buffer { 0 } else { Word::load(&cell[AUX]) };
-    Said { device, class, flags, row, id: key.id, size: Word::load(&cell[SIZE]), program }
-}
-
-/// The row of an item that is one.
-fn row_of(rows: &[Cell], item: u32) -> u32 {
-    if (item as usize) < rows.len() { item } else { NO_ROW }
 }
 
 /// Cells that a chunk has; chunks never move, so that growing costs no more than one.
@@ -210,6 +198,12 @@ impl Unlisted {
     /// The cell of an item: a row, or one of these.
     fn cell<'a>(&'a self, rows: &'a [Cell], item: u32) -> &'a Cell {
         rows.get(item as usize).unwrap_or_else(|| self.at(item as usize - rows.len()))
+    }
+
+    /// What was said of an item if it is that of the key.
+    fn said(&self, rows: &[Cell], key: &Key, item: u32) -> Option<Said> {
+        let row = if (item as usize) < rows.len() { item } else { NO_ROW };
+        key.find(self.cell(rows, item), row)
     }
 
     fn at(&self, number: usize) -> &Cell {
@@ -259,7 +253,7 @@ mod tests {
 
     #[test]
     fn a_circular_buffer_is_another_one_in_another_program() {
-        let (mut live, rows) = (Live::new(), rows(4));
+        let (mut live, rows) = (Live::new(4), rows(4));
         let cb = Event { id: 7, ..Event::new(EventKind::CbAlloc, 0) };
         for (row, program) in [(0, 1), (1, 2)] {
             let event = Event { aux: program, size: 10 * program, row, ..cb };
@@ -273,7 +267,7 @@ mod tests {
 
     #[test]
     fn what_has_no_row_is_known_all_the_same() {
-        let (mut live, rows) = (Live::new(), rows(2));
+        let (mut live, rows) = (Live::new(2), rows(2));
         let key = |id| Key::buffer(3, id);
         let event = |id: u64| Event {
             id,

@@ -3,7 +3,7 @@
 //! Its word lies on a page that the kernel empties in a forked child (MADV_WIPEONFORK). A child that
 //! finds it empty knows that everything behind the lock belongs to its parent: perhaps caught in the
 //! middle of a change, and with a mapping that the child does not have. It makes a new value of its own
-//! and forgets the old one without touching it.
+//! and forgets the old one without touching it. If it cannot, it has no value from then on.
 
 use crossbeam_utils::Backoff;
 use rustix::thread::futex::{self, Timespec};
@@ -16,6 +16,8 @@ use tt_shm_os::WipePage;
 const WIPED: u32 = 0;
 const FREE: u32 = 1;
 const HELD: u32 = 2;
+/// This process is a child that could not make a value of its own.
+const BARREN: u32 = 3;
 
 /// Longest sleep before a waiter looks again, see [`Unlock`].
 const NAP: Timespec = Timespec { tv_sec: 0, tv_nsec: 1_000_000 };
@@ -49,82 +51,105 @@ impl<T> ForkMutex<T> {
     }
 
     /// Whether this process is a forked child that has not used the lock yet.
-    #[inline]
     pub(crate) fn is_wiped(&self) -> bool {
         self.word().load(Ordering::Relaxed) == WIPED
     }
 
-    /// Runs `work` on the value; in a forked child, on a new value made by `remake`.
+    /// Runs `work` on the value; in a forked child, on a new value made by `remake`, if it can be made.
     #[inline]
-    pub(crate) fn with<R>(&self, remake: impl FnOnce() -> T, work: impl FnOnce(&mut T) -> R) -> R {
+    pub(crate) fn with<R>(
+        &self,
+        remake: impl FnOnce() -> Option<T>,
+        work: impl FnOnce(&mut T) -> R,
+    ) -> Option<R> {
         let word = self.word();
         // Acquire: pairs with the release in Unlock::drop().
         let free = word.compare_exchange(FREE, HELD, Ordering::Acquire, Ordering::Relaxed).is_ok();
-        let wiped = !free && self.lock_slowly();
+        let found = if free { FREE } else { self.lock_slowly() };
+        if found == BARREN {
+            return None;
+        }
         let mut unlock = Unlock { word, sleepers: self.sleepers(), to: FREE };
-        let value = self.value.get();
-        if wiped {
+        if found == WIPED {
             // Should `remake` panic, the value is still the parent's.
             unlock.to = WIPED;
-            let new = ManuallyDrop::new(Box::new(remake()));
+            let Some(new) = boxed(remake) else {
+                unlock.to = BARREN;
+                return None;
+            };
             // SAFETY: we hold the lock, so nobody else uses the cell; the old box is overwritten, not
             // dropped, because its contents are the parent's.
-            unsafe { value.write(new) };
+            unsafe { self.value.get().write(new) };
             unlock.to = FREE;
         }
         // SAFETY: we hold the lock until `unlock` is dropped.
-        let value = unsafe { &mut *value };
-        work(value)
+        let value = unsafe { &mut *self.value.get() };
+        Some(work(value))
     }
 
-    /// Waits for the lock. Returns whether it was found wiped, and is held now all the same.
+    /// Waits for the lock. Returns what it was found as, and is held now, unless that is [`BARREN`].
     #[cold]
-    fn lock_slowly(&self) -> bool {
+    fn lock_slowly(&self) -> u32 {
         let word = self.word();
+        let take = |from| word.compare_exchange(from, HELD, Ordering::Acquire, Ordering::Relaxed).is_ok();
         // An emit holds the lock for tens of nanoseconds: spin, then yield, before going to sleep.
         let backoff = Backoff::new();
+        let look = || match word.load(Ordering::Relaxed) {
+            BARREN => Some(BARREN),
+            found @ (FREE | WIPED) if take(found) => Some(found),
+            _ => None,
+        };
         while !backoff.is_completed() {
-            match word.load(Ordering::Relaxed) {
-                FREE if word.compare_exchange(FREE, HELD, Ordering::Acquire, Ordering::Relaxed).is_ok() => {
-                    return false;
-                }
-                WIPED if word.compare_exchange(WIPED, HELD, Ordering::Acquire, Ordering::Relaxed).is_ok() => {
-                    return true;
-                }
-                _ => backoff.snooze(),
+            match look() {
+                Some(found) => return found,
+                None => backoff.snooze(),
             }
         }
         self.sleepers().fetch_add(1, Ordering::SeqCst);
-        let wiped = loop {
-            match word.compare_exchange(FREE, HELD, Ordering::Acquire, Ordering::Relaxed) {
-                Ok(_) => break false,
-                Err(WIPED)
-                    if word.compare_exchange(WIPED, HELD, Ordering::Acquire, Ordering::Relaxed).is_ok() =>
-                {
-                    break true;
-                }
+        let found = loop {
+            match look() {
+                Some(found) => break found,
                 // Any error (a signal, a changed word, the time) means: look again.
-                Err(_) => _ = futex::wait(word, futex::Flags::PRIVATE, HELD, Some(&NAP)),
+                None => _ = futex::wait(word, futex::Flags::PRIVATE, HELD, Some(&NAP)),
             }
         };
         self.sleepers().fetch_sub(1, Ordering::Relaxed);
-        wiped
+        found
     }
 
-    /// The value of a mutex that nobody else can reach; in a forked child, a new one made by `remake`.
+    /// The value of a mutex that nobody else can reach; in a forked child, a new one made by `remake`, if it
+    /// can be made.
     #[inline]
-    pub(crate) fn get_mut(&mut self, remake: impl FnOnce() -> T) -> &mut T {
-        if self.is_wiped() {
-            *self.value.get_mut() = ManuallyDrop::new(Box::new(remake()));
-            self.word().store(FREE, Ordering::Relaxed);
+    pub(crate) fn get_mut(&mut self, remake: impl FnOnce() -> Option<T>) -> Option<&mut T> {
+        if self.word().load(Ordering::Relaxed) != FREE {
+            self.remake(remake)?;
         }
-        self.value.get_mut()
+        Some(self.value.get_mut())
     }
+
+    #[cold]
+    fn remake(&mut self, remake: impl FnOnce() -> Option<T>) -> Option<()> {
+        let Some(new) = self.is_wiped().then(|| boxed(remake)).flatten() else {
+            self.word().store(BARREN, Ordering::Relaxed);
+            return None;
+        };
+        *self.value.get_mut() = new;
+        self.word().store(FREE, Ordering::Relaxed);
+        Some(())
+    }
+}
+
+/// Apart from the usual way, whose stack frame need not have room for a value.
+#[cold]
+#[inline(never)]
+fn boxed<T>(make: impl FnOnce() -> Option<T>) -> Option<ManuallyDrop<Box<T>>> {
+    make().map(Box::new).map(ManuallyDrop::new)
 }
 
 impl<T> Drop for ForkMutex<T> {
     fn drop(&mut self) {
-        if !self.is_wiped() {
+        // Else it is the parent's.
+        if self.word().load(Ordering::Relaxed) == FREE {
             // SAFETY: the value is this process's own and is not used again.
             unsafe { ManuallyDrop::drop(self.value.get_mut()) };
         }
@@ -178,7 +203,7 @@ mod tests {
             })
             .collect();
         threads.into_iter().for_each(|thread| thread.join().unwrap());
-        lock.with(|| unreachable!(), |value| assert_eq!(*value, (200_000, 100_000)));
+        assert_eq!(lock.with(|| unreachable!(), |value| *value), Some((200_000, 100_000)));
     }
 
     #[test]
@@ -186,7 +211,7 @@ mod tests {
         let lock = ForkMutex::new(1).unwrap();
         let work = || lock.with(|| unreachable!(), |_| panic!("on purpose"));
         assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(work)).is_err());
-        assert_eq!(lock.with(|| unreachable!(), |value| *value), 1);
+        assert_eq!(lock.with(|| unreachable!(), |value| *value), Some(1));
     }
 
     /// Else the next call would use what belongs to the parent.
@@ -197,6 +222,19 @@ mod tests {
         let work = || lock.with(|| panic!("on purpose"), |_| ());
         assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(work)).is_err());
         assert!(lock.is_wiped());
-        assert_eq!(lock.with(|| 2, |value| *value), 2);
+        assert_eq!(lock.with(|| Some(2), |value| *value), Some(2));
+    }
+
+    #[test]
+    fn without_a_value_of_its_own_a_child_has_none_for_good() {
+        for exclusive in [false, true] {
+            let mut lock = ForkMutex::new(1).unwrap();
+            lock.word().store(WIPED, Ordering::Relaxed);
+            let found =
+                if exclusive { lock.get_mut(|| None).copied() } else { lock.with(|| None, |value| *value) };
+            assert_eq!(found, None);
+            assert_eq!(lock.with(|| unreachable!(), |value| *value), None);
+            assert_eq!(lock.get_mut(|| unreachable!()), None);
+        }
     }
 }

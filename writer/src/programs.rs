@@ -12,26 +12,34 @@ use shm_layout::{Class, CoreType, Event, EventKind, KernelType, NO_ROW, Row, Row
 
 type Recorded<T = ()> = Result<T, RecordError>;
 
-/// What is known of a program on one device. It lives as long as something of it does.
+/// What is known of a program on one device. It lives as long as something of it does. What a dispatch needs is
+/// in its first cache line.
 #[derive(Default)]
+#[repr(C, align(64))]
 pub(crate) struct Program {
-    device: u8,
     id: u64,
-    kernels: Vec<u64>,
-    circular_buffers: Vec<u64>,
     /// Bytes that a dispatch makes resident.
     kernel_bytes: u64,
     kernel_eth_bytes: u64,
     cb_bytes: u64,
-    /// Circular buffers and application kernels: what a dispatch makes resident.
-    applications: usize,
-    /// What was added since the last dispatch, and so is not resident even if the program is.
-    pending: Vec<(RowKind, u64)>,
-    /// The pair of rows that count the dispatches, once there was one.
-    rows: Option<[u32; 2]>,
     dispatches: u64,
     cached_dispatches: u64,
+    /// The pair of rows that count the dispatches, once there was one; that to be written next is first.
+    rows: [u32; 2],
+    /// Circular buffers and application kernels: what a dispatch makes resident.
+    applications: u32,
     name: u16,
+    device: u8,
+    kernels: Vec<Member>,
+    circular_buffers: Vec<Member>,
+}
+
+/// A kernel or circular buffer of a program.
+struct Member {
+    id: u64,
+    /// Dispatches of the program when it was added. While there was no other it is not resident, even if the
+    /// program is.
+    since: u64,
 }
 
 /// The programs of all devices, by number.
@@ -43,19 +51,23 @@ pub(crate) struct Programs {
 
 impl Programs {
     pub(crate) fn new() -> Programs {
-        Programs { list: Vec::new(), free: Vec::new(), index: Index::new() }
+        Programs { list: Vec::new(), free: Vec::new(), index: Index::new(0) }
     }
 
-    #[inline]
-    fn is(&self, number: u32, device: u8, id: u64) -> bool {
-        let program = &self.list[number as usize];
-        program.id == id && program.device == device
+    #[inline(always)]
+    fn is(&self, number: u32, device: u8, id: u64) -> Option<u32> {
+        let program = self.list.get(number as usize)?;
+        (program.id == id && program.device == device).then_some(number)
     }
 
-    #[inline]
+    /// The number of a program, if it is where it is looked for first.
+    #[inline(always)]
+    fn number_at_home(&self, device: u8, id: u64) -> Option<u32> {
+        self.index.find_at_home(hash(device.into(), id), |number| self.is(number, device, id))
+    }
+
     fn number(&self, device: u8, id: u64) -> Option<u32> {
-        let (hash, is) = (hash(device.into(), id), |number| self.is(number, device, id));
-        self.index.find_at_home(hash, is).or_else(|| self.index.find(hash, is))
+        self.index.find(hash(device.into(), id), |number| self.is(number, device, id))
     }
 
     fn get_or_new(&mut self, device: u8, id: u64) -> &mut Program {
@@ -73,14 +85,14 @@ impl Programs {
         let list = &self.list;
         let hash_of = |number: u32| hash(list[number as usize].device.into(), list[number as usize].id);
         // It was looked for just now.
-        let _ = self.index.insert(hash_of(number), number, |_| false, hash_of);
+        let _ = self.index.insert(hash_of(number), number, |_| None::<()>, hash_of);
         number
     }
 
     /// Takes a program out.
     fn remove(&mut self, number: u32) -> Program {
         let Program { device, id, .. } = self.list[number as usize];
-        self.index.take(hash(device.into(), id), |other| other == number);
+        self.index.take(hash(device.into(), id), |other| (other == number).then_some(()));
         self.free.push(number);
         std::mem::take(&mut self.list[number as usize])
     }
@@ -92,23 +104,25 @@ impl State {
             true => 0,
             false => cb.bytes_per_core.saturating_mul(u64::from(cb.cores)),
         };
+        let event = self.event(EventKind::CbAlloc, device);
         let event = Event {
             class: Class::Cb as u8,
             flags: if cb.globally_allocated { flags::GLOBAL } else { 0 },
-            name: cb.name.0,
             id: cb.id,
             size: bytes,
+            ..event
+        };
+        self.begin(Key::cb(device, cb.program, cb.id), event, "circular buffer", |event| Event {
+            name: cb.name.0,
             address: cb.address,
             aux: cb.program,
             cores: cb.cores,
-            ..self.event(EventKind::CbAlloc, device)
-        };
-        self.begin(Key::cb(device, cb.program, cb.id), event, "circular buffer")?;
+            ..event
+        })?;
         let program = self.programs.get_or_new(device, cb.program);
         program.cb_bytes += bytes;
         program.applications += 1;
-        program.circular_buffers.push(cb.id);
-        program.pending.push((RowKind::Cb, cb.id));
+        program.circular_buffers.push(Member { id: cb.id, since: program.dispatches });
         Ok(())
     }
 
@@ -125,31 +139,37 @@ impl State {
         self.counters(device)?;
         let key = Key::kernel(device, kernel.id);
         if let Some(loaded) = self.find(&key) {
-            self.dispatch(device, self.cached_program(device, kernel.program, loaded.program), true)?;
+            self.dispatch_elsewhere(
+                device,
+                self.cached_program(device, kernel.program, loaded.program),
+                true,
+            )?;
             return Ok(Loaded::Cached);
         }
         let class = kernel.kernel_type.class();
         let bytes = kernel.binary_bytes.saturating_mul(u64::from(kernel.cores));
         let ethernet = kernel.core_type == CoreType::Ethernet;
+        let event = self.event(EventKind::KernelLoad, device);
         let event = Event {
             class: class as u8,
             flags: if ethernet { flags::ETHERNET } else { 0 } | if late { flags::LATE } else { 0 },
-            name: kernel.name.0,
             id: kernel.id,
             size: bytes,
+            ..event
+        };
+        self.begin(key, event, "kernel", |event| Event {
+            name: kernel.name.0,
             address: kernel.hash,
             aux: kernel.program,
             cores: kernel.cores,
-            ..self.event(EventKind::KernelLoad, device)
-        };
-        self.begin(key, event, "kernel")?;
+            ..event
+        })?;
         let program = self.programs.get_or_new(device, kernel.program);
-        program.kernels.push(kernel.id);
+        program.kernels.push(Member { id: kernel.id, since: program.dispatches });
         program.name = kernel.name.0;
         if kernel.kernel_type == KernelType::Application {
             *program.bytes_on(ethernet) += bytes;
             program.applications += 1;
-            program.pending.push((RowKind::Kernel, kernel.id));
         }
         Ok(Loaded::New)
     }
@@ -174,13 +194,12 @@ impl State {
     fn leave_program(&mut self, said: &Said, kind: RowKind) -> u8 {
         let Some(number) = self.programs.number(said.device, said.program) else { return 0 };
         let program = &mut self.programs.list[number as usize];
-        let ids = match kind {
+        let members = match kind {
             RowKind::Cb => &mut program.circular_buffers,
             _ => &mut program.kernels,
         };
-        if let Some(place) = ids.iter().position(|id| *id == said.id) {
-            ids.swap_remove(place);
-        }
+        let Some(place) = members.iter().position(|member| member.id == said.id) else { return 0 };
+        let member = members.swap_remove(place);
         if kind == RowKind::Cb {
             // Saturating: the size was read back from shared memory.
             program.cb_bytes = program.cb_bytes.saturating_sub(said.size);
@@ -191,12 +210,10 @@ impl State {
             return 0;
         }
         program.applications = program.applications.saturating_sub(1);
-        if let Some(place) = program.pending.iter().position(|added| *added == (kind, said.id)) {
-            program.pending.swap_remove(place);
-            return 0;
-        }
-        let resident = self.devices[usize::from(said.device)].resident == Some(number);
-        if resident { flags::RESIDENT } else { 0 }
+        let was_dispatched = member.since < program.dispatches;
+        let counters = self.accounts.counters(said.device);
+        let was_last = counters.is_some_and(|counters| counters.resident_program == said.program);
+        if was_dispatched && was_last { flags::RESIDENT } else { 0 }
     }
 
     /// Forgets a program of which nothing is left.
@@ -207,13 +224,11 @@ impl State {
             return;
         }
         let program = self.programs.remove(number);
-        let resident = &mut self.devices[usize::from(device)].resident;
-        *resident = resident.filter(|resident| *resident != number);
-        if let Some([row, partner]) = program.rows {
+        if program.dispatches > 0 {
+            let [row, partner] = program.rows;
             let end = self.event(EventKind::ProgramEnd, device);
-            let mut end = Event { id, row, cores: partner, ..end };
             // Known device, no bytes: nothing to refuse.
-            let _ = self.emit(&mut end);
+            let _ = self.emit(Event { id, row, cores: partner, ..end });
             self.rows.put(row);
             self.rows.put(partner);
         }
@@ -226,7 +241,8 @@ impl State {
             return self.unknown_program(device, id);
         };
         let program = &self.programs.list[number as usize];
-        let (cbs, kernels) = (program.circular_buffers.clone(), program.kernels.clone());
+        let ids = |members: &[Member]| members.iter().map(|member| member.id).collect::<Vec<_>>();
+        let (cbs, kernels) = (ids(&program.circular_buffers), ids(&program.kernels));
         for cb in cbs {
             self.cb_free(device, id, cb, None)?;
         }
@@ -240,7 +256,7 @@ impl State {
         let sent = status != ProgramBinaryStatus::NotSent;
         match self.kernel_load(device, kernel, sent)? {
             Loaded::Cached => Ok(()),
-            Loaded::New => self.dispatch(device, kernel.program, sent),
+            Loaded::New => self.dispatch_elsewhere(device, kernel.program, sent),
         }
     }
 
@@ -249,39 +265,42 @@ impl State {
         self.misuse(Anomaly::UnknownProgram, RecordError::UnknownProgram { device, program })
     }
 
+    #[inline(always)]
     pub(crate) fn dispatch(&mut self, device: u8, id: u64, cached: bool) -> Recorded {
-        let mut event = self.event(EventKind::KernelDispatch, device);
+        match self.programs.number_at_home(device, id) {
+            Some(number) => self.dispatch_number(device, number, cached),
+            None => self.dispatch_elsewhere(device, id, cached),
+        }
+    }
+
+    /// The same wherever the program is, and not in line.
+    #[inline(never)]
+    fn dispatch_elsewhere(&mut self, device: u8, id: u64, cached: bool) -> Recorded {
         self.counters(device)?;
-        let Some(number) = self.programs.number(device, id) else {
-            return self.unknown_program(device, id);
-        };
-        self.stamp(&mut event);
+        match self.programs.number(device, id) {
+            Some(number) => self.dispatch_number(device, number, cached),
+            None => self.unknown_program(device, id),
+        }
+    }
+
+    #[inline(always)]
+    fn dispatch_number(&mut self, device: u8, number: u32, cached: bool) -> Recorded {
+        let event = self.event(EventKind::KernelDispatch, device);
+        let mut event = self.programs.list[number as usize].dispatched(event, cached);
+        // Not refused: its bytes are part of those that are live.
+        self.count(&mut event)?;
         let program = &mut self.programs.list[number as usize];
-        let [row, partner] = program.rows.unwrap_or_else(|| take_pair(&mut self.rows, &self.segment));
-        event.id = id;
-        event.class = Class::KernelApplication as u8;
-        event.flags = if cached { flags::CACHED } else { 0 };
-        event.name = program.name;
-        (event.row, event.cores) = (row, partner);
-        (event.size, event.address, event.aux) = (0, 0, 0);
-        let application = program.applications > 0;
-        if application {
-            event.flags |= flags::RESIDENT;
-            event.size = program.kernel_bytes;
-            event.address = program.cb_bytes;
-            event.aux = program.kernel_eth_bytes;
-            program.pending.clear();
+        if program.dispatches == 0 {
+            program.rows = take_pair(&mut self.rows, &self.segment);
         }
         program.dispatches += 1;
         program.cached_dispatches += u64::from(cached);
-        let program_row = Row::of_program(&event, program.dispatches, program.cached_dispatches);
+        let [row, partner] = program.rows;
         // The next dispatch writes the other row of the pair.
-        program.rows = Some([partner, row]);
-        let device = &mut self.devices[usize::from(device)];
-        if application {
-            device.resident = Some(number);
-        }
-        self.segment.words().commit(&event, Some(&program_row), &mut self.accounts);
+        program.rows = [partner, row];
+        let event = Event { name: program.name, row, cores: partner, ..event };
+        let row = Row::of_program(&event, program.dispatches, program.cached_dispatches);
+        self.segment.words().publish(&event, Some(&row), &mut self.accounts);
         Ok(())
     }
 }
@@ -290,15 +309,31 @@ impl State {
 #[cold]
 fn take_pair(rows: &mut Rows, segment: &Segment) -> [u32; 2] {
     match [rows.take(segment), rows.take(segment)] {
-        [row, NO_ROW] | [NO_ROW, row] => {
-            rows.put(row);
+        [Some(row), Some(partner)] => [row, partner],
+        [one, other] => {
+            one.or(other).inspect(|row| rows.put(*row));
             [NO_ROW; 2]
         }
-        pair => pair,
     }
 }
 
 impl Program {
+    /// What of the event of its dispatch is counted.
+    #[inline(always)]
+    fn dispatched(&self, event: Event, cached: bool) -> Event {
+        let resident = if self.applications > 0 { flags::RESIDENT } else { 0 };
+        Event {
+            class: Class::KernelApplication as u8,
+            flags: resident | if cached { flags::CACHED } else { 0 },
+            id: self.id,
+            // All 0 if there is nothing to be resident.
+            size: self.kernel_bytes,
+            address: self.cb_bytes,
+            aux: self.kernel_eth_bytes,
+            ..event
+        }
+    }
+
     fn bytes_on(&mut self, ethernet: bool) -> &mut u64 {
         if ethernet { &mut self.kernel_eth_bytes } else { &mut self.kernel_bytes }
     }

@@ -143,7 +143,10 @@ pub trait Record: Access + Sized {
 
     /// A step begins, ends, or a moment has a name.
     fn marker(&self, phase: MarkerPhase, id: u64, name: NameId) -> Recorded {
-        let marker = self.access(|state, _| state.marker(phase, id, name));
+        let marker = self.access(|state, _| {
+            state.read_clock();
+            state.marker(phase, id, name)
+        });
         marker.unwrap_or_else(|why| why.or_nothing(()))
     }
 
@@ -231,6 +234,7 @@ fn each(
     let devices = target.devices();
     let mut first_error = None;
     let done = handle.access(|state, _| {
+        state.read_clock();
         for device in devices {
             if let Err(error) = work(state, device.0) {
                 first_error.get_or_insert(error);

@@ -25,17 +25,23 @@ impl Rows {
         Rows { free: Vec::new(), used: 0, published, capacity, retry_in: 0 }
     }
 
-    /// A row to write, or [`NO_ROW`] if there is no room for more.
-    #[inline]
-    pub(crate) fn take(&mut self, segment: &Segment) -> u32 {
-        if let Some(row) = self.free.pop() {
-            return row;
+    /// A row to write, if there is room.
+    #[inline(always)]
+    pub(crate) fn take(&mut self, segment: &Segment) -> Option<u32> {
+        match self.free.pop() {
+            Some(row) => Some(row),
+            None => self.take_new(segment),
         }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn take_new(&mut self, segment: &Segment) -> Option<u32> {
         if self.used == self.published && !self.grow(segment) {
-            return NO_ROW;
+            return None;
         }
         self.used += 1;
-        self.used - 1
+        Some(self.used - 1)
     }
 
     /// Gives a row back.
@@ -46,7 +52,6 @@ impl Rows {
         }
     }
 
-    #[cold]
     fn grow(&mut self, segment: &Segment) -> bool {
         if self.retry_in > 0 {
             self.retry_in -= 1;

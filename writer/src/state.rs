@@ -19,19 +19,14 @@ use std::io;
 
 type Recorded<T = ()> = Result<T, RecordError>;
 
-/// A device that this process registered.
-pub(crate) struct DeviceState {
-    chip_id: u64,
-    /// Number of the application program that was dispatched last.
-    pub(crate) resident: Option<u32>,
-}
-
 /// Everything behind the lock.
 pub struct State {
     pub(crate) segment: Segment,
     position: u64,
-    last_time: u64,
-    pub(crate) devices: Vec<DeviceState>,
+    /// Of the call.
+    time: u64,
+    /// Chip ids of the devices that this process registered.
+    chips: Vec<u64>,
     pub(crate) accounts: Accounts,
     live: Live,
     pub(crate) rows: Rows,
@@ -46,13 +41,14 @@ impl State {
         crate::exit::remember(segment.header().identity);
         let rows = Rows::new(&segment);
         let accounts = Accounts::new(segment.words().ring.len());
+        let live = Live::new(segment.words().rows.len());
         let mut state = State {
             segment,
             position: 0,
-            last_time: 0,
-            devices: Vec::new(),
+            time: 0,
+            chips: Vec::new(),
             accounts,
-            live: Live::new(),
+            live,
             rows,
             programs: Programs::new(),
             names: Names::new(),
@@ -85,7 +81,7 @@ impl State {
     }
 
     pub(crate) fn register(&mut self, registry: &Registry, entry: &DeviceEntry) -> Recorded<u8> {
-        if let Some(known) = self.devices.iter().position(|device| device.chip_id == entry.chip_id) {
+        if let Some(known) = self.chips.iter().position(|chip| *chip == entry.chip_id) {
             return Ok(known as u8);
         }
         let number = self.add_device(entry)?;
@@ -94,7 +90,7 @@ impl State {
     }
 
     fn add_device(&mut self, entry: &DeviceEntry) -> Recorded<u8> {
-        let number = self.devices.len();
+        let number = self.chips.len();
         let (header, words) = (self.segment.header(), self.segment.words());
         let bytes = size_of_val(&words.counters[0]);
         let offset = header.counters.offset as usize + number * bytes;
@@ -107,7 +103,7 @@ impl State {
         shm_layout::stores_of!(DeviceCount);
         // Release: pairs with the acquire fence in device_count().
         words.control[control::DEVICE_COUNT].store_release(number as u64 + 1);
-        self.devices.push(DeviceState { chip_id: entry.chip_id, resident: None });
+        self.chips.push(entry.chip_id);
         self.accounts.add_device();
         Ok(number as u8)
     }
@@ -132,32 +128,39 @@ impl State {
         }
     }
 
-    /// An event of now. To be asked for first thing in a call: reading the clock waits for what was begun
-    /// before, so that a look into the index would be added to it instead of going on beside it.
+    /// Reads the clock: once in a call, whose events all have happened at that time. First thing, too: the
+    /// reading waits for what was begun before, so that a look into the index would be added to it instead of
+    /// going on beside it.
     #[inline(always)]
-    pub(crate) fn event(&mut self, kind: EventKind, device: u8) -> Event {
+    pub(crate) fn read_clock(&mut self) {
         // The counter is read without a barrier, so it may seem to step back by some nanoseconds when
         // the lock changes hands between cores; times in a ring never do.
-        self.last_time = self.last_time.max(self.segment.ticks());
-        Event { time: self.last_time, ..Event::new(kind, device) }
+        self.time = self.time.max(self.segment.ticks());
     }
 
-    /// Gives an event its position.
+    /// An event of this call.
     #[inline(always)]
-    pub(crate) fn stamp(&mut self, event: &mut Event) {
+    pub(crate) fn event(&self, kind: EventKind, device: u8) -> Event {
+        Event { time: self.time, ..Event::new(kind, device) }
+    }
+
+    /// Emits an event, or refuses it: then nothing has happened.
+    #[inline(always)]
+    pub(crate) fn emit(&mut self, mut event: Event) -> Recorded {
+        self.count(&mut event)?;
+        self.segment.words().publish(&event, None, &mut self.accounts);
+        Ok(())
+    }
+
+    /// The first half of an emit: gives an event its position and counts it in, privately.
+    #[inline(always)]
+    pub(crate) fn count(&mut self, event: &mut Event) -> Recorded {
         self.position += 1;
         event.stamp = self.position;
-    }
-
-    /// Stamps and commits an event, or refuses it: then nothing has happened.
-    #[inline(always)]
-    pub(crate) fn emit(&mut self, event: &mut Event) -> Recorded {
-        self.stamp(event);
-        if let Err(refused) = self.accounts.count(event) {
-            return self.refuse(event.device, event.size, refused);
+        match self.accounts.count(event) {
+            Ok(()) => Ok(()),
+            Err(refused) => self.refuse(event.device, event.size, refused),
         }
-        self.segment.words().publish(event, None, &mut self.accounts);
-        Ok(())
     }
 
     #[cold]
@@ -183,34 +186,39 @@ impl State {
     #[inline(always)]
     pub(crate) fn alloc(&mut self, device: u8, alloc: &Alloc) -> Recorded {
         let event = self.event(EventKind::Alloc, device);
-        let event = Event {
-            class: alloc.class as u8,
+        let event = Event { class: alloc.class as u8, id: alloc.id, size: alloc.size, ..event };
+        self.begin(Key::buffer(device, alloc.id), event, "buffer", |event| Event {
             name: alloc.name.0,
             site: alloc.site.0,
-            id: alloc.id,
-            size: alloc.size,
             address: alloc.address,
             aux: alloc.bytes_per_bank,
             cores: alloc.cores,
             ..event
-        };
-        self.begin(Key::buffer(device, alloc.id), event, "buffer")
+        })
     }
 
-    /// Emits the event of something that begins to live, with a row for it.
+    /// Emits the event of something that begins to live, with a row for it. `rest` adds what is not counted:
+    /// it is asked for last, so that no register has to keep it meanwhile.
     #[inline(always)]
-    pub(crate) fn begin(&mut self, key: Key, mut event: Event, what: &'static str) -> Recorded {
-        event.row = self.rows.take(&self.segment);
-        if event.row == NO_ROW {
-            return self.begin_unlisted(event.to_words(), what);
+    pub(crate) fn begin(
+        &mut self,
+        key: Key,
+        mut event: Event,
+        what: &'static str,
+        rest: impl FnOnce(Event) -> Event,
+    ) -> Recorded {
+        let Some(row) = self.rows.take(&self.segment) else {
+            return self.begin_unlisted(rest(event).to_words(), what);
+        };
+        if !self.live.insert_at_home(self.segment.words().rows, &key, row) {
+            self.insert_elsewhere(key, row, what)?;
         }
-        if !self.live.insert_at_home(self.segment.words().rows, &key, event.row) {
-            self.insert_elsewhere(key, event.row, what)?;
+        event.row = row;
+        if let Err(error) = self.count(&mut event) {
+            return self.undo(key, row, error);
         }
-        match self.emit(&mut event) {
-            Ok(()) => Ok(()),
-            Err(error) => self.undo(key, event.row, error),
-        }
+        self.segment.words().publish(&rest(event), None, &mut self.accounts);
+        Ok(())
     }
 
     /// Forgets something whose event was refused.
@@ -233,12 +241,12 @@ impl State {
     #[inline(never)]
     fn begin_unlisted(&mut self, event: [u64; SLOT_WORDS], what: &'static str) -> Recorded {
         // As words: an event whose address is taken would have to be in memory on the usual way, too.
-        let mut event: Event = bytemuck::must_cast(event);
+        let event: Event = bytemuck::must_cast(event);
         let (key, item) = match self.live.insert_unlisted(self.segment.words().rows, &event) {
             Ok(inserted) => inserted,
             Err(live) => return self.double_alloc(NO_ROW, live, what),
         };
-        if let Err(error) = self.emit(&mut event) {
+        if let Err(error) = self.emit(event) {
             self.live.forget(self.segment.words().rows, &key, item);
             return Err(error);
         }
@@ -274,7 +282,7 @@ impl State {
         what: &'static str,
     ) -> Recorded {
         let Said { device, class, row, id, size, program, .. } = *said;
-        let mut event = Event {
+        self.emit(Event {
             class,
             id,
             size,
@@ -283,8 +291,7 @@ impl State {
             row,
             flags: said.flags | flags,
             ..event
-        };
-        self.emit(&mut event)?;
+        })?;
         if row == NO_ROW {
             self.publish_unlisted();
         }
@@ -326,12 +333,12 @@ impl State {
     pub(crate) fn note(&mut self, kind: EventKind, device: u8, tell: impl FnOnce(&mut Event)) -> Recorded {
         let mut event = self.event(kind, device);
         tell(&mut event);
-        self.emit(&mut event)
+        self.emit(event)
     }
 
     pub(crate) fn marker(&mut self, phase: MarkerPhase, id: u64, name: NameId) -> Recorded {
         let event = self.event(EventKind::Marker, NO_DEVICE);
-        self.emit(&mut Event { class: phase as u8, id, name: name.0, ..event })
+        self.emit(Event { class: phase as u8, id, name: name.0, ..event })
     }
 }
 

@@ -41,6 +41,14 @@ impl Tags {
         Entries(equal_bytes(self, tag) & ALL)
     }
 
+    /// The first empty entry, if all that belongs here is here.
+    #[inline(always)]
+    pub(crate) fn empty_at_home(&self) -> Option<usize> {
+        // The count is the byte behind the tags.
+        let zeros = equal_bytes(self, 0);
+        if zeros & 1 << ENTRIES == 0 { None } else { Entries(zeros & ALL).next() }
+    }
+
     /// The entries that are not empty.
     pub(crate) fn used(&self) -> Entries {
         Entries(!equal_bytes(self, 0) & ALL)
@@ -72,5 +80,8 @@ mod tests {
         assert_eq!(tags.equal_to(7).collect::<Vec<_>>(), [0, 11]);
         assert_eq!(tags.used().collect::<Vec<_>>(), [0, 5, 11]);
         assert_eq!(tags.equal_to(0).count(), ENTRIES - 3);
+        assert_eq!(tags.empty_at_home(), None);
+        tags.displaced = 0;
+        assert_eq!(tags.empty_at_home(), Some(1));
     }
 }

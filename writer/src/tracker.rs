@@ -15,15 +15,15 @@ use std::sync::Arc;
 pub(crate) struct Inner {
     pub(crate) config: Config,
     pub(crate) registry: Registry,
-    /// `None` in a forked child that could not make a segment of its own.
-    state: ForkMutex<Option<State>>,
+    /// A forked child that could not make a segment of its own has none.
+    state: ForkMutex<State>,
 }
 
 impl Inner {
     fn open(config: Config) -> Result<Inner, OpenError> {
         let registry = Registry::new();
         let state = State::open(&config, &registry)?;
-        let state = ForkMutex::new(Some(state))
+        let state = ForkMutex::new(state)
             .map_err(|cause| OpenError::Create { step: "make a page that forks wipe", cause })?;
         Ok(Inner { config, registry, state })
     }
@@ -82,13 +82,9 @@ impl Access for Tracker {
     #[inline(always)]
     fn access<R>(&self, work: impl FnOnce(&mut State, &Registry) -> R) -> Result<R, Stateless> {
         let inner = self.inner.as_deref().ok_or(Stateless::Disabled)?;
-        inner.state.with(
-            || reopen(&inner.config, &inner.registry),
-            |state| match state {
-                Some(state) => Ok(work(state, &inner.registry)),
-                None => Err(Stateless::Forked),
-            },
-        )
+        let Inner { config, registry, state } = inner;
+        let done = state.with(|| reopen(config, registry), |state| work(state, registry));
+        done.ok_or(Stateless::Forked)
     }
 
     #[inline]
@@ -128,11 +124,8 @@ impl Access for ExclusiveTracker {
         // Never borrowed twice: `work` is this crate's and calls nothing of the host's.
         let inner = &mut *self.inner.as_ref().ok_or(Stateless::Disabled)?.borrow_mut();
         let Inner { config, registry, state } = inner;
-        let state = state.get_mut(|| reopen(config, registry));
-        match state {
-            Some(state) => Ok(work(state, registry)),
-            None => Err(Stateless::Forked),
-        }
+        let state = state.get_mut(|| reopen(config, registry)).ok_or(Stateless::Forked)?;
+        Ok(work(state, registry))
     }
 
     #[inline]

@@ -131,7 +131,9 @@ impl Writer {
         let event = self.stamp(event);
         let map = self.map.as_ref().expect("alive");
         let words = SegmentWords::carve(map.words(), &self.header);
-        words.commit(&event, None, &mut self.accounts);
+        // What cannot be counted is there all the same: it is for the reader to refuse.
+        let _ = self.accounts.count(&event);
+        words.publish(&event, None, &mut self.accounts);
         event
     }
 
@@ -167,7 +169,7 @@ impl Writer {
         assert_eq!(row.kind(), Some(RowKind::Program));
         let map = self.map.as_ref().expect("alive");
         let words = SegmentWords::carve(map.words(), &self.header);
-        words.commit(&event, Some(&row), &mut self.accounts);
+        words.commit(&event, Some(&row), &mut self.accounts).unwrap();
         row
     }
 

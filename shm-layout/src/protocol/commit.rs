@@ -5,8 +5,9 @@
 //! 3. the checkpoint of a device's counters, if one is due;
 //! 4. the head.
 //!
-//! Before that it is counted in privately, which nobody sees. An observer that finds the writer stopped anywhere in between applies slot head + 1 itself. With row
-//! or counters first it would see an effect without its cause.
+//! Before that it is counted in privately, which nobody sees, or refused: then nothing has happened. An observer
+//! that finds the writer stopped anywhere in between applies slot head + 1 itself. With row or counters first it
+//! would see an effect without its cause.
 
 use crate::control::HEAD;
 use crate::counters::Counters;
@@ -29,11 +30,19 @@ pub fn checkpoint_lag(ring_slots: usize) -> u64 {
     (ring_slots as u64 / 4).clamp(1, MAX_LAG)
 }
 
-/// A device's counters: the private truth, and what is needed to publish it.
+/// A device's counters: the private truth, and what is needed to publish it. Aligned to cache lines, of which an
+/// event then touches no more than it must.
+#[repr(align(64))]
 struct DeviceCounters {
     counters: Counters,
     checkpoint: LatchWriter,
-    /// Position of the first event that the checkpoint lacks, 0 if it lacks none.
+}
+
+/// A device whose checkpoint lacks something.
+#[derive(Clone, Copy)]
+struct Waiting {
+    device: u8,
+    /// Position of the first event that it lacks.
     since: u64,
 }
 
@@ -49,11 +58,13 @@ pub enum Refused {
 /// The counters of all devices, and whose checkpoint is due next.
 pub struct Accounts {
     devices: Vec<DeviceCounters>,
-    /// Devices whose checkpoint lacks something, by the age of what it lacks.
-    waiting: VecDeque<u8>,
-    /// When the first of them is due. An event belongs to one device, so no two are due at once.
+    /// When the first that waits is due. An event belongs to one device, so no two are due at once.
     due: u64,
     lag: u64,
+    /// By the age of what is lacking.
+    waiting: VecDeque<Waiting>,
+    /// Whether a device waits: for any number, so that no check is needed, and all side by side.
+    waits: [bool; 1 + u8::MAX as usize],
 }
 
 impl Accounts {
@@ -61,17 +72,18 @@ impl Accounts {
     pub fn new(ring_slots: usize) -> Accounts {
         Accounts {
             devices: Vec::new(),
-            // Never grows, so that no event waits for memory.
-            waiting: VecDeque::with_capacity(MAX_DEVICES),
             due: u64::MAX,
             lag: checkpoint_lag(ring_slots),
+            // Never grows, so that no event waits for memory.
+            waiting: VecDeque::with_capacity(MAX_DEVICES),
+            waits: [false; _],
         }
     }
 
     /// One device more, on which nothing happened.
     pub fn add_device(&mut self) {
         let (counters, checkpoint) = (Counters::ZERO, LatchWriter::default());
-        self.devices.push(DeviceCounters { counters, checkpoint, since: 0 });
+        self.devices.push(DeviceCounters { counters, checkpoint });
     }
 
     /// A device's counters as of the last committed event.
@@ -80,8 +92,7 @@ impl Accounts {
         self.devices.get(usize::from(device)).map(|device| &device.counters)
     }
 
-    /// Counts an event in, privately; to be followed by [`SegmentWords::publish`] at once. One that is
-    /// refused has changed nothing, and must not be published.
+    /// Counts an event in, privately. One that is refused has changed nothing.
     #[inline(always)]
     pub fn count(&mut self, event: &Event) -> Result<(), Refused> {
         let Some(device) = self.devices.get_mut(usize::from(event.device)) else {
@@ -89,8 +100,7 @@ impl Accounts {
             return if event.device == NO_DEVICE { Ok(()) } else { Err(Refused::UnknownDevice) };
         };
         device.counters.apply(event).map_err(|_| Refused::Implausible)?;
-        if device.since == 0 {
-            device.since = event.stamp;
+        if !self.waits[usize::from(event.device)] {
             self.wait(event.device, event.stamp);
         }
         Ok(())
@@ -98,7 +108,8 @@ impl Accounts {
 
     #[cold]
     fn wait(&mut self, device: u8, since: u64) {
-        self.waiting.push_back(device);
+        self.waits[usize::from(device)] = true;
+        self.waiting.push_back(Waiting { device, since });
         self.due = self.due.min(since.saturating_add(self.lag));
     }
 
@@ -106,15 +117,16 @@ impl Accounts {
     #[cold]
     fn checkpoint<W: Word>(&mut self, segment: &SegmentWords<'_, W>) {
         crate::stores_of!(EmitCheckpoint);
-        if let Some(number) = self.waiting.pop_front().map(usize::from)
-            && let (Some(device), Some(latch)) = (self.devices.get_mut(number), segment.counters.get(number))
-        {
-            let DeviceCounters { counters, checkpoint, since } = device;
-            checkpoint.turn(latch, |copy| store_pod(copy, counters));
-            *since = 0;
+        if let Some(Waiting { device: number, .. }) = self.waiting.pop_front() {
+            self.waits[usize::from(number)] = false;
+            let number = usize::from(number);
+            if let (Some(device), Some(latch)) = (self.devices.get_mut(number), segment.counters.get(number))
+            {
+                let DeviceCounters { counters, checkpoint } = device;
+                checkpoint.turn(latch, |copy| store_pod(copy, counters));
+            }
         }
-        let next = self.waiting.front().and_then(|next| self.devices.get(usize::from(*next)));
-        self.due = next.map_or(u64::MAX, |device| device.since.saturating_add(self.lag));
+        self.due = self.waiting.front().map_or(u64::MAX, |next| next.since.saturating_add(self.lag));
     }
 }
 
@@ -125,16 +137,21 @@ impl<W: Word> SegmentWords<'_, W> {
         self.ring.get(position as usize & self.ring.len().wrapping_sub(1))
     }
 
-    /// Commits an event. `event.stamp` is its position, one more than the last. A dispatch brings the
-    /// program row to write.
+    /// Commits an event, or refuses it. `event.stamp` is its position, one more than the last. A dispatch
+    /// brings the program row to write.
     #[inline(always)]
-    pub fn commit(&self, event: &Event, program_row: Option<&Row>, accounts: &mut Accounts) {
-        // One that cannot be counted is there all the same: it is for the observer to refuse.
-        let _ = accounts.count(event);
+    pub fn commit(
+        &self,
+        event: &Event,
+        program_row: Option<&Row>,
+        accounts: &mut Accounts,
+    ) -> Result<(), Refused> {
+        accounts.count(event)?;
         self.publish(event, program_row, accounts);
+        Ok(())
     }
 
-    /// Commits an event that was counted in.
+    /// Makes an event visible, whether it was counted in or not.
     #[inline(always)]
     pub fn publish(&self, event: &Event, program_row: Option<&Row>, accounts: &mut Accounts) {
         let words = event.to_words();
@@ -161,7 +178,8 @@ impl<W: Word> SegmentWords<'_, W> {
     pub fn change_row(&self, event: &Event, words: [u64; SLOT_WORDS]) {
         crate::stores_of!(EmitRow);
         let row = |index: u32| self.rows.get(index as usize);
-        match (RowEffect::of(event), row(event.row)) {
+        // NO_ROW is beyond all rows.
+        match (RowEffect::of_kind(event.kind()), row(event.row)) {
             // One row of the pair, which holds the dispatch before the last.
             (RowEffect::Set(RowKind::Program), Some(cell)) => stamped::write_words(cell, words),
             // A row that was never used, or was cleared when what it held ended.

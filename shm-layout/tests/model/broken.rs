@@ -81,7 +81,7 @@ fails! {
 
 fn counters_first(segment: &SegmentWords<'_, ModelWord<SOUND>>, event: &Event, accounts: &mut Accounts) {
     // Without ring and control words a commit does the row and the counters only.
-    SegmentWords { ring: &[], control: &[], ..*segment }.commit(event, None, accounts);
+    SegmentWords { ring: &[], control: &[], ..*segment }.commit(event, None, accounts).unwrap();
     segment.write_slot(event.to_words());
     segment.publish_head(event.stamp);
 }

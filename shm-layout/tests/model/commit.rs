@@ -41,7 +41,7 @@ pub(crate) fn in_order<const V: u8>(
     event: &Event,
     accounts: &mut Accounts,
 ) {
-    segment.commit(event, None, accounts);
+    segment.commit(event, None, accounts).unwrap();
 }
 
 /// Attaches and follows; returns the position whose exact state was seen.
@@ -148,7 +148,7 @@ pub(crate) fn lap<const V: u8>(tally: &Arc<Tally>) {
         };
         let mut no_device = Accounts::new(2);
         for position in 1..=3 {
-            memory.segment().commit(&Event { row: NO_ROW, ..alloc(position) }, None, &mut no_device);
+            memory.segment().publish(&Event { row: NO_ROW, ..alloc(position) }, None, &mut no_device);
         }
         observer.join().unwrap();
     });

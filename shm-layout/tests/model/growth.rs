@@ -17,7 +17,7 @@ pub(crate) fn grow<const V: u8>(segment: &Segment<'_, V>) {
 
 pub(crate) fn allocate<const V: u8>(segment: &Segment<'_, V>) {
     let second = Event { row: 1, ..event(2, EventKind::Alloc, 4) };
-    segment.commit(&second, None, &mut Accounts::new(4));
+    segment.publish(&second, None, &mut Accounts::new(4));
 }
 
 /// One row is listed; a second one is made, written, and looked for at the same time.
@@ -28,7 +28,7 @@ pub(crate) fn walk<const V: u8>(
     let tally = tally.clone();
     explore(Some(3), move || {
         let memory: Arc<Memory<V>> = Arc::new(Memory::new(4, &[KIND, SIZE], 2, 0).with_published(1));
-        memory.segment().commit(&event(1, EventKind::Alloc, 2), None, &mut Accounts::new(4));
+        memory.segment().publish(&event(1, EventKind::Alloc, 2), None, &mut Accounts::new(4));
         let observer = {
             let (memory, tally) = (memory.clone(), tally.clone());
             thread::spawn(move || {

@@ -65,7 +65,7 @@ pub(crate) fn reuse_event(position: u64) -> Event {
 }
 
 pub(crate) fn commit_reuse<const V: u8>(segment: &Segment<'_, V>, position: u64) {
-    segment.commit(&reuse_event(position), None, &mut Accounts::new(4));
+    segment.publish(&reuse_event(position), None, &mut Accounts::new(4));
 }
 
 #[test]
@@ -88,7 +88,7 @@ fn a_list_does_not_take_an_overwritten_event_for_one_to_come() {
         let kinds = [EventKind::Alloc, EventKind::Free, EventKind::Marker, EventKind::Marker];
         // Row 1, not 0: the walk looks at the ring behind row 0, and again at the end.
         let event = Event { row: 1, ..event(position, kinds[position as usize - 1], 2) };
-        segment.commit(&event, None, &mut Accounts::new(2));
+        segment.publish(&event, None, &mut Accounts::new(2));
     });
     tally.assert_both();
 }
@@ -99,7 +99,7 @@ fn commit_dispatch<const V: u8>(segment: &Segment<'_, V>, position: u64) {
     let row = (position % 2) as u32;
     let event = Event { row, cores: 1 - row, ..event(position, EventKind::KernelDispatch, 0) };
     let row = Row { size: position, ..Row::after_dispatch(None, &event) };
-    segment.commit(&event, Some(&row), &mut Accounts::new(4));
+    segment.publish(&event, Some(&row), &mut Accounts::new(4));
 }
 
 /// Both rows of a pair may be caught in the middle of being written, one after the other: then the count

@@ -111,5 +111,5 @@ fn an_empty_segment_is_empty() {
     assert!(Attached::new(&segment).unwrap().devices.is_empty());
     let list = LiveList::read(&segment);
     assert!(list.rows.is_empty() && list.exact);
-    segment.commit(&Event { stamp: 1, ..Event::new(EventKind::Marker, 0) }, None, &mut Accounts::new(0));
+    segment.publish(&Event { stamp: 1, ..Event::new(EventKind::Marker, 0) }, None, &mut Accounts::new(0));
 }

@@ -101,12 +101,12 @@ fn rows_may_grow_while_they_are_read() {
         memory.control[ROWS_PUBLISHED].store(2);
         memory.control[UNLISTED].store(3);
         let mut accounts = Accounts::new(16);
-        memory.segment().commit(&alloc(1, 0), None, &mut accounts);
+        memory.segment().publish(&alloc(1, 0), None, &mut accounts);
         let grown = memory.clone();
         before_load(load, move || {
-            grown.segment().commit(&alloc(2, 1), None, &mut accounts);
+            grown.segment().publish(&alloc(2, 1), None, &mut accounts);
             grown.control[ROWS_PUBLISHED].store_release(600);
-            grown.segment().commit(&alloc(3, 599), None, &mut accounts);
+            grown.segment().publish(&alloc(3, 599), None, &mut accounts);
         });
         let list = LiveList::read(&memory.segment());
         let sizes: Vec<u64> = list.rows.iter().map(|row| row.size).collect();

@@ -174,7 +174,7 @@ impl Writer {
         change(&mut self.list, event);
         let is_dispatch = event.kind() == Some(EventKind::KernelDispatch);
         let program_row = is_dispatch.then(|| self.list[&event.row]);
-        segment.commit(event, program_row.as_ref(), &mut self.accounts);
+        segment.commit(event, program_row.as_ref(), &mut self.accounts).unwrap();
     }
 }
 

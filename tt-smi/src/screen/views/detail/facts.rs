@@ -6,8 +6,8 @@ use tt_shm_reader::Class;
 use super::figures::time_of_day;
 use super::plan::Lines;
 use crate::escape::fit;
-use crate::model::{Device, LastFailure, Makeup, Model};
-use crate::output::units::{UNKNOWN, age, bytes, bytes_short, count, percent, plural};
+use crate::model::{Device, Failure, Makeup, Model};
+use crate::output::units::{UNKNOWN, age, bytes, bytes_short, count, percent, plural, bytes_or_unknown};
 use crate::screen::page::Scene;
 use crate::screen::theme::Theme;
 
@@ -99,23 +99,26 @@ pub(super) fn warnings(device: &Device) -> Vec<String> {
 fn failures(device: &Device, model: &Model, width: usize) -> Vec<String> {
     let failed = device.failed_allocs;
     let count = (failed > 0).then(|| format!(" {} of living processes", plural(failed, "failed allocation")));
-    let kept = device.failure.iter();
+    let kept = model.failures.iter().filter(|failure| failure.chip_id == device.id.chip_id);
     count.into_iter().chain(kept.flat_map(|failure| failure_lines(failure, model, width))).collect()
 }
 
-fn failure_lines(failure: &LastFailure, model: &Model, width: usize) -> Vec<String> {
-    let why = match failure.request {
-        request if request > failure.free => "too little",
-        request if request > failure.largest_free => "enough, but in pieces",
+fn failure_lines(failure: &Failure, model: &Model, width: usize) -> Vec<String> {
+    let is_more = |there: Option<u64>| there.map(|there| failure.request > there);
+    let why = match (is_more(failure.free), is_more(failure.largest_free)) {
+        (Some(true), _) => ": too little",
+        (Some(false), Some(true)) => ": enough, but in pieces",
         // Something else: banks that differ, an alignment.
-        _ => "and yet it failed",
+        (Some(false), Some(false)) => ": and yet it failed",
+        _ => "",
     };
     let class = failure.class.map_or(UNKNOWN, Class::name);
+    let pid = failure.who.pid.unwrap_or(failure.who.namespace_pid);
     let parts = vec![
         format!("{} ago", age(model.clock.age_ns(failure.time))),
-        format!("pid {} asked {} of {class}", failure.pid, bytes(failure.request)),
-        format!("{} free", bytes(failure.free)),
-        format!("largest block {}: {why}", bytes(failure.largest_free)),
+        format!("pid {pid} ({}) asked {} of {class}", fit(&failure.who.name, 16), bytes(failure.request)),
+        format!("{} free", bytes_or_unknown(failure.free)),
+        format!("largest block {}{why}", bytes_or_unknown(failure.largest_free)),
     ];
     wrapped(&format!("{} ", time_of_day(model.clock, failure.time)), parts, width)
 }
