@@ -4,7 +4,7 @@ use crate::clock::Clock;
 use crate::model::Model;
 use crate::queue::{Item, Run};
 use crate::stretch::FoldError;
-use shm_layout::table::{DeviceStats, ProcessStats};
+use shm_layout::table::{DeviceStats, ProcessStats, failure_flags};
 use shm_layout::{Class, Counters, DeviceEntry, Event, EventKind, NO_DEVICE, flags};
 use tt_shm_os::ClockKind;
 
@@ -174,4 +174,23 @@ fn an_impossible_event_changes_nothing_of_the_device() {
         Event { flags: flags::ETHERNET, ..event(EventKind::KernelUnload, Class::KernelFabric, 9, 1) };
     assert!(fold(&mut model, 1, 11, &unload).is_err());
     assert_eq!(shown(&model), before);
+}
+
+#[test]
+fn a_late_event_takes_the_certainty_from_the_holders_of_a_failure() {
+    let exact = |model: &Model| {
+        let failures = model.failures.newest_first();
+        failures.iter().map(|failure| failure.has(failure_flags::HOLDERS_EXACT)).collect::<Vec<_>>()
+    };
+    let mut model = model(2);
+    fold(&mut model, 0, 10, &event(EventKind::Alloc, Class::Dram, 100, 1)).unwrap();
+    fold(&mut model, 1, 15, &event(EventKind::AllocFailed, Class::Dram, 7, 1)).unwrap();
+    fold(&mut model, 1, 30, &event(EventKind::Alloc, Class::Dram, 100, 2)).unwrap();
+    fold(&mut model, 1, 31, &event(EventKind::AllocFailed, Class::Dram, 7, 3)).unwrap();
+    model.settle_failures();
+    let held: Vec<u64> = model.failures.newest_first().iter().map(|failure| failure.classes[0]).collect();
+    assert_eq!((held, exact(&model)), (vec![200, 100], vec![true, true]));
+    // In truth process 0 had freed before the second failure, and after the first.
+    fold(&mut model, 0, 20, &event(EventKind::Free, Class::Dram, 100, 2)).unwrap();
+    assert_eq!(exact(&model), [false, true]);
 }
