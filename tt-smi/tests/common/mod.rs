@@ -8,9 +8,9 @@ pub(crate) mod views;
 
 use bytemuck::Zeroable;
 use tt_shm_reader::{
-    Arch, Class, ClassStats, Counters, DeviceEntry, DeviceStats, Failure, Freshness, Notice, Peak,
-    ProcessStats, TableSnapshot, UsageStats, device_flags, known, notice_kind, process_flags, process_state,
-    text,
+    Arch, Class, ClassStats, Counters, DeviceEntry, DeviceStats, Failure, FailureRecord, Freshness, Notice,
+    Peak, ProcessStats, TableSnapshot, UsageStats, device_flags, known, notice_kind, process_flags,
+    process_state, text,
 };
 use tt_smi::model::{Clock, Model};
 use tt_smi::segments::Hidden;
@@ -154,6 +154,26 @@ fn usage(process: u64, device: u64) -> UsageStats {
     UsageStats { generation: 7, process, device, logical_id: device, counters }
 }
 
+/// Enough was free, but in pieces.
+fn failure() -> FailureRecord {
+    FailureRecord {
+        generation: 7,
+        time: NOW - 5 * SECOND,
+        chip_id: entry(0).chip_id,
+        identity: 4242,
+        position: 1,
+        pid: 4242,
+        pid_namespace: tt_shm_os::pid_namespace().unwrap(),
+        uid: 54_321,
+        class: Class::L1 as u64,
+        request_bytes: 30 * MIB,
+        free_bytes: 60 * MIB,
+        largest_free_bytes: 12 * MIB,
+        name: text::encode("llama-3.1-8b"),
+        ..FailureRecord::zeroed()
+    }
+}
+
 fn notices() -> Vec<Notice> {
     let mut reclaimed = Notice {
         generation: 7,
@@ -195,7 +215,7 @@ pub(crate) fn snapshot(devices: u64) -> TableSnapshot {
         ],
         usages: (0..devices).map(|n| (n as usize, usage(1, n))).collect(),
         notices: notices(),
-        failures: Vec::new(),
+        failures: if devices > 0 { vec![failure()] } else { Vec::new() },
         events: 12_345,
         missed: 0,
         late: 0,

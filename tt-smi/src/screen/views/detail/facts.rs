@@ -6,8 +6,8 @@ use tt_shm_reader::Class;
 use super::figures::time_of_day;
 use super::plan::Lines;
 use crate::escape::fit;
-use crate::model::{Device, Failure, Makeup, Model};
-use crate::output::units::{UNKNOWN, age, bytes, bytes_short, count, percent, plural, bytes_or_unknown};
+use crate::model::{Cause, Device, Failure, Makeup, Model};
+use crate::output::units::{UNKNOWN, age, bytes, bytes_or_unknown, bytes_short, count, percent, plural};
 use crate::screen::page::Scene;
 use crate::screen::theme::Theme;
 
@@ -104,16 +104,14 @@ fn failures(device: &Device, model: &Model, width: usize) -> Vec<String> {
 }
 
 fn failure_lines(failure: &Failure, model: &Model, width: usize) -> Vec<String> {
-    let is_more = |there: Option<u64>| there.map(|there| failure.request > there);
-    let why = match (is_more(failure.free), is_more(failure.largest_free)) {
-        (Some(true), _) => ": too little",
-        (Some(false), Some(true)) => ": enough, but in pieces",
+    let why = match failure.cause() {
+        Some(Cause::Exhausted) => ": too little",
+        Some(Cause::Fragmented) => ": enough, but in pieces",
         // Something else: banks that differ, an alignment.
-        (Some(false), Some(false)) => ": and yet it failed",
-        _ => "",
+        None => "",
     };
     let class = failure.class.map_or(UNKNOWN, Class::name);
-    let pid = failure.who.pid.unwrap_or(failure.who.namespace_pid);
+    let pid = failure.who.pid_text();
     let parts = vec![
         format!("{} ago", age(model.clock.age_ns(failure.time))),
         format!("pid {pid} ({}) asked {} of {class}", fit(&failure.who.name, 16), bytes(failure.request)),
