@@ -39,7 +39,7 @@ impl Filter {
             KeyCode::Char('a') if control => self.cursor = 0,
             KeyCode::Char('e') if control => self.cursor = self.letters.len(),
             KeyCode::Char('w') if control => self.delete_word(),
-            KeyCode::Char(letter) if !control => {
+            KeyCode::Char(letter) if !control && !key.modifiers.contains(KeyModifiers::ALT) => {
                 self.letters.insert(self.cursor, letter);
                 self.cursor += 1;
             }
