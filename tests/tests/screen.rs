@@ -69,7 +69,9 @@ fn help_lists_the_keys_of_the_view_and_escape_never_quits() {
     terminal.await_text("keys: overview");
     terminal.press(ESCAPE);
     terminal.await_screen("no help", |screen| !screen.contains("keys: overview"));
-    terminal.press(&format!("4{ESCAPE}"));
+    terminal.press("4");
+    terminal.await_text("STATE");
+    terminal.press(ESCAPE);
     terminal.await_text("all devices");
     terminal.press("?");
     terminal.await_text("keys: overview");
