@@ -71,6 +71,18 @@ impl All {
         Some(f64::max(ms("none")?, ms("running")?))
     }
 
+    /// Without an aggregator the screen also does an aggregator's work.
+    fn screen_percent(&self) -> Option<f64> {
+        let case = self.find("screen", "a second of ten pictures", &[("aggregator", "running")])?;
+        Some(case.ns / 1e7)
+    }
+
+    /// The worse of with and without an aggregator.
+    fn screen_ns(&self, name: &str) -> Option<f64> {
+        let ns = |aggregator| Some(self.find("screen", name, &[("aggregator", aggregator)])?.ns);
+        Some(f64::max(ns("none")?, ns("running")?))
+    }
+
     fn folds_per_us(&self) -> Option<f64> {
         let fixed = [("rings", "8"), ("turn", "64")];
         Some(1e3 / self.find("aggregate", "fold, per event", &fixed)?.ns)
@@ -79,7 +91,7 @@ impl All {
 
 /// The goals as far as there are results for them in a folder.
 pub fn goals(results: &Path) -> Vec<Goal> {
-    let benches = ["emit", "peers", "dispatch", "read", "aggregate", "start"];
+    let benches = ["emit", "peers", "dispatch", "read", "aggregate", "start", "screen"];
     let read = |bench: &str| Some((bench.to_owned(), Outcome::read(results, bench).ok()?));
     let all = All(benches.into_iter().filter_map(read).collect());
     let ratio = |handle, live| all.emit(handle, live).and_then(|case| case.ratio);
@@ -101,6 +113,8 @@ pub fn goals(results: &Path) -> Vec<Goal> {
         most("added to a dispatch of 5 us, 4 devices", all.dispatch_percent("4"), 4.0, "%"),
         most("added to a dispatch of 5 us, 1 device", all.dispatch_percent("1"), 1.5, "%"),
         most("`tt-smi snapshot --json`", all.slowest_start_ms(), 15.0, "ms"),
+        most("first picture of the screen", all.screen_ns("first picture").map(|ns| ns / 1e6), 100.0, "ms"),
+        most("screen with an aggregator, 10 a second", all.screen_percent(), 2.0, "% of a core"),
         least("folded from 8 rings by one core", all.folds_per_us(), 20.0, "M events/s"),
     ]
 }

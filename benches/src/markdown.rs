@@ -7,7 +7,7 @@ use std::fmt::Write;
 use std::path::Path;
 
 /// Benchmarks in the order of the documentation.
-pub const BENCHES: [&str; 7] = ["limit", "emit", "peers", "dispatch", "read", "aggregate", "start"];
+pub const BENCHES: [&str; 8] = ["limit", "emit", "peers", "dispatch", "read", "aggregate", "start", "screen"];
 /// The section that says what is reached.
 pub const GOALS: &str = "goals";
 

@@ -1,45 +1,95 @@
-//! Pictures of the live screen.
+//! Pictures of every view in unusual circumstances, and of the overview.
 
 mod common;
 
-use ratatui::Terminal;
-use ratatui::backend::TestBackend;
-use ratatui::layout::Size;
+use common::lists::{allocations, items, news, programs};
+use common::session::Session;
+use common::views::history;
 use tt_shm_reader::TableSnapshot;
-use tt_smi::screen::{Data, Message, Options, State, Theme, draw};
+use tt_smi::model::Model;
+use tt_smi::screen::{More, View};
+use tt_smi::source::Origin;
 
-fn picture(snapshot: TableSnapshot, width: u16, height: u16) -> String {
-    // Without colour, parts of bars are letters: a picture that can be read.
-    let mut state = State::new("default", Options { theme: Theme::MONO, ..Options::default() });
-    state.update(Message::Size(Size::new(width, height)));
-    state.update(Message::Data(Box::new(Data::new(common::model(snapshot)))));
-    let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
-    terminal.draw(|frame| draw(frame, &state)).unwrap();
-    let buffer = terminal.backend().buffer();
-    let line = |y: u16| (0..width).map(|x| buffer[(x, y)].symbol()).collect::<String>();
-    (0..height).map(|y| line(y).trim_end().to_owned() + "\n").collect()
+const SIZES: [(u16, u16); 3] = [(60, 15), (80, 24), (200, 50)];
+
+fn overview(snapshot: TableSnapshot, size: (u16, u16)) -> String {
+    Session::new(View::Overview, size).sees(common::model(snapshot), More::None).picture()
+}
+
+/// Four devices, one of which little is known and too much is used of; a process that is degraded, one with a
+/// hostile name, one that has ended; a file that was refused.
+#[test]
+fn the_overview() {
+    for (width, height) in SIZES {
+        let picture = overview(common::snapshot(4), (width, height));
+        common::assert_expected(&format!("overview-{width}x{height}.txt"), &picture);
+    }
+    common::assert_expected("overview-120x40.txt", &overview(common::snapshot(4), (120, 40)));
 }
 
 #[test]
-fn small() {
-    common::assert_expected("screen-80x24.txt", &picture(common::snapshot(4), 80, 24));
+fn many_devices_scroll() {
+    let session = Session::new(View::Overview, (80, 24));
+    let mut session = session.sees(common::model(common::snapshot(31)), More::None);
+    assert!(!session.picture().contains("\n 31 "), "there is no room for all");
+    session.press("G");
+    assert!(session.picture().contains("\n 31 "), "the last one is in sight:\n{}", session.picture());
 }
 
-#[test]
-fn large() {
-    common::assert_expected("screen-120x40.txt", &picture(common::snapshot(4), 120, 40));
+/// What a view is shown with besides, for so many devices.
+fn more(view: View, devices: usize) -> More {
+    let nothing = devices == 0;
+    match view {
+        View::Charts => More::History(history(devices)),
+        View::Allocations | View::Map => allocations(if nothing { Vec::new() } else { items() }),
+        View::Events => news(1, Vec::new()),
+        View::Programs if nothing => More::Programs(Default::default()),
+        View::Programs => More::Programs(programs(0).into()),
+        _ => More::None,
+    }
 }
 
+fn no_devices() -> Model {
+    let mut snapshot = common::snapshot(0);
+    snapshot.devices.clear();
+    snapshot.processes.clear();
+    snapshot.notices.clear();
+    Model { reclaimed: Vec::new(), ..common::model(snapshot) }
+}
+
+fn stale() -> Model {
+    let origin = Origin::Table { pid: 77, age_ns: 42_000_000_000 };
+    Model { origin, ..common::model(common::snapshot(2)) }
+}
+
+/// One file for each view and case, with the three sizes below each other.
 #[test]
-fn many_devices_get_a_line_each() {
-    common::assert_expected("screen-32-devices.txt", &picture(common::snapshot(31), 100, 45));
+fn every_view_in_unusual_circumstances() {
+    let cases: [(&str, fn() -> Model); 4] = [
+        ("no-devices", no_devices),
+        // The one device has no capacity, no board and too much in use.
+        ("unknown-capacity", || common::model(common::snapshot(0))),
+        ("32-devices", || common::model(common::snapshot(31))),
+        ("stale-aggregator", stale),
+    ];
+    for view in View::ALL {
+        for (case, model) in cases {
+            let picture = |size| {
+                let model = model();
+                let more = more(view, model.devices.len());
+                Session::new(view, size).sees(model, more).picture()
+            };
+            let pictures: String = SIZES.map(picture).concat();
+            common::assert_expected(&format!("{}-{case}.txt", view.name()), &pictures);
+        }
+    }
 }
 
 #[test]
 fn any_size_is_drawn() {
     for (width, height) in [(1, 1), (10, 3), (60, 15), (20, 50), (200, 5)] {
         for devices in [0, 1, 100] {
-            picture(common::snapshot(devices), width, height);
+            overview(common::snapshot(devices), (width, height));
         }
     }
 }

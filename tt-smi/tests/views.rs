@@ -2,19 +2,31 @@
 
 mod common;
 
-use common::views::{Screen, disputed_listing, history, listing};
+use common::session::Session;
+use common::views::{disputed_listing, history, listing};
 use tt_shm_reader::TableSnapshot;
 use tt_smi::model::Model;
-use tt_smi::screen::{More, Palette, Signs, Theme};
+use tt_smi::screen::{More, Palette, Signs, Theme, View};
 use tt_smi::source::Origin;
 
 const SIZES: [(u16, u16); 3] = [(60, 15), (80, 24), (200, 50)];
+
+/// The view with this digit.
+fn view_of(digit: &str) -> View {
+    View::ALL[digit.parse::<usize>().unwrap()]
+}
+
+/// The first key is the digit of the view, which is there before the data come.
+fn show(size: (u16, u16), snapshot: TableSnapshot, more: More, keys: &str) -> String {
+    let (view, rest) = keys.split_at(1);
+    Session::new(view_of(view), size).sees(common::model(snapshot), more).types(rest).picture()
+}
 
 fn at_all_sizes(name: &str, keys: &str, more: impl Fn(&TableSnapshot) -> More) {
     for (width, height) in SIZES {
         let snapshot = common::views::snapshot(4);
         let more = more(&snapshot);
-        let picture = Screen::new(width, height).show(snapshot, more, keys);
+        let picture = show((width, height), snapshot, more, keys);
         common::assert_expected(&format!("{name}-{width}x{height}.txt"), &picture);
     }
 }
@@ -26,14 +38,14 @@ fn detail() {
 
 #[test]
 fn detail_of_a_device_of_which_little_is_known() {
-    let picture = Screen::new(80, 24).show(common::snapshot(0), More::None, "1");
+    let picture = show((80, 24), common::snapshot(0), More::None, "1");
     common::assert_expected("detail-unknown-80x24.txt", &picture);
 }
 
 #[test]
 fn detail_scrolled_and_in_the_processes() {
-    let down = Screen::new(60, 15).show(common::views::snapshot(4), More::None, "1G");
-    let tab = Screen::new(60, 15).show(common::views::snapshot(4), More::None, "1\t");
+    let down = show((60, 15), common::views::snapshot(4), More::None, "1G");
+    let tab = show((60, 15), common::views::snapshot(4), More::None, "1\t");
     common::assert_expected("detail-keys-60x15.txt", &(down + &tab));
 }
 
@@ -50,31 +62,32 @@ fn charts() {
 #[test]
 fn charts_with_a_cursor_zoomed() {
     // Five leaps of ten columns to the left, then closer.
-    let picture = Screen::new(80, 24).show(common::snapshot(1), More::History(history(2)), "2kkzz<");
+    let picture = show((80, 24), common::snapshot(1), More::History(history(2)), "2kkzz←");
     common::assert_expected("charts-cursor-80x24.txt", &picture);
 }
 
 #[test]
 fn charts_in_other_signs() {
     for (name, signs) in [("braille", Signs::Braille), ("blocks", Signs::Blocks), ("ascii", Signs::Ascii)] {
-        let screen = Screen::new(80, 24).with(Theme { palette: Palette::Safe, signs });
-        let picture = screen.show(common::snapshot(1), More::History(history(2)), "2");
+        let session = Session::themed(View::Charts, (80, 24), Theme { palette: Palette::Safe, signs });
+        let model = common::model(common::snapshot(1));
+        let picture = session.sees(model, More::History(history(2))).picture();
         common::assert_expected(&format!("charts-{name}-80x24.txt"), &picture);
     }
 }
 
 #[test]
 fn charts_of_all_devices() {
-    let few = Screen::new(80, 24).show(common::snapshot(3), More::History(history(4)), "2\n");
+    let few = show((80, 24), common::snapshot(3), More::History(history(4)), "2\n");
     common::assert_expected("charts-grid-80x24.txt", &few);
-    let many = Screen::new(200, 50).show(common::snapshot(31), More::History(history(32)), "2\np");
+    let many = show((200, 50), common::snapshot(31), More::History(history(32)), "2\np");
     common::assert_expected("charts-grid-32-devices.txt", &many);
 }
 
 #[test]
 fn charts_without_capacity_or_history() {
-    let unknown = Screen::new(60, 15).show(common::snapshot(0), More::History(history(1)), "2");
-    let nothing = Screen::new(60, 15).show(common::snapshot(0), More::History(history(0)), "2");
+    let unknown = show((60, 15), common::snapshot(0), More::History(history(1)), "2");
+    let nothing = show((60, 15), common::snapshot(0), More::History(history(0)), "2");
     common::assert_expected("charts-unknown-60x15.txt", &(unknown + &nothing));
 }
 
@@ -85,17 +98,16 @@ fn map() {
 
 #[test]
 fn map_of_l1_with_a_cursor() {
-    let picture =
-        Screen::new(80, 24).show(common::snapshot(1), More::Allocations(listing().into()), "7\t>jjj>>");
+    let picture = show((80, 24), common::snapshot(1), More::Allocations(listing().into()), "7\t→jjj→→");
     common::assert_expected("map-l1-80x24.txt", &picture);
 }
 
 #[test]
 fn map_of_what_is_in_dispute_or_unknown() {
     let disputed = More::Allocations(disputed_listing().into());
-    let disputed = Screen::new(80, 24).show(common::snapshot(1), disputed, "7>jjjjjjjj>>>>>>>>");
+    let disputed = show((80, 24), common::snapshot(1), disputed, "7→jjjjjjjj→→→→→→→→");
     let nothing = More::Allocations(Default::default());
-    let nothing = Screen::new(60, 15).show(common::snapshot(1), nothing, "7");
+    let nothing = show((60, 15), common::snapshot(1), nothing, "7");
     common::assert_expected("map-disputed-80x24.txt", &(disputed + &nothing));
 }
 
@@ -113,10 +125,10 @@ fn any_size_is_drawn() {
     for view in ["1", "2", "3", "7"] {
         for (width, height) in [(1, 1), (3, 4), (10, 3), (20, 50), (45, 9), (200, 5), (61, 16)] {
             for devices in [0, 31] {
-                for keys in ["", "\tjG", "\n<<z>Gg", "m"] {
+                for keys in ["", "\tjG", "\n←←z→Gg", "m"] {
                     let snapshot = common::snapshot(devices);
                     let more = with_data(view, devices as usize + 1);
-                    Screen::new(width, height).show(snapshot, more, &format!("{view}{keys}"));
+                    show((width, height), snapshot, more, &format!("{view}{keys}"));
                 }
             }
         }
@@ -128,7 +140,7 @@ fn no_device_is_said_so() {
     for view in ["1", "2", "3", "7"] {
         let mut snapshot = common::snapshot(0);
         snapshot.devices.clear();
-        let picture = Screen::new(80, 24).show(snapshot, with_data(view, 0), &format!("{view}\t\njz<"));
+        let picture = show((80, 24), snapshot, with_data(view, 0), &format!("{view}\t\njz<"));
         assert!(picture.contains("No device"), "{view}: {picture}");
     }
 }
@@ -138,7 +150,8 @@ fn a_stale_aggregator_is_said_so_in_every_view() {
     for view in ["1", "2", "3", "7"] {
         let origin = Origin::Table { pid: 77, age_ns: 9_000_000_000 };
         let model = Model { origin, ..common::model(common::snapshot(1)) };
-        let picture = Screen::new(80, 24).show_model(model, with_data(view, 2), view);
+        let session = Session::new(view_of(view), (80, 24)).sees(model, with_data(view, 2));
+        let picture = session.picture();
         assert!(picture.contains("aggregator 77, 9.0s old"), "{view}: {picture}");
     }
 }

@@ -98,7 +98,7 @@ pub enum Command {
     /// A running aggregator keeps the last 32 of the host with exact holders. Without one, only what the processes
     /// themselves still tell is known: what is not is "-" or null.
     Oom(OomArgs),
-    /// Run a command with tracking on, and report at its end: peaks, and what was never freed
+    /// Run a command with tracking on; at its end, its peaks and what it never freed
     ///
     /// Signals and the exit code pass through (128 + signal if it was killed), its input and output are not touched; the
     /// report goes to stderr. Of the processes in the namespace, those count that descend from the command. Others may
@@ -106,9 +106,9 @@ pub enum Command {
     Run(RunArgs),
     /// Run the aggregator: publishes devices, peaks and history for every reader
     Aggregate(AggregateArgs),
-    /// Check this machine: /dev/shm, segments, aggregator, driver, containers; and say what to do
+    /// Check this machine: what is wrong, and what to do
     ///
-    /// Changes nothing and opens no device. Exit codes: 0 all is well, 1 there are warnings, 2 something cannot work.
+    /// Looks at /dev/shm, segments, aggregator, driver and container; changes nothing and opens no device. Exit codes: 0 all is well, 1 there are warnings, 2 something cannot work.
     Doctor(DoctorArgs),
     /// Remove what dead processes left in /dev/shm
     ///

@@ -15,6 +15,9 @@ use super::{ascii, modals};
 use crate::model::{Model, ProcessState};
 use crate::output::units::{UNKNOWN, count, plural};
 
+/// An aggregator that is silent for so long is in trouble: at rest it writes ten times a second and more often.
+const STALE_MS: u64 = 2000;
+
 /// Where the parts are.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Areas {
@@ -97,10 +100,14 @@ fn facts(state: &State, model: &Model, theme: &Theme) -> Line<'static> {
     let (devices, processes) =
         (plural(model.devices.len() as u64, "device"), plural(model.alive() as u64, "process"));
     let facts = format!(" {devices}, {processes}, {rate} events/s ({})", model.origin.describe());
-    let mut spans = vec![Span::styled(facts, theme.dim())];
-    let mut warn = |text: String| spans.push(Span::styled(format!("  {text}"), theme.warn()));
+    // What is wrong comes first: the end of the line is cut where there is no room.
+    let mut spans = Vec::new();
+    let mut warn = |text: String| spans.push(Span::styled(format!(" {text} "), theme.warn()));
     if state.frozen {
         warn("FROZEN".to_owned());
+    }
+    if model.origin.age_ms() >= STALE_MS {
+        warn("STALE".to_owned());
     }
     for (number, what) in
         [(model.missed, "missed"), (anomalies(model), "anomalies"), (model.refused, "refused")]
@@ -112,6 +119,7 @@ fn facts(state: &State, model: &Model, theme: &Theme) -> Line<'static> {
     if !model.consistent {
         warn("rows of several moments".to_owned());
     }
+    spans.push(Span::styled(facts, theme.dim()));
     Line::from(spans)
 }
 

@@ -16,7 +16,12 @@ pub(crate) struct Session {
 impl Session {
     /// At a terminal of this size, without colours: a picture that can be read.
     pub(crate) fn new(view: View, size: (u16, u16)) -> Session {
-        let options = Options { view, theme: Theme::MONO, ..Options::default() };
+        Session::themed(view, size, Theme::MONO)
+    }
+
+    /// The same, with other colours and signs.
+    pub(crate) fn themed(view: View, size: (u16, u16), theme: Theme) -> Session {
+        let options = Options { view, theme, ..Options::default() };
         let mut state = State::new("default", options);
         state.update(Message::Size(Size::new(size.0, size.1)));
         Session { state, size }
@@ -33,7 +38,7 @@ impl Session {
         self.state.update(Message::Data(Box::new(Data { model, more })));
     }
 
-    /// Letters are pressed; `\n` is Enter, `\t` Tab, `\x1b` Esc, `^` up, `_` down.
+    /// Letters are pressed; `\n` is Enter, `\t` Tab, `\x1b` Esc, `^` up, `_` down, `←` left, `→` right.
     pub(crate) fn types(mut self, keys: &str) -> Session {
         self.press(keys);
         self
@@ -49,6 +54,8 @@ impl Session {
                 '\x1b' => KeyCode::Esc,
                 '^' => KeyCode::Up,
                 '_' => KeyCode::Down,
+                '←' => KeyCode::Left,
+                '→' => KeyCode::Right,
                 letter => KeyCode::Char(letter),
             };
             effect = self.state.update(Message::Key(KeyEvent::from(code)));

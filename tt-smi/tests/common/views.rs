@@ -1,65 +1,10 @@
-//! A screen of a size, keys pressed in it, and what they show.
+//! What views of one device are shown with.
 
-use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
-use ratatui::Terminal;
-use ratatui::backend::TestBackend;
-use ratatui::layout::Size;
 use tt_shm_reader::{Bucket, Class, Composition, HISTORY_RESOLUTIONS, Holder, TableSnapshot};
 use tt_smi::lists::allocations::{Item, Listing};
-use tt_smi::model::Model;
-use tt_smi::screen::{Data, History, Message, More, Options, State, Theme, draw};
+use tt_smi::screen::History;
 
 use super::{GIB, KIB, MIB};
-
-/// A screen.
-pub(crate) struct Screen {
-    width: u16,
-    height: u16,
-    theme: Theme,
-}
-
-impl Screen {
-    /// Without colour: letters, which can be read.
-    pub(crate) fn new(width: u16, height: u16) -> Screen {
-        Screen { width, height, theme: Theme::MONO }
-    }
-
-    pub(crate) fn with(self, theme: Theme) -> Screen {
-        Screen { theme, ..self }
-    }
-
-    /// Presses keys (the first chooses the view, before data come) and draws. `<` and `>` are arrows.
-    pub(crate) fn show(&self, snapshot: TableSnapshot, more: More, keys: &str) -> String {
-        self.show_model(super::model(snapshot), more, keys)
-    }
-
-    pub(crate) fn show_model(&self, model: Model, more: More, keys: &str) -> String {
-        let mut state = State::new("default", Options { theme: self.theme, ..Options::default() });
-        state.update(Message::Size(Size::new(self.width, self.height)));
-        let (view, rest) = keys.split_at(1);
-        press(&mut state, view);
-        state.update(Message::Data(Box::new(Data { model, more })));
-        press(&mut state, rest);
-        let mut terminal = Terminal::new(TestBackend::new(self.width, self.height)).unwrap();
-        terminal.draw(|frame| draw(frame, &state)).unwrap();
-        let buffer = terminal.backend().buffer();
-        let line = |y: u16| (0..self.width).map(|x| buffer[(x, y)].symbol()).collect::<String>();
-        (0..self.height).map(|y| line(y).trim_end().to_owned() + "\n").collect()
-    }
-}
-
-fn press(state: &mut State, keys: &str) {
-    for key in keys.chars() {
-        let code = match key {
-            '\n' => KeyCode::Enter,
-            '\t' => KeyCode::Tab,
-            '<' => KeyCode::Left,
-            '>' => KeyCode::Right,
-            key => KeyCode::Char(key),
-        };
-        state.update(Message::Key(KeyEvent::new(code, KeyModifiers::NONE)));
-    }
-}
 
 /// The fixed rows, with what the peaks were made of.
 pub(crate) fn snapshot(devices: u64) -> TableSnapshot {

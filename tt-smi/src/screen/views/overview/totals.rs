@@ -9,9 +9,12 @@ use crate::screen::theme::Theme;
 /// DRAM and L1 of all devices. Where the capacity of one is unknown, so is that of all.
 pub(super) fn line(model: &Model, theme: &Theme) -> Line<'static> {
     let text = |name: &str, of: fn(&Device) -> &Memory| {
+        if model.devices.is_empty() {
+            return format!("{name} {UNKNOWN}");
+        }
         let used = model.devices.iter().map(|device| of(device).used).fold(0, u64::saturating_add);
         let totals = model.devices.iter().map(|device| of(device).total);
-        let total = totals.sum::<Option<u64>>().filter(|_| !model.devices.is_empty());
+        let total = totals.sum::<Option<u64>>();
         format!("{name} {} {}", share(used, total), percent(used, total))
     };
     let memory = format!(" all devices  {}   {}", text("DRAM", |d| &d.dram), text("L1", |d| &d.l1));
