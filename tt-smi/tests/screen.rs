@@ -62,10 +62,13 @@ fn stale() -> Model {
     Model { origin, ..common::model(common::snapshot(2)) }
 }
 
+/// A name, and what there is to see.
+type Case = (&'static str, fn() -> Model);
+
 /// One file for each view and case, with the three sizes below each other.
 #[test]
 fn every_view_in_unusual_circumstances() {
-    let cases: [(&str, fn() -> Model); 4] = [
+    let cases: [Case; 4] = [
         ("no-devices", no_devices),
         // The one device has no capacity, no board and too much in use.
         ("unknown-capacity", || common::model(common::snapshot(0))),
