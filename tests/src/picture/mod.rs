@@ -92,25 +92,43 @@ fn draw(svg: &mut String, row: u16, run: &Run) {
         );
     }
     let opacity = if run.dim { " opacity=\"0.65\"" } else { "" };
-    let group = format!("<g fill=\"{}\"{opacity}>", run.foreground);
-    let mut shapes = String::new();
+    let (mut shapes, mut dots) = (String::new(), String::new());
     for (place, sign) in run.text.chars().enumerate() {
-        shapes += &shapes::shape(sign, x + place as f64 * WIDTH, y);
+        let x = x + place as f64 * WIDTH;
+        shapes += &shapes::shape(sign, x, y);
+        dots += &shapes::dots(sign, x, y);
     }
+    if !dots.is_empty() {
+        let stroke = format!("stroke=\"{}\" stroke-width=\"3\" stroke-linecap=\"round\"", run.foreground);
+        shapes += &format!("<path d=\"{dots}\" {stroke}/>");
+    }
+    let texts = texts(run, x, y);
+    if !(texts.is_empty() && shapes.is_empty()) {
+        let _ = writeln!(svg, "<g fill=\"{}\"{opacity}>{shapes}{texts}</g>", run.foreground);
+    }
+}
+
+/// The words, each at its own place: viewers differ in the width of characters, and in what they make of blanks.
+fn texts(run: &Run, x: f64, y: f64) -> String {
+    let weight = if run.bold { " font-weight=\"bold\"" } else { "" };
     // What is drawn as a shape is a blank in the text.
-    let text: String = run.text.chars().map(|sign| if shapes::is_shape(sign) { ' ' } else { sign }).collect();
-    let mut parts = String::new();
-    if !text.trim().is_empty() {
-        let weight = if run.bold { " font-weight=\"bold\"" } else { "" };
-        parts = format!(
-            "<text x=\"{x:.1}\" y=\"{:.1}\" textLength=\"{width:.1}\" xml:space=\"preserve\"{weight}>{}</text>",
-            y + 13.5,
-            escaped(&text)
-        );
+    let text: Vec<char> =
+        run.text.chars().map(|sign| if shapes::is_shape(sign) { ' ' } else { sign }).collect();
+    let mut texts = String::new();
+    let mut place = 0;
+    for word in text.split(|sign| *sign == ' ') {
+        if !word.is_empty() {
+            let (x, length) = (x + place as f64 * WIDTH, word.len() as f64 * WIDTH);
+            let word = escaped(&word.iter().collect::<String>());
+            let _ = write!(
+                texts,
+                "<text x=\"{x:.1}\" y=\"{:.1}\" textLength=\"{length:.1}\"{weight}>{word}</text>",
+                y + 13.5
+            );
+        }
+        place += word.len() + 1;
     }
-    if !(parts.is_empty() && shapes.is_empty()) {
-        let _ = writeln!(svg, "{group}{shapes}{parts}</g>");
-    }
+    texts
 }
 
 fn escaped(text: &str) -> String {

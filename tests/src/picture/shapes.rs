@@ -34,7 +34,6 @@ pub(super) fn shape(sign: char, x: f64, y: f64) -> String {
         '▕' => rect(x + WIDTH * 7.0 / 8.0, y, WIDTH / 8.0, HEIGHT),
         '│' => rect(x + WIDTH / 2.0 - 0.6, y, 1.2, HEIGHT),
         '─' => rect(x, y + HEIGHT / 2.0 - 0.6, WIDTH, 1.2),
-        '\u{2801}'..='\u{28ff}' => dots(sign as u32 - 0x2800, x, y),
         _ => String::new(),
     }
 }
@@ -44,11 +43,13 @@ fn rect(x: f64, y: f64, width: f64, height: f64) -> String {
     format!("<rect x=\"{x:.1}\" y=\"{y:.1}\" width=\"{:.1}\" height=\"{height:.1}\"/>", width + 0.1)
 }
 
-fn dots(pattern: u32, x: f64, y: f64) -> String {
+/// The dots of a Braille sign as a path of points; nothing for other signs.
+pub(super) fn dots(sign: char, x: f64, y: f64) -> String {
+    let pattern = (sign as u32).checked_sub(0x2800).filter(|pattern| *pattern <= 0xff).unwrap_or(0);
     let is_set = |(bit, ..): &&(u32, f64, f64)| pattern & bit != 0;
     let dot = |(_, column, row): &(u32, f64, f64)| {
-        let (cx, cy) = (x + WIDTH * (0.25 + column * 0.5), y + HEIGHT * (0.125 + row * 0.25));
-        format!("<circle cx=\"{cx:.1}\" cy=\"{cy:.1}\" r=\"1.5\"/>")
+        let (x, y) = (x + WIDTH * (0.25 + column * 0.5), y + HEIGHT * (0.125 + row * 0.25));
+        format!("M{x:.1} {y:.1}h0")
     };
     DOTS.iter().filter(is_set).map(dot).collect()
 }
