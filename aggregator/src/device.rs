@@ -60,6 +60,12 @@ pub(crate) struct Device {
     pub(crate) failure: Failure,
     /// Process row and position of that failure.
     pub(crate) failed: (usize, u64),
+    /// Whether that failure came after later events of other processes.
+    pub(crate) failed_late: bool,
+    /// Time of the latest failure that was folded.
+    pub(crate) last_failed: u64,
+    /// Time of the last event of processes that are gone, and whose rings with them.
+    pub(crate) gone_until: u64,
     /// Usage rows of the processes that registered it.
     pub(crate) usages: Vec<usize>,
     pub(crate) history_changed: u64,
@@ -102,6 +108,9 @@ impl Device {
             dispatch_rate: Rate::default(),
             failure: bytemuck::Zeroable::zeroed(),
             failed: (0, 0),
+            failed_late: false,
+            last_failed: 0,
+            gone_until: 0,
             usages: Vec::new(),
             history_changed: 0,
         }
@@ -235,6 +244,8 @@ impl Device {
     pub(crate) fn note_failure(&mut self, event: &Event, process: usize, pid: u64, time: u64) {
         self.failure = failure_of(event, pid, time);
         self.failed = (process, event.stamp);
+        self.failed_late = self.order.is_behind(process, time);
+        self.last_failed = self.last_failed.max(time);
         self.owes |= owes::FAILURE;
     }
 
