@@ -101,6 +101,7 @@ impl Aggregator {
         };
         // All of them before anything is folded: events of the last would come late.
         for _ in 0..MAX_PENDING / MAX_OPENS {
+            aggregator.model.failures.begin_poll();
             aggregator.find(monotonic_ns());
             if aggregator.pending.is_empty() {
                 break;
@@ -153,7 +154,7 @@ impl Aggregator {
         let found = self.find(now);
         self.check_liveness(now);
         let folded_through = self.follow(now);
-        self.bury_dead(now);
+        self.bury_dead(now, folded_through);
         self.expire(now);
         self.model.tick(folded_through);
         let activity =
@@ -231,7 +232,8 @@ impl Aggregator {
         if active {
             self.busy_until = now + BUSY_NS;
         }
-        let waiting = !self.pending.is_empty() || self.sources.iter().any(Source::is_waiting);
+        let to_bury = |source: &Source| source.died.is_some();
+        let waiting = !self.pending.is_empty() || self.sources.iter().any(|s| s.is_waiting() || to_bury(s));
         let short = now < self.busy_until || waiting;
         self.sleep = if short { SHORT_SLEEP } else { (self.sleep * 2).min(LONG_SLEEP) };
     }

@@ -34,11 +34,14 @@ impl Aggregator {
         }
     }
 
-    /// Reclaims what dead processes held, once every event of theirs is folded.
-    pub(crate) fn bury_dead(&mut self, now: u64) {
+    /// Reclaims what dead processes held, once every event of theirs is folded, and every event of others from
+    /// before their end was noticed: these happened while it was held.
+    pub(crate) fn bury_dead(&mut self, now: u64, folded_through: u64) {
         let mut index = 0;
         while let Some(source) = self.sources.get(index) {
-            let waited = |died: u64| source.is_done() || now > died.saturating_add(MAX_DYING_NS);
+            let waited = |died: u64| {
+                source.is_done() && died <= folded_through || now > died.saturating_add(MAX_DYING_NS)
+            };
             if source.died.is_some_and(waited) {
                 self.refresh(index);
                 self.reclaim(index, now);

@@ -52,6 +52,8 @@ pub(crate) struct Device {
     /// read from its beginning starts with events from before.
     since: u64,
     entered: bool,
+    /// Until then, the peaks are those of a window that was opened while events from before it waited.
+    provisional: bool,
     pub(crate) order: Order,
     pub(crate) history: History,
     pub(crate) events: u64,
@@ -60,6 +62,12 @@ pub(crate) struct Device {
     pub(crate) failure: Failure,
     /// Process row and position of that failure.
     pub(crate) failed: (usize, u64),
+    /// Whether that failure came after later events of other processes.
+    pub(crate) failed_late: bool,
+    /// Time of the latest failure that was folded.
+    pub(crate) last_failed: u64,
+    /// Time of the last event of processes that are gone, and whose rings with them.
+    pub(crate) gone_until: u64,
     /// Usage rows of the processes that registered it.
     pub(crate) usages: Vec<usize>,
     pub(crate) history_changed: u64,
@@ -95,6 +103,7 @@ impl Device {
             exact_since: now,
             since,
             entered: false,
+            provisional: false,
             order: Order::default(),
             history: History::default(),
             events: 0,
@@ -102,22 +111,32 @@ impl Device {
             dispatch_rate: Rate::default(),
             failure: bytemuck::Zeroable::zeroed(),
             failed: (0, 0),
+            failed_late: false,
+            last_failed: 0,
+            gone_until: 0,
             usages: Vec::new(),
             history_changed: 0,
         }
     }
 
-    /// To be called before a change at `time`: the window begins with what is used at its start.
+    /// To be called before a change at `time`: the window begins with what is used at its start. Says whether
+    /// that was now.
     #[inline]
-    pub(crate) fn enter(&mut self, time: u64) {
-        if !self.entered && time >= self.since {
+    pub(crate) fn enter(&mut self, time: u64) -> bool {
+        let enters = !self.entered && time >= self.since;
+        if enters {
             self.begin_window();
         }
+        enters
     }
 
     #[cold]
     fn begin_window(&mut self) {
         self.entered = true;
+        if std::mem::take(&mut self.provisional) {
+            self.peaks = Peaks::default();
+            (self.dram_makeup, self.l1_makeup) = (NOTHING, NOTHING);
+        }
         for class in 0..Class::COUNT {
             self.exchange_class(class, Live::default(), Live::default(), self.since);
         }
@@ -222,10 +241,12 @@ impl Device {
         }
     }
 
-    /// Begins a new window: the peaks are what is used now.
+    /// Begins a new window: the peaks are what is used now. What that is, is certain once all is folded that
+    /// happened before; until then they are what is known to be used.
     pub(crate) fn open_window(&mut self, now: u64) {
         (self.peaks, self.since, self.entered) = (Peaks::default(), now, false);
         self.enter(now);
+        (self.entered, self.provisional) = (false, true);
         (self.dram_makeup, self.l1_makeup) = (NOTHING, NOTHING);
         self.owes |= owes::DRAM | owes::L1;
         self.exact_since = now;
@@ -235,6 +256,8 @@ impl Device {
     pub(crate) fn note_failure(&mut self, event: &Event, process: usize, pid: u64, time: u64) {
         self.failure = failure_of(event, pid, time);
         self.failed = (process, event.stamp);
+        self.failed_late = self.order.is_behind(process, time);
+        self.last_failed = self.last_failed.max(time);
         self.owes |= owes::FAILURE;
     }
 

@@ -15,8 +15,26 @@ use crate::rows::Rows;
 /// Failures of a process that one poll looks into. What a process can do at full speed must not cost more
 /// than folding it; those beyond are counted like all others.
 const MAX_PER_PROCESS: usize = 8;
+/// The same of a user's processes: many of them must not keep others' failures from being looked into.
+const MAX_PER_USER: usize = MAX_PER_POLL / 2;
 /// The same of all processes together: more than a table keeps would be in vain.
 const MAX_PER_POLL: usize = MAX_FAILURES;
+
+/// Whose a failure is. The identity alone does not tell: everybody can see it in the name of the file, and give
+/// it to another one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Whose {
+    identity: u64,
+    pid: u64,
+    uid: u64,
+}
+
+impl Whose {
+    fn of(record: &FailureRecord) -> Whose {
+        let FailureRecord { identity, pid, uid, .. } = *record;
+        Whose { identity, pid, uid }
+    }
+}
 
 /// The failures that the table shows.
 #[derive(Debug)]
@@ -25,12 +43,24 @@ pub(crate) struct Failures {
     /// Rows whose events are still to be read.
     fresh: Vec<usize>,
     /// Whose failures were looked into in this poll.
-    looked_into: Vec<u64>,
+    looked_into: Vec<Whose>,
+    pub(crate) looks: Looks,
 }
+
+/// Slots of rings that this poll may still look at, whatever they hold.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Looks {
+    /// For what came before failures.
+    pub(crate) past: usize,
+    /// For failures of processes that were dead before we came.
+    pub(crate) dead: usize,
+}
+
+const LOOKS: Looks = Looks { past: 1 << 16, dead: 1 << 19 };
 
 impl Default for Failures {
     fn default() -> Failures {
-        Failures { rows: Rows::new(MAX_FAILURES), fresh: Vec::new(), looked_into: Vec::new() }
+        Failures { rows: Rows::new(MAX_FAILURES), fresh: Vec::new(), looked_into: Vec::new(), looks: LOOKS }
     }
 }
 
@@ -38,20 +68,24 @@ impl Failures {
     /// A poll begins.
     pub(crate) fn begin_poll(&mut self) {
         self.looked_into.clear();
+        self.looks = LOOKS;
     }
 
     /// Whether a failure is to be looked into: it is none that an earlier aggregator saw, and not one of a flood.
-    pub(crate) fn wants(&mut self, identity: u64, position: u64) -> bool {
+    pub(crate) fn wants(&mut self, owner: &ProcessStats, position: u64) -> bool {
+        let whose = Whose { identity: owner.identity, pid: owner.pid, uid: owner.uid };
         let known =
-            |(_, record): (usize, &FailureRecord)| (record.identity, record.position) == (identity, position);
-        let theirs = self.looked_into.iter().filter(|seen| **seen == identity).count();
+            |(_, record): (usize, &FailureRecord)| record.position == position && Whose::of(record) == whose;
+        let theirs = self.looked_into.iter().filter(|seen| **seen == whose).count();
+        let of_user = self.looked_into.iter().filter(|seen| seen.uid == whose.uid).count();
         if theirs >= MAX_PER_PROCESS
+            || of_user >= MAX_PER_USER
             || self.looked_into.len() >= MAX_PER_POLL
             || self.rows.values().any(known)
         {
             return false;
         }
-        self.looked_into.push(identity);
+        self.looked_into.push(whose);
         true
     }
 
@@ -77,9 +111,9 @@ impl Failures {
     fn to_give_up(&self, new: &FailureRecord) -> Option<usize> {
         let all = || self.rows.values().map(|(_, record)| record).chain([new]);
         let of_user = |uid: u64| all().filter(|record| record.uid == uid).count();
-        let of_process = |identity: u64| all().filter(|record| record.identity == identity).count();
+        let of_process = |whose: Whose| all().filter(|record| Whose::of(record) == whose).count();
         let weight = |record: &FailureRecord| {
-            (of_user(record.uid), of_process(record.identity), Reverse((record.time, record.position)))
+            (of_user(record.uid), of_process(Whose::of(record)), Reverse((record.time, record.position)))
         };
         self.rows.values().max_by_key(|(_, record)| weight(record)).map(|(row, _)| row)
     }
@@ -166,7 +200,7 @@ impl Model {
         device.owes &= !owes::FAILURE;
         let (device, (process, position)) = (&*device, device.failed);
         let Some(owner) = self.processes.get(process).map(|process| process.stats) else { return };
-        if !self.failures.wants(owner.identity, position) {
+        if !self.failures.wants(&owner, position) {
             return;
         }
         let (failure, chip_id) = (device.failure, device.entry.chip_id);
@@ -176,7 +210,7 @@ impl Model {
             Some((&self.processes.get(usage.process)?.stats, &usage.counters))
         });
         compose(&mut record, shares);
-        if self.knows_all_holders(failure.time) {
+        if !device.failed_late && self.knows_all_holders(failure.time) {
             record.flags |= failure_flags::HOLDERS_EXACT;
         }
         let batch = self.batch();
@@ -190,6 +224,16 @@ impl Model {
         time >= self.started
             && self.totals.overflow == 0
             && !self.processes.values().any(|(_, process)| broken(&process.stats))
+    }
+
+    /// A process's share on one of its devices was not what was folded, from `since` on.
+    #[cold]
+    pub(crate) fn doubt_failures_on(&mut self, process: usize, device: u8, since: u64) {
+        let usage = self.usage_of(process, device).and_then(|row| self.usages.get(row));
+        let Some(device) = usage.and_then(|usage| self.devices.get(usage.device)) else { return };
+        let chip = device.entry.chip_id;
+        let batch = self.batch();
+        self.failures.doubt(batch, chip, since);
     }
 
     /// A process's share on its devices was not what was folded, from `since` on.
@@ -250,4 +294,25 @@ fn compose<'a>(record: &mut FailureRecord, shares: impl Iterator<Item = (&'a Pro
 /// Wrapping: plausible counters keep the sum of 1024 processes below 2^63.
 fn add(sum: &mut [u64; Class::COUNT], classes: &[u64; Class::COUNT]) {
     sum.iter_mut().zip(classes).for_each(|(sum, bytes)| *sum = sum.wrapping_add(*bytes));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn owner(identity: u64, uid: u64) -> ProcessStats {
+        ProcessStats { identity, pid: identity, uid, ..bytemuck::Zeroable::zeroed() }
+    }
+
+    #[test]
+    fn many_processes_of_a_user_leave_looks_for_others() {
+        let mut failures = Failures::default();
+        for process in 1..100 {
+            (1..100).for_each(|position| _ = failures.wants(&owner(process, 1000), position));
+        }
+        assert!(failures.wants(&owner(200, 1001), 1));
+        assert!(!failures.wants(&owner(201, 1000), 1));
+        failures.begin_poll();
+        assert!(failures.wants(&owner(201, 1000), 1));
+    }
 }

@@ -25,7 +25,7 @@ impl Model {
         let (batch, now) = (self.batch(), self.now);
         self.totals.late += 1;
         let usage = self.usage_of(process, device);
-        self.doubt_failures(process, late.since);
+        self.doubt_failures_on(process, device, late.since);
         if let Some(process) = self.processes.change(batch, process) {
             process.stats.late += 1;
         }

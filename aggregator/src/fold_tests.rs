@@ -178,10 +178,6 @@ fn an_impossible_event_changes_nothing_of_the_device() {
 
 #[test]
 fn a_late_event_takes_the_certainty_from_the_holders_of_a_failure() {
-    let exact = |model: &Model| {
-        let failures = model.failures.newest_first();
-        failures.iter().map(|failure| failure.has(failure_flags::HOLDERS_EXACT)).collect::<Vec<_>>()
-    };
     let mut model = model(2);
     fold(&mut model, 0, 10, &event(EventKind::Alloc, Class::Dram, 100, 1)).unwrap();
     fold(&mut model, 1, 15, &event(EventKind::AllocFailed, Class::Dram, 7, 1)).unwrap();
@@ -192,5 +188,55 @@ fn a_late_event_takes_the_certainty_from_the_holders_of_a_failure() {
     assert_eq!((held, exact(&model)), (vec![200, 100], vec![true, true]));
     // In truth process 0 had freed before the second failure, and after the first.
     fold(&mut model, 0, 20, &event(EventKind::Free, Class::Dram, 100, 2)).unwrap();
+    assert_eq!(exact(&model), [false, true]);
+}
+
+/// Of each failure, the latest first, whether its holders are certain.
+fn exact(model: &Model) -> Vec<bool> {
+    let failures = model.failures.newest_first();
+    failures.iter().map(|failure| failure.has(failure_flags::HOLDERS_EXACT)).collect()
+}
+
+#[test]
+fn the_holders_of_a_failure_that_comes_late_are_not_certain() {
+    let mut model = model(2);
+    fold(&mut model, 1, 30, &event(EventKind::Alloc, Class::Dram, 100, 1)).unwrap();
+    fold(&mut model, 0, 20, &event(EventKind::AllocFailed, Class::Dram, 7, 1)).unwrap();
+    fold(&mut model, 0, 40, &event(EventKind::AllocFailed, Class::Dram, 7, 2)).unwrap();
+    model.settle_failures();
+    assert_eq!(exact(&model), [true, false]);
+    assert_eq!((model.totals.late, shown(&model).dram_peak.low, shown(&model).dram_peak.high), (0, 100, 100));
+}
+
+#[test]
+fn what_happened_before_a_failure_and_came_after_it_is_noticed() {
+    let mut model = model(2);
+    fold(&mut model, 0, 10, &event(EventKind::Alloc, Class::Dram, 100, 1)).unwrap();
+    fold(&mut model, 1, 15, &event(EventKind::AllocFailed, Class::Dram, 7, 1)).unwrap();
+    fold(&mut model, 1, 30, &event(EventKind::AllocFailed, Class::Dram, 7, 2)).unwrap();
+    model.settle_failures();
+    assert_eq!(exact(&model), [true, true]);
+    // The failures changed nothing, so that the peak is as certain as it was.
+    fold(&mut model, 0, 20, &event(EventKind::Free, Class::Dram, 100, 2)).unwrap();
+    assert_eq!(exact(&model), [false, true]);
+    assert_eq!((model.totals.late, shown(&model).dram_peak.low, shown(&model).dram_peak.high), (0, 100, 100));
+}
+
+#[test]
+fn a_late_event_on_one_chip_leaves_the_failures_on_others() {
+    let mut model = model(2);
+    for process in 0..2 {
+        model.add_device(process, &DeviceEntry { chip_id: 2, ..bytemuck::Zeroable::zeroed() });
+    }
+    let on = |device, event: Event| Event { device, ..event };
+    let mut fold = |process, time, event: Event| {
+        model.fold_events(process, 2, &mut Run::new(&[(time, Item::Event(event))], time)).unwrap();
+    };
+    fold(0, 30, event(EventKind::Alloc, Class::Dram, 100, 1));
+    fold(0, 31, on(1, event(EventKind::AllocFailed, Class::Dram, 7, 2)));
+    fold(0, 32, event(EventKind::AllocFailed, Class::Dram, 7, 3));
+    fold(0, 33, event(EventKind::Alloc, Class::Dram, 100, 4));
+    fold(0, 34, on(1, event(EventKind::Alloc, Class::Dram, 100, 5)));
+    fold(1, 20, event(EventKind::Alloc, Class::Dram, 100, 1));
     assert_eq!(exact(&model), [false, true]);
 }

@@ -216,6 +216,7 @@ impl Model {
     /// a row that is not in use has none.
     pub(crate) fn withdraw(&mut self, process: usize) {
         let time = self.now;
+        let last_event = self.processes.get(process).map_or(0, |process| process.stats.last_event);
         let rows = self.processes.get_mut(process).map(|process| std::mem::take(&mut process.usages));
         for row in rows.into_iter().flatten().flatten() {
             self.replace_counters(row, Counters::ZERO, time, crate::fold::Known::Followed);
@@ -224,6 +225,7 @@ impl Model {
             self.retired.push(row);
             if let Some(device) = self.devices.change(batch, device) {
                 device.usages.retain(|usage| *usage != row);
+                device.gone_until = device.gone_until.max(last_event);
             }
         }
         let batch = self.batch();

@@ -24,6 +24,11 @@ impl Order {
         self.others = self.others.max(time);
         true
     }
+
+    /// Whether an event of a process would be late; notes nothing.
+    pub(crate) fn is_behind(&self, process: usize, time: u64) -> bool {
+        time < if process == self.process { self.others } else { self.last }
+    }
 }
 
 #[cfg(test)]
@@ -36,6 +41,7 @@ mod tests {
         assert!(!order.is_late(1, 10));
         assert!(!order.is_late(1, 5), "its own order is not in doubt");
         assert!(!order.is_late(2, 20));
+        assert!(order.is_behind(1, 15) && !order.is_behind(2, 15) && !order.is_behind(1, 20));
         assert!(order.is_late(1, 15));
         assert!(!order.is_late(1, 20));
         assert!(!order.is_late(2, 20));

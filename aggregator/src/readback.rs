@@ -12,8 +12,8 @@ use crate::failures::{Past, blank};
 use crate::model::Model;
 use crate::source::Source;
 
-/// Slots that are looked at in one poll, whatever the rings hold.
-const MAX_LOOKS: usize = 1 << 16;
+/// Slots that are looked at in the ring of one dead process.
+const MAX_LOOKS_AT_DEAD: usize = 1 << 16;
 /// Failures that are taken out of a dead process's ring.
 const MAX_OF_DEAD: usize = 4;
 
@@ -23,12 +23,13 @@ impl Aggregator {
     #[inline(never)]
     pub(crate) fn complete_failures(&mut self) {
         let fresh = self.model.failures.take_fresh();
-        let (all_read, mut looks) = (self.unread() == 0, MAX_LOOKS);
+        let (all_read, mut looks) = (self.unread() == 0, self.model.failures.looks.past);
         for (row, record) in fresh {
             let past = past_of(&self.sources, &self.model, &record, &mut looks);
             let batch = self.model.batch();
             self.model.failures.complete(batch, row, &past, all_read);
         }
+        self.model.failures.looks.past = looks;
     }
 
     /// A process was dead before we came: keeps the failures that its ring still has, before its file goes.
@@ -37,12 +38,13 @@ impl Aggregator {
         let words = segment.words();
         let (devices, calibration, now) = (segment.devices(), segment.calibration(), self.model.now.max(1));
         let to_ns = |event: &Event| calibration.to_monotonic_ns(event.time).clamp(1, now);
-        let mut looks = MAX_LOOKS;
+        let most = self.model.failures.looks.dead.min(MAX_LOOKS_AT_DEAD);
+        let mut looks = most;
         let mut ring = Ring { words, position: last_position(&words), looks: &mut looks };
         let failed: Vec<Event> = ring.by_ref().filter(is_failure).take(MAX_OF_DEAD).collect();
         for event in failed {
             let Some(entry) = devices.get(usize::from(event.device)) else { continue };
-            if !self.model.failures.wants(owner.identity, event.stamp) {
+            if !self.model.failures.wants(owner, event.stamp) {
                 continue;
             }
             let failure = failure_of(&event, owner.pid, to_ns(&event));
@@ -57,6 +59,7 @@ impl Aggregator {
             let batch = self.model.batch();
             self.model.failures.keep(batch, record);
         }
+        self.model.failures.looks.dead -= most - looks;
     }
 }
 
@@ -78,7 +81,8 @@ fn described(event: &Event, time: u64, owner: &ProcessStats) -> PastEvent {
 
 /// The last events of all processes on the chip.
 fn past_of(sources: &[Source], model: &Model, failure: &FailureRecord, looks: &mut usize) -> Past {
-    let (mut events, mut horizon) = (Vec::new(), 0);
+    let chip = model.devices.values().find(|(_, device)| device.entry.chip_id == failure.chip_id);
+    let (mut events, mut horizon) = (Vec::new(), chip.map_or(0, |(_, device)| device.gone_until));
     for source in sources.iter().filter(|source| !source.broken) {
         let (found, reached) = past_in(source, model, failure, looks).unwrap_or_default();
         events.extend(found);

@@ -37,6 +37,8 @@ enum End {
     Owing,
     /// The last event came after later ones of other processes.
     Late(Late),
+    /// The last event, of this time, came after later failures of other processes, and after nothing else.
+    BehindFailure(u64),
 }
 
 /// A change that came late.
@@ -89,6 +91,7 @@ impl Model {
                 End::Over => {}
                 End::Owing => self.settle_debts_for(process, device),
                 End::Late(late) => self.fold_late(process, device, &late),
+                End::BehindFailure(since) => self.doubt_failures_on(process, device, since),
             }
         }
         Ok(())
@@ -144,16 +147,16 @@ impl Stretch<'_> {
             if self.device.owes != 0 && (may_lower(event) || self.device.owes(owes::FAILURE)) {
                 break Ok(End::Owing);
             }
-            let late = match self.fold_one(event, time) {
-                Ok(late) => late,
+            let end = match self.fold_one(event, time) {
+                Ok(end) => end,
                 Err(why) => break Err(why),
             };
             run.pass();
             events += 1;
             recent += u64::from(time >= self.recent_from);
             tally.last = (time, event.stamp);
-            if let Some(late) = late {
-                break Ok(End::Late(late));
+            if let Some(end) = end {
+                break Ok(end);
             }
         };
         self.device.events += events;
@@ -164,7 +167,7 @@ impl Stretch<'_> {
     }
 
     #[inline(always)]
-    fn fold_one(&mut self, event: &Event, time: u64) -> Result<Option<Late>, Implausible> {
+    fn fold_one(&mut self, event: &Event, time: u64) -> Result<Option<End>, Implausible> {
         let Stretch { usage, device, .. } = self;
         let class = moved_class(event);
         let old_class = class.map(|class| Live::of(&usage.counters, class));
@@ -192,8 +195,11 @@ impl Stretch<'_> {
             _ => {}
         }
         let moved = class.is_some() || change.is_change();
-        let late = moved && device.order.is_late(usage.process, time);
-        Ok(late.then_some(Late { change, class: less, since: time }))
+        if moved && device.order.is_late(usage.process, time) {
+            return Ok(Some(End::Late(Late { change, class: less, since: time })));
+        }
+        // Events of one process are in order, so that failure is another's.
+        Ok((moved && time < device.last_failed).then_some(End::BehindFailure(time)))
     }
 }
 

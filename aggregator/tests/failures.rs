@@ -239,3 +239,64 @@ fn the_ring_of_a_dead_process_still_tells_what_failed() {
     assert_eq!((failure.holder_count, failure.flags & failure_flags::HOLDERS_EXACT), (0, 0));
     assert_eq!(failure.past().unwrap()[0].size, 50);
 }
+
+#[test]
+fn who_ended_right_after_a_failure_is_among_its_holders() {
+    let scene = Scene::new();
+    let merge_window = std::time::Duration::from_millis(50);
+    let config = Config { merge_window, ..Config::new(scene.namespace.clone()) };
+    let mut aggregator = Aggregator::new(config).unwrap();
+    let (mut a, mut b) = (scene.process(), scene.process());
+    a.register(chip(7));
+    b.register(chip(7));
+    b.alloc(0, Class::Dram, 700);
+    aggregator.settle();
+    fail(&mut a, 0, Class::Dram, 4096);
+    close(b);
+    aggregator.poll();
+    let [failure] = failures(&mut aggregator)[..] else { panic!("one failure") };
+    assert_eq!((failure.holder_count, failure.classes[Class::Dram as usize]), (1, 700));
+    assert!(failure.has(BOTH));
+}
+
+/// Ends a process in an orderly way, which is noticed at once.
+fn close(process: TestProcess) {
+    let closed = shm_layout::control::state::CLOSED;
+    let state = &process.words().control[shm_layout::control::STATE];
+    state.store(closed, std::sync::atomic::Ordering::Relaxed);
+}
+
+#[test]
+fn the_events_of_who_is_gone_are_said_to_be_missing() {
+    let scene = Scene::new();
+    let (mut aggregator, mut a, mut b) = two(&scene);
+    a.alloc(0, Class::Dram, 1);
+    b.alloc(0, Class::Dram, 700);
+    b.free(0, Class::Dram, 700);
+    aggregator.settle();
+    close(b);
+    aggregator.settle();
+    fail(&mut a, 0, Class::Dram, 2);
+    // Once all that is shown is younger than what is gone, nothing is missing.
+    (0..20).for_each(|_| a.alloc(0, Class::Dram, 1));
+    fail(&mut a, 0, Class::Dram, 3);
+    let [second, first] = failures(&mut aggregator)[..] else { panic!("two failures") };
+    assert_eq!((first.event_count, first.flags & BOTH), (1, failure_flags::HOLDERS_EXACT));
+    assert_eq!((second.event_count, second.flags & BOTH), (16, BOTH));
+}
+
+/// Anybody can read the name of a segment, and give another one the same number.
+#[test]
+fn nobody_hides_the_failures_of_a_segment_by_claiming_to_be_it() {
+    let scene = Scene::new();
+    let mut aggregator = scene.aggregator();
+    let mut victim = scene.process();
+    victim.register(chip(7));
+    let mut other = TestProcess::with_identity(&scene.namespace, 1024, victim.header.identity);
+    other.register(chip(7));
+    aggregator.settle();
+    (0..9).for_each(|_| fail(&mut other, 0, Class::Dram, 1));
+    (0..2).for_each(|_| fail(&mut victim, 0, Class::Dram, 2));
+    let kept = failures(&mut aggregator);
+    assert_eq!(kept.iter().filter(|failure| failure.pid == victim.pid()).count(), 2);
+}

@@ -5,7 +5,7 @@ mod common;
 use common::{Scene, TestProcess, buffer, chip};
 use shm_layout::table::{device_flags, notice_kind, process_flags, process_state};
 use shm_layout::{Class, Counters, EventKind};
-use tt_shm_aggregator::Aggregator;
+use tt_shm_aggregator::{Aggregator, Config};
 use tt_shm_reader::{DeviceStats, TableSnapshot};
 
 const MIB: u64 = 1 << 20;
@@ -379,4 +379,51 @@ fn peaks_from_before_a_window_bound_it_but_do_not_count_in_it() {
     let snapshot = settled(&mut aggregator);
     let peak = device(&snapshot, 1).dram_peak;
     assert!(snapshot.missed > 0 && peak.low <= 10 && peak.high == 100, "{peak:?}");
+}
+
+/// What others did while it lived may be folded only after its end was noticed.
+#[test]
+fn what_a_process_held_counts_until_its_end() {
+    let scene = Scene::new();
+    let merge_window = std::time::Duration::from_millis(50);
+    let config = Config { merge_window, ..Config::new(scene.namespace.clone()) };
+    let mut aggregator = Aggregator::new(config).unwrap();
+    let (mut a, mut b) = (scene.process(), scene.process());
+    a.register(chip(1));
+    b.register(chip(1));
+    b.alloc(0, Class::Dram, 700);
+    aggregator.settle();
+    a.alloc(0, Class::Dram, 100);
+    let closed = shm_layout::control::state::CLOSED;
+    b.words().control[shm_layout::control::STATE].store(closed, std::sync::atomic::Ordering::Relaxed);
+    drop(b);
+    // The end is seen at once, the allocation before it waits in the merge.
+    aggregator.poll();
+    let shown = device(&settled(&mut aggregator), 1);
+    assert_eq!(aggregator.segments(), 1);
+    assert_eq!(shown.dram_used_bytes, 100);
+    assert_eq!((shown.dram_peak.low, shown.dram_peak.high), (800, 800));
+}
+
+/// What happened before a window may be folded only after it was opened.
+#[test]
+fn what_happened_before_a_window_does_not_count_in_it() {
+    let scene = Scene::new();
+    let merge_window = std::time::Duration::from_millis(50);
+    let config = Config { merge_window, ..Config::new(scene.namespace.clone()) };
+    let mut aggregator = Aggregator::new(config).unwrap();
+    let mut process = scene.process();
+    process.register(chip(1));
+    process.alloc(0, Class::Dram, 100);
+    aggregator.settle();
+    process.alloc(0, Class::Dram, 50);
+    process.free(0, Class::Dram, 50);
+    process.free(0, Class::Dram, 90);
+    aggregator.poll();
+    aggregator.reset_window();
+    let peak = device(&settled(&mut aggregator), 1).dram_peak;
+    assert_eq!((peak.low, peak.high), (10, 10));
+    process.alloc(0, Class::Dram, 5);
+    let peak = device(&settled(&mut aggregator), 1).dram_peak;
+    assert_eq!((peak.low, peak.high), (15, 15));
 }

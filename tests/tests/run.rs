@@ -165,6 +165,19 @@ fn signals_reach_the_command() {
     }
 }
 
+/// By `nohup`, by a shell that began a job in the background, by a parent that does not want to wait.
+#[test]
+fn ignored_signals_stay_ignored_and_the_exit_code_is_known() {
+    let space = Space::new();
+    for name in ["HUP", "INT", "TERM", "CHLD"] {
+        let mut command = space.command("env");
+        let script = format!("kill -{name} $$; exit 7");
+        command.arg(format!("--ignore-signal={name}")).args([SMI, "run", "--", "sh", "-c", &script]);
+        let output = command.output().unwrap();
+        assert_eq!(output.status.code(), Some(7), "{name}: {output:?}");
+    }
+}
+
 #[test]
 fn the_command_finds_its_surroundings_as_they_were() {
     let space = Space::new();

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use common::lists::{allocations, doubtful_allocations, events, items, news, processes, programs};
 use common::session::Session;
 use tt_smi::model::{Clock, Model};
-use tt_smi::screen::{Effect, Message, More, View};
+use tt_smi::screen::{Chosen, Effect, Message, More, View};
 
 const SIZES: [(u16, u16); 3] = [(60, 15), (80, 24), (200, 50)];
 const SECOND: u64 = 1_000_000_000;
@@ -161,7 +161,8 @@ fn a_signal_goes_to_the_selected_process_and_not_to_one_that_ended() {
     let mut session = Session::new(View::Processes, (100, 30)).sees(processes(), More::None);
     session.state.update(f9());
     session.line("signal to 4242");
-    assert_eq!(session.press("\ny"), Some(Effect::Signal { pid: 4242, signal: 15 }));
+    let to = Chosen { pid: 4242, start_ticks: Some(7) };
+    assert_eq!(session.press("\ny"), Some(Effect::Signal { to, signal: 15 }));
     let mut session = session.types("/state=ended\n");
     session.state.update(f9());
     session.line("no process that can be reached");

@@ -82,13 +82,17 @@ pub(crate) fn chip(chip_id: u64) -> DeviceEntry {
 
 impl TestProcess {
     pub(crate) fn new(namespace: &Namespace, ring_slots: u64) -> TestProcess {
+        TestProcess::with_identity(namespace, ring_slots, tt_shm_os::random_u64().unwrap())
+    }
+
+    pub(crate) fn with_identity(namespace: &Namespace, ring_slots: u64, identity: u64) -> TestProcess {
         static NEXT: AtomicU32 = AtomicU32::new(1);
         let pid = 1_000_000 + NEXT.fetch_add(1, Ordering::Relaxed);
         let clock = ClockKind::best();
         let anchor = Anchor::now(clock);
         let header = SegmentHeader {
             boot_id: boot_id().unwrap_or_default(),
-            identity: tt_shm_os::random_u64().unwrap(),
+            identity,
             pid: u64::from(pid),
             clock_kind: u64::from(clock.code()),
             anchor_ticks: anchor.ticks,

@@ -23,6 +23,7 @@ mod widgets;
 pub use action::{Action, Motion, View};
 pub use data::{Data, History, More, Needs, News};
 pub use frame::draw;
+pub use modals::Chosen;
 pub use options::Options;
 pub use run::run;
 pub use state::{Effect, Message, State};

@@ -9,7 +9,7 @@ use super::action::{Action, Motion, View};
 use super::data::{Data, Needs};
 use super::frame::Areas;
 use super::keys;
-use super::modals::{Modal, Outcome};
+use super::modals::{Chosen, Modal, Outcome};
 use super::options::Options;
 use super::page::{Page, ProcessKey, Reply, Scene};
 use super::theme::Theme;
@@ -70,7 +70,7 @@ pub enum Effect {
     /// Send a signal.
     Signal {
         /// To this process.
-        pid: u32,
+        to: Chosen,
         /// By number.
         signal: i32,
     },
@@ -238,10 +238,18 @@ impl State {
             return;
         }
         let target = self.target();
-        match target.and_then(|process| process.pid).and_then(|pid| u32::try_from(pid).ok()) {
-            Some(pid) => self.modal = Some(Modal::signal(pid)),
+        match target.and_then(|process| self.chosen(process)) {
+            Some(process) => self.modal = Some(Modal::signal(process)),
             None => self.message = Some("no process that can be reached from here is selected".to_owned()),
         }
+    }
+
+    fn chosen(&self, key: ProcessKey) -> Option<Chosen> {
+        let pid = u32::try_from(key.pid?).ok()?;
+        let processes = self.data.as_ref().map_or(&[][..], |data| &data.model.processes);
+        let shown = processes.iter().find(|process| ProcessKey::from(*process) == key);
+        let start_ticks = shown.and_then(|process| process.info.as_ref()).map(|info| info.start_ticks);
+        Some(Chosen { pid, start_ticks })
     }
 
     fn target(&self) -> Option<ProcessKey> {
@@ -263,9 +271,9 @@ impl State {
                     self.pages.get_mut(self.view).sort_by(choice, data);
                 }
             }
-            Outcome::Signal { pid, signal } => {
+            Outcome::Signal { to, signal } => {
                 self.modal = None;
-                return Some(Effect::Signal { pid, signal });
+                return Some(Effect::Signal { to, signal });
             }
         }
         self.modal = None;

@@ -11,7 +11,7 @@ use rustix::process::{
     set_child_subreaper, wait,
 };
 use rustix::termios::tcgetpgrp;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
+use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
 use signal_hook::iterator::Signals;
 use tt_shm_os::{NAMESPACE_ENV, Namespace};
 
@@ -47,7 +47,7 @@ impl Running {
     pub(super) fn start(command: &[OsString], namespace: Option<&Namespace>) -> io::Result<Running> {
         set_child_subreaper(rustix::process::getpid().into())?;
         // Caught before it starts: one that comes meanwhile must not end us alone.
-        let mut signals = Signals::new([SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2])?;
+        let mut signals = Signals::new(to_catch())?;
         let (program, arguments) = command.split_first().ok_or(io::ErrorKind::InvalidInput)?;
         let mut command = Command::new(program);
         command.args(arguments).env(tt_shm_writer::ENABLED_ENV, "1");
@@ -86,8 +86,23 @@ fn end_of(status: WaitStatus) -> End {
     }
 }
 
+/// The signals that are passed on, and the one of a child's end: who ignores that one has no children to wait for.
+/// What we were told to ignore (by `nohup`, or by a shell that began a job in the background) stays ignored, by us
+/// and so by the command: caught, it would get back its usual effect there.
+fn to_catch() -> impl Iterator<Item = i32> {
+    let ignored = std::fs::read_to_string("/proc/self/status").map_or(0, |status| ignored_in(&status));
+    let passed = [SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2];
+    passed.into_iter().filter(move |signal| ignored >> (signal - 1) & 1 == 0).chain([SIGCHLD])
+}
+
+/// The mask of ignored signals in a status of procfs.
+fn ignored_in(status: &str) -> u64 {
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0)
+}
+
 fn pass_on(signals: &mut Signals, target: &OwnedFd) {
-    for signal in signals.forever() {
+    for signal in signals.forever().filter(|signal| *signal != SIGCHLD) {
         if !(is_from_keyboard(signal) && is_in_foreground()) {
             let signal = Signal::from_named_raw(signal);
             // It may have ended just now.

@@ -31,9 +31,19 @@ pub(crate) enum Modal {
     /// What to sort by.
     Sort(Menu),
     /// Which signal to send.
-    Signal(u32, Menu),
+    Signal(Chosen, Menu),
     /// Whether to send it.
     Confirm(Question),
+}
+
+/// A process that was chosen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Chosen {
+    /// Its pid.
+    pub pid: u32,
+    /// When it started, in clock ticks since boot, if that is known: while the user thinks, the pid may become
+    /// another's.
+    pub start_ticks: Option<u64>,
 }
 
 /// What became of it.
@@ -50,7 +60,7 @@ pub(crate) enum Outcome {
     /// Send this.
     Signal {
         /// To this process.
-        pid: u32,
+        to: Chosen,
         /// By number.
         signal: i32,
     },
@@ -74,8 +84,8 @@ impl Modal {
     }
 
     /// A menu of signals for a process.
-    pub(crate) fn signal(pid: u32) -> Modal {
-        Modal::Signal(pid, signal::menu(pid))
+    pub(crate) fn signal(to: Chosen) -> Modal {
+        Modal::Signal(to, signal::menu(to.pid))
     }
 
     /// Takes a key.
@@ -87,9 +97,9 @@ impl Modal {
             Modal::Help(help) => help.key(key),
             Modal::Filter(filter) => filter.key(key).map_or(Outcome::Open, Outcome::Filter),
             Modal::Sort(menu) => menu.key(key).map_or(Outcome::Open, Outcome::Sort),
-            Modal::Signal(pid, menu) => {
+            Modal::Signal(to, menu) => {
                 if let Some(choice) = menu.key(key) {
-                    *self = Modal::Confirm(Question::new(*pid, choice));
+                    *self = Modal::Confirm(Question::new(*to, choice));
                 }
                 Outcome::Open
             }

@@ -7,7 +7,7 @@ use ratatui::text::Line;
 use rustix::process::Signal;
 
 use super::menu::Menu;
-use super::{Outcome, draw_box};
+use super::{Chosen, Outcome, draw_box};
 use crate::screen::theme::Theme;
 
 /// What a user may want of a process.
@@ -30,20 +30,20 @@ pub(super) fn menu(pid: u32) -> Menu {
 /// Whether to send it.
 #[derive(Debug)]
 pub(crate) struct Question {
-    pid: u32,
+    to: Chosen,
     choice: usize,
 }
 
 impl Question {
-    pub(super) fn new(pid: u32, choice: usize) -> Question {
-        Question { pid, choice }
+    pub(super) fn new(to: Chosen, choice: usize) -> Question {
+        Question { to, choice }
     }
 
     /// Only a clear yes sends it.
     pub(super) fn key(&self, key: KeyEvent) -> Outcome {
         match (key.code, SIGNALS.get(self.choice)) {
             (KeyCode::Char('y' | 'Y'), Some((signal, ..))) => {
-                Outcome::Signal { pid: self.pid, signal: signal.as_raw() }
+                Outcome::Signal { to: self.to, signal: signal.as_raw() }
             }
             _ => Outcome::Closed,
         }
@@ -51,7 +51,7 @@ impl Question {
 
     pub(super) fn draw(&self, frame: &mut Frame<'_>, area: Rect, theme: &Theme) {
         let name = SIGNALS.get(self.choice).map_or("", |(_, name, _)| name);
-        let ask = Line::styled(format!("Send SIG{name} to process {}?", self.pid), theme.warn());
+        let ask = Line::styled(format!("Send SIG{name} to process {}?", self.to.pid), theme.warn());
         draw_box(frame, area, " signal ", vec![ask, Line::from("y yes, any other key no")], theme);
     }
 }
