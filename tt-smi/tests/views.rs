@@ -142,3 +142,11 @@ fn a_stale_aggregator_is_said_so_in_every_view() {
         assert!(picture.contains("aggregator 77, 9.0s old"), "{view}: {picture}");
     }
 }
+
+#[test]
+fn a_frozen_screen_says_what_it_did_not_read() {
+    for view in ["2", "5", "6", "7", "8"] {
+        let picture = Screen::new(80, 24).show(common::snapshot(1), More::None, &format!("0f{view}"));
+        assert!(picture.contains("frozen before") && picture.contains("f goes on"), "{view}:\n{picture}");
+    }
+}
