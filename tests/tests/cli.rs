@@ -300,6 +300,22 @@ fn nothing_there_is_said_and_bad_usage_is_told_apart() {
     for command in ["snapshot", "peak"] {
         assert!(smi(&space, &[command]).contains("no process reports allocations here"), "{command}");
     }
+    let said = |arguments: &[&str]| {
+        let output = space.command(SMI).args(arguments).output().unwrap();
+        String::from_utf8([output.stdout, output.stderr].concat()).unwrap()
+    };
+    for (arguments, says) in [
+        (&["ps"][..], "No process reports allocations here (`tt-smi doctor`"),
+        (&["events"], "no process reports events here (`tt-smi doctor`"),
+        (&["allocations", "--device", "7"], "no device 7: no process reports any here"),
+        (&["allocations", "--query", "size>1MiB"], "Nothing like that is live."),
+        (&["programs", "--query", "relu"], "No program like that is loaded."),
+        (&["ps", "--query", "shoe=1"], "no field \"shoe\"; the fields are pid, name, user, command"),
+        (&["watch", "--interval", "0"], "from 20ms to 1h"),
+        (&["run"], "tt-smi run [OPTIONS] [--] <COMMAND>..."),
+    ] {
+        assert!(said(arguments).contains(says), "{arguments:?}: {}", said(arguments));
+    }
     let absent = space.command(SMI).args(["allocations", "--pid", "1"]).output().unwrap();
     assert!(String::from_utf8_lossy(&absent.stderr).contains("no process 1 reports here"));
 }

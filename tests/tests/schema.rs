@@ -2,11 +2,11 @@
 
 mod common;
 
-use common::{SMI, host, json, smi, tracker};
+use common::{HOST, SMI, host, json, smi, tracker};
 use serde_json::Value;
 use std::path::PathBuf;
 use tt_shm_tests::space::until;
-use tt_shm_tests::{Command, Monitor, Space};
+use tt_shm_tests::{Command, Host, Monitor, Space};
 use tt_shm_writer::{Alloc, BufferType, CircularBuffer, Class, CoreType, DeviceInfo, Kernel, KernelType};
 use tt_shm_writer::{MarkerPhase, ProgramBinaryStatus, Record};
 
@@ -47,11 +47,19 @@ fn check_all(space: &Space) {
     check("ps", &json(space, &["ps"]));
     check("peak", &json(space, &["peak"]));
     check("programs", &json(space, &["programs"]));
+    check("oom", &json(space, &["oom"]));
+    check("doctor", &doctor(space));
     for arguments in
         [&["allocations"][..], &["allocations", "--group", "name"], &["allocations", "--histogram"]]
     {
         check("allocations", &json(space, arguments));
     }
+}
+
+/// Its exit code is what it found.
+fn doctor(space: &Space) -> Value {
+    let output = space.command(SMI).args(["doctor", "--json"]).output().unwrap();
+    serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {output:?}"))
 }
 
 #[test]
@@ -129,6 +137,60 @@ fn who_ended_and_what_could_not_be_read_are_described() {
     assert_eq!(ended["processes"][0]["dram_used_bytes"], Value::Null);
     check("peak", &json(&space, &["peak", "--reset"]));
     check_all(&space);
+}
+
+#[test]
+fn failures_are_described_with_an_aggregator_and_without() {
+    const FAIL: Command = Command::Fail { request: 4096, free: 9000, largest: 1000 };
+    let space = Space::new();
+    // One whose ring tells what it held, one whose ring has forgotten, one that did not say what was free.
+    let (mut whole, mut lapped) = (host(&space, [5]), Host::start_with(HOST, &space, [6], 64));
+    whole.tell(Command::Grow { count: 7 });
+    whole.tell(FAIL);
+    lapped.tell(Command::Spin { pairs: 100 });
+    lapped.tell(FAIL);
+    whole.tell(Command::Fail { request: 4096, free: u64::MAX, largest: u64::MAX });
+    let alone = json(&space, &["oom"]);
+    check("oom", &alone);
+    assert_eq!((&alone["aggregator_pid"], &alone["failures_known"]), (&Value::Null, &3.into()));
+    assert_eq!(alone["failures"][1]["held"], Value::Null);
+    let _monitor = Monitor::start(SMI, &space);
+    until("both are followed", || {
+        let snapshot = json(&space, &["snapshot"]);
+        (snapshot["processes"].as_array()?.len() == 2 && snapshot["aggregator"]["pid"].is_u64()).then_some(())
+    });
+    whole.tell(FAIL);
+    let recorded = until("the record", || {
+        Some(json(&space, &["oom"])).filter(|oom| oom["failures"][0]["held"]["exact"] == true)
+    });
+    check("oom", &recorded);
+    assert_eq!(recorded["failures_known"], 4);
+    lapped.kill();
+    check("doctor", &doctor(&space));
+}
+
+#[test]
+fn the_report_of_a_run_is_described() {
+    let space = Space::new();
+    let folder = std::env::temp_dir().join(format!("tt-smi-schema-{}", space.namespace()));
+    std::fs::create_dir(&folder).unwrap();
+    let (report, script) = (folder.join("report.json"), folder.join("script"));
+    let commands = [Command::Open { ring_slots: 0, chips: vec![5] }, Command::Grow { count: 7 }];
+    let lines: Vec<String> = commands.iter().map(|one| serde_json::to_string(one).unwrap()).collect();
+    std::fs::write(&script, lines.join("\n") + "\n").unwrap();
+    let run = |command: &str| -> Value {
+        let mut smi = space.command(SMI);
+        let output = smi.args(["run", "--json"]).arg(&report).args(["--", "sh", "-c", command]).output();
+        let text = std::fs::read(&report).unwrap_or_else(|error| panic!("{error}: {output:?}"));
+        serde_json::from_slice(&text).unwrap()
+    };
+    let leaked = run(&format!("{HOST} < {}", script.display()));
+    let (silent, killed) = (run("exit 3"), run("kill -9 $$"));
+    std::fs::remove_dir_all(&folder).unwrap();
+    [&leaked, &silent, &killed].into_iter().for_each(|report| check("run", report));
+    let leak = &leaked["processes"][0]["never_freed"][0];
+    assert_eq!((&leak["class"], &leak["count"], &leak["call_site"]), (&"l1".into(), &7.into(), &Value::Null));
+    assert_eq!((&silent["exit_code"], &killed["signal"]), (&3.into(), &9.into()));
 }
 
 #[test]

@@ -84,15 +84,22 @@ pub fn select(selectors: &[DeviceSelector], directory: &Directory) -> anyhow::Re
         let before = selected.len();
         let meant = directory.devices.iter().enumerate().filter(|(i, device)| selector.matches(*i, device));
         selected.extend(meant.map(|(index, _)| index));
-        anyhow::ensure!(
-            selected.len() > before,
-            "no device {selector}; there are {} (see `tt-smi snapshot`)",
-            directory.devices.len()
-        );
+        if selected.len() == before {
+            anyhow::bail!("no device {selector}: {}", known(directory.devices.len()));
+        }
     }
     selected.sort_unstable();
     selected.dedup();
     Ok(selected)
+}
+
+/// What there is instead.
+fn known(devices: usize) -> String {
+    match devices {
+        0 => "no process reports any here (`tt-smi doctor` says what to do)".to_owned(),
+        1 => "the only one is 0 (see `tt-smi list`)".to_owned(),
+        more => format!("they are 0 to {} (see `tt-smi list`)", more - 1),
+    }
 }
 
 /// A class as typed; `kernel` means all three.

@@ -144,7 +144,7 @@ fn nothing_foreign_is_obeyed() {
 fn processes_are_looked_into_and_left() {
     let mut session = Session::new(View::Processes, (100, 30)).sees(processes(), More::None);
     assert_eq!(session.press("\n"), Some(Effect::Refresh), "its allocations are not read yet");
-    session.line("live allocations: not read yet");
+    session.line("reading what is live");
     session.take(processes(), allocations(items()));
     session.line("layers.0.attention.wqkv");
     // Nothing new: what was read still holds.

@@ -96,3 +96,19 @@ fn any_size_is_drawn() {
         }
     }
 }
+
+#[test]
+fn ctrl_c_quits_whatever_is_open() {
+    use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+    let press = |state: &mut State, code, modifiers| {
+        state.update(Message::Key(KeyEvent::new(code, modifiers)));
+    };
+    for keys in ["", "?", "4s", "5/"] {
+        let mut state = State::new("test", Options::default());
+        state.update(Message::Data(Box::new(Data::new(common::model(common::snapshot(1))))));
+        keys.chars().for_each(|key| press(&mut state, KeyCode::Char(key), KeyModifiers::NONE));
+        assert!(!state.is_over());
+        press(&mut state, KeyCode::Char('c'), KeyModifiers::CONTROL);
+        assert!(state.is_over(), "after {keys:?}");
+    }
+}

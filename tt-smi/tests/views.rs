@@ -155,3 +155,11 @@ fn a_stale_aggregator_is_said_so_in_every_view() {
         assert!(picture.contains("STALE"), "{view}: {picture}");
     }
 }
+
+#[test]
+fn a_frozen_screen_says_what_it_did_not_read() {
+    for view in ["2", "5", "6", "7", "8"] {
+        let picture = show((80, 24), common::snapshot(1), More::None, &format!("0f{view}"));
+        assert!(picture.contains("frozen before") && picture.contains("f goes on"), "{view}:\n{picture}");
+    }
+}

@@ -33,8 +33,8 @@ pub struct ManArgs {
 /// `config`
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Keys: theme, color, ascii, graph, view, interval, readonly. A flag wins over TT_SMI_THEME and so on in the
-environment, that over the file, and that over the default.
+Keys: theme, color, ascii, graph, view, interval, readonly. A flag wins over TT_SMI_THEME and so on
+in the environment, that over the file, and that over the default.
 
 Examples:
   tt-smi config init && $EDITOR \"$(tt-smi config path)\"

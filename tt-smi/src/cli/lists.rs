@@ -12,11 +12,13 @@ use crate::select::{ClassFilter, DeviceSelector};
 #[command(after_help = "\
 Examples:
   tt-smi allocations --device 0 --sort age --top 10     the oldest on device 0: a leak?
-  tt-smi allocations --query 'class=kernel size>1MiB'   fields: class, size, pid, name, device, age, address,
-                                                        program, id, cores, core, site
-  tt-smi allocations --query 'name~kv_cache age>10m'    operators: = != > >= < <= ~ (contains) !~
+  tt-smi allocations --query 'class=kernel size>1MiB'   large kernels
+  tt-smi allocations --query 'name~kv_cache age>10m'    old ones with that in their name
   tt-smi allocations --group name --top 5               which operation holds most
-  tt-smi allocations --histogram --class dram           few large ones, or many small ones?")]
+  tt-smi allocations --histogram --class dram           few large ones, or many small ones?
+
+Fields of a query: class, size, pid, name, device, age, address, program, id, cores, core, site.
+Operators: = != > >= < <= ~ (contains) !~. JSON is described by docs/schema/allocations.json.")]
 pub struct AllocationsArgs {
     /// Only this device: index, PCI address or chip id; may be repeated
     #[arg(long, value_name = "DEVICE")]
@@ -64,8 +66,10 @@ pub enum SortBy {
 #[command(after_help = "\
 Examples:
   tt-smi programs --query 'misses>0 last<10s'   who is still being sent to the device
-  tt-smi programs --query 'class=kernel_fabric' fields: class, size, pid, name, device, id, program,
-                                                dispatches, hits, misses, last")]
+  tt-smi programs --query 'class=kernel_fabric'
+
+Fields of a query: class, size, pid, name, device, id, program, dispatches, hits, misses, last.
+Operators: = != > >= < <= ~ (contains) !~. JSON is described by docs/schema/programs.json.")]
 pub struct ProgramsArgs {
     /// Only programs on this device: index, PCI address or chip id; may be repeated
     #[arg(long, value_name = "DEVICE")]
@@ -87,9 +91,11 @@ pub struct ProgramsArgs {
 Examples:
   tt-smi events --follow --pid 4242
   tt-smi events --query 'kind=alloc_failed'         what did not fit
-  tt-smi events -f --query 'size>=64MiB device=0-3' fields: kind, class, size, pid, name, device, age, address,
-                                                    program, id, cores, core
-  tt-smi events --json | jq -r .event | sort | uniq -c")]
+  tt-smi events -f --query 'size>=64MiB device=0-3' large ones on four devices, as they happen
+  tt-smi events --json | jq -r .event | sort | uniq -c
+
+Fields of a query: kind, class, size, pid, name, device, age, address, program, id, cores, core.
+Operators: = != > >= < <= ~ (contains) !~. Each line of JSON is described by docs/schema/event.json.")]
 pub struct EventsArgs {
     /// Go on with what happens from now on, also in new processes, until Ctrl-C
     #[arg(long, short)]
@@ -107,6 +113,13 @@ pub struct EventsArgs {
 
 /// `oom`
 #[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  tt-smi oom                                   the last five
+  tt-smi oom --device 0 --last 1               the last one on device 0
+  tt-smi oom --json | jq '.failures[0].held'   who held what then
+
+JSON is described by docs/schema/oom.json.")]
 pub struct OomArgs {
     /// Only this device: index, PCI address or chip id; may be repeated
     #[arg(long, value_name = "DEVICE")]

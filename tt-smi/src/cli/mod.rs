@@ -28,9 +28,10 @@ use tt_shm_os::Namespace;
 pub struct Cli {
     /// Which group of processes to look at [default: default]
     #[arg(long, global = true, env = tt_shm_os::NAMESPACE_ENV, value_name = "NS", hide_env_values = true)]
+    #[arg(help_heading = EVERYWHERE)]
     pub namespace: Option<String>,
     /// When to use colours [default: auto]; NO_COLOR is honoured
-    #[arg(long, global = true, value_enum, value_name = "WHEN")]
+    #[arg(long, global = true, value_enum, value_name = "WHEN", help_heading = EVERYWHERE)]
     pub color: Option<ColorChoice>,
     /// Without a command.
     #[command(flatten)]
@@ -42,6 +43,9 @@ pub struct Cli {
     #[command(subcommand)]
     pub command: Option<Command>,
 }
+
+/// Apart from a command's own options, so that those are together.
+const EVERYWHERE: &str = "With every command";
 
 const EXAMPLES: &str = "\
 Examples:
@@ -59,7 +63,8 @@ Examples:
   tt-smi bench                            what tracking costs on this machine, in 10 seconds
   tt-smi demo                             real processes with a made-up workload; needs no hardware
 
-Exit codes: 0 success, 1 nothing could be read, 2 wrong usage.";
+Exit codes: 0 success, 1 nothing could be read, 2 wrong usage. `doctor` has 1 for warnings and 2 for
+what cannot work; `run` has that of its command.";
 
 /// When to colour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -168,6 +173,18 @@ mod tests {
     #[test]
     fn the_definition_is_consistent() {
         Cli::command().debug_assert();
+    }
+
+    /// The help is at most 100 columns wide; what is wider would be broken in the middle of a table.
+    #[test]
+    fn examples_fit_into_the_help_and_are_there() {
+        for command in std::iter::once(&Cli::command()).chain(Cli::command().get_subcommands()) {
+            let name = command.get_name();
+            let text = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+            text.lines().for_each(|line| assert!(line.chars().count() <= 100, "{name}: {line}"));
+            let is_plain = ["top", "list", "help"].contains(&name) || command.is_hide_set();
+            assert!(is_plain || text.contains("Examples:"), "{name} has no examples");
+        }
     }
 
     #[test]

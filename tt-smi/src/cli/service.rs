@@ -12,7 +12,9 @@ use super::values::duration;
 Examples:
   tt-smi peak                       the most that was used of each memory, and who held it
   tt-smi peak --reset && run-step && tt-smi peak --json
-                                    the peak of one step alone; needs a running aggregator")]
+                                    the peak of one step alone; needs a running aggregator
+
+JSON is described by docs/schema/peak.json.")]
 pub struct PeakArgs {
     /// Ask the running aggregator to begin a new window: its peaks start at what is used now
     #[arg(long)]
@@ -51,6 +53,12 @@ pub struct CleanArgs {
 
 /// `doctor`
 #[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  tt-smi doctor
+  tt-smi doctor --json | jq '.findings[] | select(.level != \"pass\")'
+
+JSON is described by docs/schema/doctor.json.")]
 pub struct DoctorArgs {
     /// JSON instead of text
     #[arg(long)]

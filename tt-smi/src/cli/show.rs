@@ -42,8 +42,8 @@ Examples:
   tt-smi snapshot --format csv --processes     one line per process and device
   tt-smi snapshot --format prometheus > /var/lib/prometheus/node-exporter/tt.prom
 
-JSON is described by docs/schema/snapshot.json; what is not known is null, empty in CSV, and left out for
-Prometheus.")]
+JSON is described by docs/schema/snapshot.json; what is not known is null, empty in CSV, and left
+out for Prometheus.")]
 pub struct SnapshotArgs {
     /// How to write it
     #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
@@ -80,7 +80,8 @@ Examples:
   tt-smi watch --interval 1s | jq -r '[.timestamp, .devices[0].dram_used_bytes] | @tsv'
   tt-smi watch --samples 60 > minute.ndjson
 
-Each line is what `snapshot --json` prints (docs/schema/snapshot.json). Ctrl-C or SIGTERM end it with success.")]
+Each line is what `snapshot --json` prints (docs/schema/snapshot.json). Ctrl-C or SIGTERM end it
+with success.")]
 pub struct WatchArgs {
     /// Time between two lines, such as 500ms or 2s [default: `interval` of the settings, else 500ms]
     #[arg(long, short, value_name = "TIME", value_parser = interval)]
@@ -107,13 +108,15 @@ pub struct ListArgs {
 #[command(after_help = "\
 Examples:
   tt-smi ps --sort dram                        who uses most
-  tt-smi ps --query 'user=ann dram>1GiB'       fields: pid, name, user, command, container, state, device, class,
-                                               size, dram, l1, peak, rate, dispatches, hits, misses, age
+  tt-smi ps --query 'user=ann dram>1GiB'       one user's large ones
   tt-smi ps --query 'state=stopped'            who holds memory and does nothing
   tt-smi ps --tree                             children below their parents
 
-A pid in parentheses is what a process in a container calls itself. PEAK is the sum of the process's peaks on
-each device. Events per second are known where an aggregator runs.")]
+Fields of a query: pid, name, user, command, container, state, device, class, size, dram, l1, peak,
+rate, dispatches, hits, misses, age. Operators: = != > >= < <= ~ (contains) !~.
+
+A pid in parentheses is what a process in a container calls itself. PEAK is the sum of the process's
+peaks on each device. Events per second are known where an aggregator runs.")]
 pub struct PsArgs {
     /// Only processes of which all of this holds: FIELD OP VALUE ..., or a word of name or command
     #[arg(long, short, value_name = "QUERY", default_value = "", hide_default_value = true, value_parser = process_query)]

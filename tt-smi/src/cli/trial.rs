@@ -12,7 +12,9 @@ use super::ScreenArgs;
 #[command(after_help = "\
 Examples:
   tt-smi bench
-  tt-smi bench --json --seconds 30 | jq .emit_shared_ns")]
+  tt-smi bench --json --seconds 30 | jq .emit_shared_ns
+
+JSON is described by docs/schema/bench.json.")]
 pub struct BenchArgs {
     /// JSON instead of tables
     #[arg(long)]
@@ -75,6 +77,16 @@ pub struct WorkerArgs {
 
 /// `run`
 #[derive(Debug, Args)]
+#[command(
+    override_usage = "tt-smi run [OPTIONS] [--] <COMMAND>...",
+    after_help = "\
+Examples:
+  tt-smi run -- python3 train.py --steps 10
+  tt-smi run --json report.json -- ./test && jq '.processes[].never_freed' report.json
+
+The file is described by docs/schema/run.json. Exit codes: that of the command, 128 + signal if it
+was killed, 127 if it is not there, 126 if it cannot be started."
+)]
 pub struct RunArgs {
     /// Also write the report as JSON to this file (mode 0600, replaced as a whole)
     #[arg(long, value_name = "FILE")]

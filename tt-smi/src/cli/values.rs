@@ -2,56 +2,53 @@
 
 use std::time::Duration;
 
-use crate::query::{
-    ALLOCATION_FIELDS, EVENT_FIELDS, Field, PROCESS_FIELDS, PROGRAM_FIELDS, Query, QueryError,
-};
+use crate::query::{ALLOCATION_FIELDS, EVENT_FIELDS, PROCESS_FIELDS, PROGRAM_FIELDS, Query, QueryError};
 
-/// A query about what has these fields: a wrong one is found before anything is read.
-fn query(text: &str, fields: &[Field]) -> Result<Query, QueryError> {
-    let query: Query = text.parse()?;
-    query.check(fields)?;
-    Ok(query)
-}
+// A wrong query is found before anything is read.
 
 pub(super) fn allocation_query(text: &str) -> Result<Query, QueryError> {
-    query(text, ALLOCATION_FIELDS)
+    Query::about(text, ALLOCATION_FIELDS)
 }
 
 pub(super) fn program_query(text: &str) -> Result<Query, QueryError> {
-    query(text, PROGRAM_FIELDS)
+    Query::about(text, PROGRAM_FIELDS)
 }
 
 pub(super) fn event_query(text: &str) -> Result<Query, QueryError> {
-    query(text, EVENT_FIELDS)
+    Query::about(text, EVENT_FIELDS)
 }
 
 pub(super) fn process_query(text: &str) -> Result<Query, QueryError> {
-    query(text, PROCESS_FIELDS)
+    Query::about(text, PROCESS_FIELDS)
 }
 
 /// `500ms`, `10s`, `2m`, `1h`; a bare number is seconds.
 pub(super) fn duration(text: &str) -> Result<Duration, String> {
+    match millis(text)? {
+        Some(millis) if millis > 0 => Ok(Duration::from_millis(millis)),
+        _ => Err(format!("{text:?} is out of range: 1ms or more")),
+    }
+}
+
+/// `None` if there is no such number.
+fn millis(text: &str) -> Result<Option<u64>, String> {
     let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     let (number, unit) = text.split_at(digits);
     let number: u64 = number.parse().map_err(|_| format!("{text:?} is not a time; try 10s or 500ms"))?;
-    let millis = match unit {
+    Ok(match unit {
         "ms" => Some(number),
         "s" | "" => number.checked_mul(1000),
         "m" => number.checked_mul(60_000),
         "h" => number.checked_mul(3_600_000),
         _ => return Err(format!("unknown unit {unit:?}; use ms, s, m or h")),
-    };
-    match millis {
-        Some(millis) if millis > 0 => Ok(Duration::from_millis(millis)),
-        _ => Err(format!("{text:?} is out of range")),
-    }
+    })
 }
 
 /// Between two looks. Shorter would only keep a processor busy; longer is no watching.
 pub fn interval(text: &str) -> Result<Duration, String> {
     let allowed = Duration::from_millis(20)..=Duration::from_secs(3600);
-    match duration(text)? {
-        interval if allowed.contains(&interval) => Ok(interval),
+    match millis(text)?.map(Duration::from_millis) {
+        Some(interval) if allowed.contains(&interval) => Ok(interval),
         _ => Err(format!("{text:?} is out of range: from 20ms to 1h (3600s)")),
     }
 }
@@ -67,6 +64,9 @@ mod tests {
         assert_eq!(duration("2m"), Ok(Duration::from_secs(120)));
         assert_eq!(interval("1h"), Ok(Duration::from_secs(3600)));
         assert!(interval("19ms").is_err() && interval("2h").is_err());
+        for (bad, says) in [("0", "from 20ms"), ("5x", "unknown unit"), ("x", "is not a time")] {
+            assert!(interval(bad).unwrap_err().contains(says), "{bad}");
+        }
         assert_eq!(duration("3"), Ok(Duration::from_secs(3)));
         for bad in ["", "0s", "s", "1d", "1.5s", "-1s", "99999999999999999999s"] {
             assert!(duration(bad).is_err(), "{bad}");

@@ -20,7 +20,8 @@ pub struct Parts {
 }
 
 /// What is said where there is nothing to show.
-pub(crate) const NO_DEVICE: &str = "No device: no process reports allocations here.";
+pub(crate) const NO_DEVICE: &str =
+    "No device: no process reports allocations here (`tt-smi doctor` says what to do).";
 
 const BAR: usize = 6;
 

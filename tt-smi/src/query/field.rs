@@ -168,11 +168,11 @@ pub(super) fn list(fields: &[Field]) -> String {
     fields.iter().map(|field| field.name()).collect::<Vec<_>>().join(", ")
 }
 
-/// What to do about a field that there is not.
-pub(super) fn help(name: &str) -> String {
-    match Field::ALL.into_iter().find(|field| is_near(&name.to_ascii_lowercase(), field.name())) {
+/// What to do about a field that there is not among these.
+pub(super) fn help(name: &str, fields: &[Field]) -> String {
+    match fields.iter().find(|field| is_near(&name.to_ascii_lowercase(), field.name())) {
         Some(near) => format!("did you mean {near}?"),
-        None => format!("there are {}", list(&Field::ALL)),
+        None => format!("the fields are {}", list(fields)),
     }
 }
 

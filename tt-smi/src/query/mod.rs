@@ -71,6 +71,18 @@ impl Query {
         self.terms.iter().try_for_each(|term| term.check(fields))
     }
 
+    /// Understands a query about what has these fields; an error names no others.
+    pub fn about(text: &str, fields: &[Field]) -> Result<Query, QueryError> {
+        let query = Query::parse(text, fields)?;
+        query.check(fields)?;
+        Ok(query)
+    }
+
+    fn parse(text: &str, fields: &[Field]) -> Result<Query, QueryError> {
+        let terms = lex::terms(text)?.into_iter().map(|raw| Term::new(raw, fields));
+        Ok(Query { terms: terms.collect::<Result<_, _>>()? })
+    }
+
     /// Whether every term holds.
     pub fn matches(&self, record: &impl Record) -> bool {
         // Numbers and classes first: what they rule out need not be searched for words.
@@ -85,8 +97,7 @@ impl FromStr for Query {
     type Err = QueryError;
 
     fn from_str(text: &str) -> Result<Query, QueryError> {
-        let terms = lex::terms(text)?.into_iter().map(Term::new).collect::<Result<_, _>>()?;
-        Ok(Query { terms })
+        Query::parse(text, &Field::ALL)
     }
 }
 

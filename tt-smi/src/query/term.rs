@@ -39,15 +39,16 @@ impl PartialEq for Term {
 impl Eq for Term {}
 
 impl Term {
-    pub(super) fn new(raw: RawTerm) -> Result<Term, QueryError> {
+    pub(super) fn new(raw: RawTerm, fields: &[Field]) -> Result<Term, QueryError> {
         let RawTerm { column, field, values } = raw;
         let Some((name, op)) = field else {
             let values: Vec<String> = values.into_iter().map(|value| value.text).collect();
             let test = Test::Contains(values.iter().map(|text| Needle::new(text)).collect());
             return Ok(Term { column, field: None, values, test });
         };
-        let field = Field::from_name(&name)
-            .ok_or_else(|| QueryError::new(column, format!("no field {name:?}"), field::help(&name)))?;
+        let field = Field::from_name(&name).ok_or_else(|| {
+            QueryError::new(column, format!("no field {name:?}"), field::help(&name, fields))
+        })?;
         let (values, test) = resolve(field, op, &values)?;
         Ok(Term { column, field: Some((field, op)), values, test })
     }

@@ -115,7 +115,7 @@ fn nothing_matches_everything() {
 fn errors_say_what_where_and_what_to_do() {
     for (text, message) in [
         ("sizee>1", "column 1: no field \"sizee\"; did you mean size?"),
-        ("a=1 name~b", "column 1: no field \"a\"; there are class, size"),
+        ("a=1 name~b", "column 1: no field \"a\"; the fields are class, size"),
         ("pid=1 size>>2", "column 11: no operator \">>\"; use ="),
         ("size>1XB", "column 6: size cannot be \"1XB\"; give a size, such as 4096, 64KiB"),
         ("age>", "column 5: a value is missing"),

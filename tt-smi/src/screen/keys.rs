@@ -41,12 +41,13 @@ const LISTS: &[View] = &[View::Processes, View::Allocations, View::Events, View:
 const SORTED: &[View] = &[View::Processes, View::Allocations, View::Programs];
 const OF_A_DEVICE: &[View] = &[View::Detail, View::Charts, View::Telemetry, View::Map];
 const WITH_PROCESSES: &[View] = &[View::Processes];
+const PARTED: &[View] = &[View::Detail, View::Processes, View::Allocations, View::Map];
 const ZOOMED: &[View] = &[View::Charts, View::Map];
 
 /// Every key that means something, in the order of the help.
 pub(crate) const BINDINGS: &[Binding] = &[
     everywhere(&[char('q'), Key(KeyCode::Char('c'), true)], Action::Quit, "quit"),
-    everywhere(&[char('?'), char('h'), key(KeyCode::F(1))], Action::Help, "this help"),
+    everywhere(&[char('?'), char('h'), key(KeyCode::F(1))], Action::Help, "help"),
     everywhere(&[key(KeyCode::Esc)], Action::Back, "back: close, leave, clear the filter"),
     everywhere(&[char('0'), key(KeyCode::Home)], Action::Show(View::Overview), "all devices"),
     everywhere(&[char('1')], Action::Show(View::Detail), "one device in detail"),
@@ -63,21 +64,21 @@ pub(crate) const BINDINGS: &[Binding] = &[
     everywhere(&[key(KeyCode::PageDown)], Action::Move(Motion::Pages(1)), "a page down"),
     everywhere(&[char('g')], Action::Move(Motion::First), "to the first"),
     everywhere(&[char('G'), key(KeyCode::End)], Action::Move(Motion::Last), "to the last"),
-    everywhere(&[key(KeyCode::Left)], Action::Left, "left: earlier, another column"),
-    everywhere(&[key(KeyCode::Right)], Action::Right, "right: later, another column"),
+    within(ZOOMED, &[key(KeyCode::Left)], Action::Left, "to an earlier time, a lower address"),
+    within(ZOOMED, &[key(KeyCode::Right)], Action::Right, "to a later time, a higher address"),
     everywhere(&[key(KeyCode::Enter)], Action::Open, "look into what is selected"),
     within(LISTS, &[char('/')], Action::Filter, "filter, such as class=dram size>1MiB"),
     within(SORTED, &[char('s')], Action::SortMenu, "sort by"),
     within(SORTED, &[char('r')], Action::Reverse, "turn the order round"),
     within(WITH_PROCESSES, &[char('t')], Action::Tree, "tree of processes"),
     within(WITH_PROCESSES, &[key(KeyCode::F(9))], Action::Signal, "send a signal, after a question"),
-    within(&[View::Allocations], &[char('b')], Action::Group, "group by name, class, size"),
+    within(&[View::Allocations], &[char('b')], Action::Group, "group: by name, class, size, process"),
     within(OF_A_DEVICE, &[char('n'), char(']')], Action::NextDevice, "next device"),
     within(OF_A_DEVICE, &[char('p'), char('[')], Action::PreviousDevice, "device before"),
     within(ZOOMED, &[char('z')], Action::ZoomIn, "zoom in"),
     within(ZOOMED, &[char('Z')], Action::ZoomOut, "zoom out"),
-    within(&[View::Charts], &[char('m')], Action::Span, "minute, hour, day"),
-    everywhere(&[key(KeyCode::Tab)], Action::NextPane, "next part of the view"),
+    within(&[View::Charts], &[char('m')], Action::Span, "span: minute, hour, day"),
+    within(PARTED, &[key(KeyCode::Tab)], Action::NextPane, "next part of the view"),
     everywhere(&[char('f'), char(' ')], Action::Freeze, "freeze, go on"),
     everywhere(&[char('+'), char('=')], Action::Faster, "refresh more often"),
     everywhere(&[char('-')], Action::Slower, "refresh less often"),
@@ -93,6 +94,11 @@ pub(crate) fn action(event: KeyEvent, view: View) -> Option<Action> {
     let pressed = Key(event.code, event.modifiers.contains(KeyModifiers::CONTROL));
     let means = |binding: &&Binding| binding.is_in(view) && binding.keys.contains(&pressed);
     BINDINGS.iter().find(means).map(|binding| binding.action)
+}
+
+/// Whether it is Ctrl-C: it quits also where other keys are letters of a filter.
+pub(crate) fn is_interrupt(event: KeyEvent) -> bool {
+    event.code == KeyCode::Char('c') && event.modifiers.contains(KeyModifiers::CONTROL)
 }
 
 impl Binding {
@@ -148,6 +154,26 @@ mod tests {
             let digit = char::from_digit(view.digit() as u32, 10).unwrap();
             assert_eq!(press(KeyCode::Char(digit), KeyModifiers::NONE, View::Map), Some(Action::Show(view)));
         }
+    }
+
+    /// The guide has this very table: a key cannot be added, changed or left out without it.
+    #[test]
+    fn the_guide_has_every_view_and_key() {
+        let guide = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/tt-smi.md");
+        let guide = std::fs::read_to_string(guide).unwrap();
+        for view in View::ALL {
+            let row = format!("| `{}` {} |", view.digit(), view.name());
+            assert!(guide.contains(&row), "docs/tt-smi.md has no row for {row}");
+        }
+        let row = |binding: &Binding| {
+            let keys: Vec<String> = binding.keys.iter().map(|key| format!("`{}`", key.name())).collect();
+            let views: Vec<&str> = binding.views.iter().map(|view| view.name()).collect();
+            let views = if views.is_empty() { "everywhere".to_owned() } else { views.join(", ") };
+            format!("| {} | {} | {views} |\n", keys.join(" "), binding.help)
+        };
+        let is_view = |binding: &&Binding| matches!(binding.action, Action::Show(_));
+        let table: String = BINDINGS.iter().filter(|binding| !is_view(binding)).map(row).collect();
+        assert!(guide.contains(&table), "docs/tt-smi.md must have this table:\n{table}");
     }
 
     #[test]

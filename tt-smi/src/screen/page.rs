@@ -22,12 +22,22 @@ pub(crate) struct Scene<'a> {
     pub area: Rect,
     /// Colours and signs.
     pub theme: &'a Theme,
+    /// New data is ignored.
+    pub frozen: bool,
 }
 
 impl<'a> Scene<'a> {
     /// The device that views of one device show.
     pub(crate) fn device(&self) -> Option<&'a Device> {
         self.data.model.devices.get(self.device)
+    }
+
+    /// What stands in place of something that was not read yet. On a frozen screen it will not be.
+    pub(crate) fn unread(&self, what: &str) -> String {
+        match self.frozen {
+            true => format!(" frozen before {what} was read: f goes on"),
+            false => format!(" reading {what}"),
+        }
     }
 }
 

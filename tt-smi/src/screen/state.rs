@@ -149,6 +149,10 @@ impl State {
 
     fn key(&mut self, key: KeyEvent) -> Option<Effect> {
         self.message = None;
+        // Whoever is lost in a menu wants out.
+        if keys::is_interrupt(key) {
+            return self.act(Action::Quit);
+        }
         if let Some(modal) = &mut self.modal {
             let outcome = modal.key(key);
             return self.after_modal(outcome);
@@ -341,13 +345,14 @@ impl State {
     fn with_page(&mut self, ask: impl FnOnce(&mut dyn Page, &Scene<'_>) -> Reply) -> Reply {
         let (device, area) = (self.device(), self.areas().body);
         let Some(data) = &self.data else { return Reply::Ignored };
-        let scene = Scene { data, device, area, theme: &self.theme };
+        let scene = Scene { data, device, area, theme: &self.theme, frozen: self.frozen };
         ask(self.pages.get_mut(self.view), &scene)
     }
 
     /// What the view that is shown sees.
     pub(crate) fn scene<'a>(&'a self, data: &'a Data) -> Scene<'a> {
-        Scene { data, device: self.device(), area: self.areas().body, theme: &self.theme }
+        let area = self.areas().body;
+        Scene { data, device: self.device(), area, theme: &self.theme, frozen: self.frozen }
     }
 
     /// Where the parts of the screen are.

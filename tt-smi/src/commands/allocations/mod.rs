@@ -31,6 +31,10 @@ pub(crate) fn run(args: &AllocationsArgs, settings: &Settings) -> anyhow::Result
     }
     listing.sort(args.sort);
     let shown = Shown {
+        is_part: !(args.device.is_empty()
+            && args.pid.is_empty()
+            && args.class.is_empty()
+            && args.query.is_empty()),
         most: args.top.unwrap_or(usize::MAX),
         groups: args.group.map(|by| groups(&listing.items, by)),
         sizes: args.histogram.then(|| histogram(&listing.items)),
@@ -48,6 +52,8 @@ pub(crate) fn run(args: &AllocationsArgs, settings: &Settings) -> anyhow::Result
 
 /// What of a listing is shown.
 struct Shown {
+    /// Only some were asked for.
+    is_part: bool,
     /// At most so many single ones or groups.
     most: usize,
     /// Instead of single ones.
@@ -58,7 +64,7 @@ struct Shown {
 
 fn write(out: &mut dyn Write, listing: &Listing, shown: &Shown, paint: Paint) -> io::Result<()> {
     if listing.items.is_empty() {
-        return writeln!(out, "Nothing is live.");
+        return writeln!(out, "Nothing {}is live.", if shown.is_part { "like that " } else { "" });
     }
     write_subtotals(out, listing, paint)?;
     if let Some(sizes) = &shown.sizes {

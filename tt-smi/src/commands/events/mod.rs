@@ -26,6 +26,11 @@ pub(crate) fn run(args: &EventsArgs, settings: &Settings) -> anyhow::Result<()> 
     let begin = if args.follow { Tail::from_now } else { Tail::from_start };
     let mut watch = Watch::new(&settings.namespace, &args.pid, directory);
     watch.add(segments.live, begin);
+    if watch.tails.is_empty() {
+        // Else a new user would look at nothing, and not know why.
+        let so = if args.follow { "; waiting for one" } else { " (`tt-smi doctor` says what to do)" };
+        eprintln!("tt-smi: no process reports events here{so}");
+    }
     let result = match stop {
         None => print(&mut watch, args).map(drop),
         Some(stop) => follow(&mut watch, args, &stop),

@@ -30,17 +30,18 @@ pub(crate) fn run(args: &ProgramsArgs, settings: &Settings) -> anyhow::Result<()
     if args.json {
         write_json(&mut out, &ListingJson::new(&listing, settings.namespace.as_str()))?;
     } else {
-        write(&mut out, &listing, settings.paint)?;
+        let is_part = !(args.device.is_empty() && args.pid.is_empty() && args.query.is_empty());
+        write(&mut out, &listing, is_part, settings.paint)?;
     }
     out.flush()?;
     listing.errors.iter().for_each(|error| eprintln!("tt-smi: {error}"));
     Ok(())
 }
 
-fn write(out: &mut dyn Write, listing: &Listing, paint: Paint) -> io::Result<()> {
+fn write(out: &mut dyn Write, listing: &Listing, is_part: bool, paint: Paint) -> io::Result<()> {
     use Align::{Left, Right};
     if listing.entries.is_empty() {
-        return writeln!(out, "No program is loaded.");
+        return writeln!(out, "No program {}is loaded.", if is_part { "like that " } else { "" });
     }
     let mut columns = Columns::new(&[
         ("PID", Right),

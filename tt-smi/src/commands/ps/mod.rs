@@ -40,8 +40,10 @@ pub(crate) fn run(args: &PsArgs, settings: &Settings) -> anyhow::Result<()> {
 fn write(out: &mut dyn Write, lines: &[Line<'_>], model: &Model, paint: Paint) -> io::Result<()> {
     use Align::{Left, Right};
     if lines.is_empty() {
-        let nobody =
-            if model.processes.is_empty() { "No process reports here." } else { "No process matches." };
+        let nobody = match model.processes.is_empty() {
+            true => "No process reports allocations here (`tt-smi doctor` says what to do).",
+            false => "No process is like that.",
+        };
         writeln!(out, "{nobody}")?;
         return write_problems(out, model, paint);
     }

@@ -72,10 +72,7 @@ impl Filter {
     }
 
     fn query(&self) -> Result<Query, String> {
-        let query: Query =
-            self.text().parse().map_err(|error: crate::query::QueryError| error.to_string())?;
-        query.check(self.fields).map_err(|error| error.to_string())?;
-        Ok(query)
+        Query::about(&self.text(), self.fields).map_err(|error| error.to_string())
     }
 
     pub(super) fn draw(&self, frame: &mut Frame<'_>, area: Rect, theme: &Theme) {

@@ -71,5 +71,5 @@ pub(super) fn data(devices: u64, processes: u64, more: More) -> Data {
 
 /// What a view sees of it.
 pub(super) fn scene(data: &Data, width: u16, height: u16) -> Scene<'_> {
-    Scene { data, device: 0, area: Rect::new(0, 0, width, height), theme: &Theme::MONO }
+    Scene { data, device: 0, area: Rect::new(0, 0, width, height), theme: &Theme::MONO, frozen: false }
 }

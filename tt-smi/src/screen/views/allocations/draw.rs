@@ -31,7 +31,9 @@ pub(super) fn draw(view: &Allocations, frame: &mut Frame<'_>, scene: &Scene<'_>)
 /// How many there are, what is wanted of them, and what else there is to see.
 fn head(view: &Allocations, plan: &Plan, scene: &Scene<'_>) -> Line<'static> {
     let theme = scene.theme;
-    let Some(listing) = &view.listing else { return Line::styled(" not read yet", theme.dim()) };
+    let Some(listing) = &view.listing else {
+        return Line::styled(scene.unread("what is live"), theme.dim());
+    };
     let (all, shown) = (listing.items.len(), view.list.len());
     let number = match view.query.is_empty() {
         true => format!(" {}, {}", plural(all as u64, "live allocation"), bytes(view.bytes)),

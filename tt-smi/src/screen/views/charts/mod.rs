@@ -144,7 +144,7 @@ impl Page for Charts {
         let Some(history) = self.history(scene.data) else {
             draw_headline(frame, scene, device, &self.note(scene.theme));
             let (_, rest) = split_top(scene.area, 1);
-            return frame.render_widget(Line::styled(" reading the history", scene.theme.dim()), rest);
+            return frame.render_widget(Line::styled(scene.unread("the history"), scene.theme.dim()), rest);
         };
         if self.is_grid {
             return grid::draw(frame, scene, history, &window, &self.note(scene.theme));

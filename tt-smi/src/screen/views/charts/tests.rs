@@ -18,6 +18,15 @@ fn the_span_goes_round_and_asks_for_its_history() {
 }
 
 #[test]
+fn what_is_not_read_yet_is_said_and_why() {
+    let data = data();
+    let scene = fixture::scene(&data, 80, 20);
+    assert_eq!(scene.unread("the history"), " reading the history");
+    let frozen = Scene { frozen: true, ..scene };
+    assert_eq!(frozen.unread("the history"), " frozen before the history was read: f goes on");
+}
+
+#[test]
 fn the_cursor_stays_at_its_time_and_within_the_history() {
     let data = data();
     let (mut page, scene) = (Charts::default(), fixture::scene(&data, 80, 20));

@@ -4,6 +4,7 @@ use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::text::Line;
 
 use super::{facts, figures};
+use crate::output::units::plural;
 use crate::screen::page::Scene;
 use crate::screen::widgets::text::{split_bottom, split_top};
 
@@ -76,8 +77,8 @@ impl Plan {
     pub(super) fn note(&self, top: usize, pane: Pane) -> String {
         match (self.last_top() - top, pane) {
             (0, _) => String::new(),
-            (below, Pane::Figures) => format!("▼ {below} more lines"),
-            (below, Pane::Processes) => format!("▼ {below} more lines: Tab"),
+            (below, Pane::Figures) => format!("▼ {}", plural(below as u64, "more line")),
+            (below, Pane::Processes) => format!("▼ {}: Tab", plural(below as u64, "more line")),
         }
     }
 }

@@ -178,6 +178,7 @@ impl Page for Events {
         });
         if self.list.len() == 0 && parts.list.height > 1 {
             let text = match self.log.entries() {
+                [] if scene.frozen => &scene.unread("any event"),
                 [] => " Nothing has happened yet.",
                 _ => " Nothing like that has happened. Esc shows all.",
             };

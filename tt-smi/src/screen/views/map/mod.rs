@@ -115,7 +115,7 @@ impl Page for Map {
         let banks = self.banks.get(scene.device);
         let (Some(banks), Some(strip), Some(listing)) = (banks, self.strip(scene), &self.listing) else {
             let (_, rest) = split_top(scene.area, 1);
-            return frame.render_widget(Line::styled(" reading what is live", scene.theme.dim()), rest);
+            return frame.render_widget(Line::styled(scene.unread("what is live"), scene.theme.dim()), rest);
         };
         let (plan, bank) = (Plan::of(scene.area), &banks[self.kind as usize]);
         facts::draw(frame, plan.facts, banks, self.kind, scene.theme);

@@ -194,7 +194,7 @@ impl Inside {
             Look::from(if figure.is_sum { theme.heading() } else { Default::default() })
         });
         let title = match (&self.listing, self.item_list.len()) {
-            (None, _) => " live allocations: not read yet".to_owned(),
+            (None, _) => scene.unread("what is live"),
             (Some(_), number) => format!(" {}, Tab changes over", plural(number as u64, "live allocation")),
         };
         frame.render_widget(Line::styled(title, theme.dim()), parts.title);

@@ -106,7 +106,7 @@ impl Programs {
         });
         if self.list.len() == 0 && area.height > 1 {
             let text = match (&self.listing, self.query.is_empty()) {
-                (None, _) => " Not read yet.",
+                (None, _) => &scene.unread("what is loaded"),
                 (Some(_), true) => " No program is loaded.",
                 (Some(_), false) => " No program is like that. Esc shows all.",
             };

@@ -10,6 +10,7 @@ use ratatui::widgets::Paragraph;
 
 use self::quantities::{IDENTITY, LIVE, Telemetry};
 use crate::model::Device;
+use crate::output::units::plural;
 use crate::screen::action::{Action, Motion};
 use crate::screen::page::{Page, Reply, Scene};
 use crate::screen::widgets::device::{draw_headline, draw_none};
@@ -84,7 +85,8 @@ impl Page for TelemetryPage {
         let plan = Plan::of(scene, device);
         let top = self.top.min(plan.last_top());
         let below = plan.last_top() - top;
-        let note = if below > 0 { format!("▼ {below} more lines") } else { String::new() };
+        let note =
+            if below > 0 { format!("▼ {}", plural(below as u64, "more line")) } else { String::new() };
         draw_headline(frame, scene, device, &note);
         let notes = NOT_READ.map(|text| Line::styled(text, scene.theme.warn()));
         frame.render_widget(Paragraph::new(notes.to_vec()), plan.notes);
