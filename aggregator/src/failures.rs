@@ -1,12 +1,13 @@
 //! The last allocations that failed: who asked, and who held what at that moment of merged time.
 
 use std::cmp::Reverse;
+use std::collections::BTreeMap;
 
 use shm_layout::table::{
     FAILURE_EVENTS, FAILURE_HOLDERS, Failure, FailureHolder, FailureRecord, MAX_FAILURES, PastEvent,
     ProcessStats, failure_flags, process_flags,
 };
-use shm_layout::{Class, Counters};
+use shm_layout::{Class, Counters, MAX_BYTES};
 
 use crate::device::owes;
 use crate::model::Model;
@@ -207,7 +208,7 @@ impl Model {
         let mut record = blank(&owner, chip_id, position, &failure);
         let shares = device.usages.iter().filter_map(|row| {
             let usage = self.usages.get(*row)?;
-            Some((&self.processes.get(usage.process)?.stats, &usage.counters))
+            Some((usage.process, &self.processes.get(usage.process)?.stats, &usage.counters))
         });
         compose(&mut record, shares);
         if !device.failed_late && self.knows_all_holders(failure.time) {
@@ -267,18 +268,24 @@ pub(crate) fn blank(owner: &ProcessStats, chip_id: u64, position: u64, failure: 
     }
 }
 
-/// Puts in who holds what.
-fn compose<'a>(record: &mut FailureRecord, shares: impl Iterator<Item = (&'a ProcessStats, &'a Counters)>) {
-    let mut holders: Vec<FailureHolder> = Vec::new();
-    for (stats, counters) in shares {
-        let classes = counters.used_by_class();
-        if classes == [0; Class::COUNT] {
-            continue;
-        }
-        add(&mut record.classes, &classes);
+/// A process, by its row, and what it has on the device.
+type HolderShare<'a> = (usize, &'a ProcessStats, &'a Counters);
+
+/// Puts in who holds what. A process is one holder, and holds no more than is plausible, however many entries for
+/// one chip it made.
+fn compose<'a>(record: &mut FailureRecord, shares: impl Iterator<Item = HolderShare<'a>>) {
+    let mut by_process: BTreeMap<usize, FailureHolder> = BTreeMap::new();
+    for (row, stats, counters) in shares {
         let ProcessStats { identity, pid, pid_namespace, name, .. } = *stats;
-        holders.push(FailureHolder { identity, pid, pid_namespace, classes, name });
+        let nothing = FailureHolder { identity, pid, pid_namespace, classes: [0; Class::COUNT], name };
+        let holder = by_process.entry(row).or_insert(nothing);
+        for (sum, bytes) in holder.classes.iter_mut().zip(counters.used_by_class()) {
+            *sum = sum.saturating_add(bytes).min(8 * MAX_BYTES);
+        }
     }
+    let mut holders: Vec<FailureHolder> =
+        by_process.into_values().filter(|holder| holder.classes != [0; Class::COUNT]).collect();
+    holders.iter().for_each(|holder| add(&mut record.classes, &holder.classes));
     let failed = u8::try_from(record.class).ok().and_then(Class::from_code);
     holders.sort_by_key(|holder| {
         let of_memory = Class::ALL.into_iter().filter(|class| failed.is_none_or(|f| f.shares_memory(*class)));

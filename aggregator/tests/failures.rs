@@ -300,3 +300,29 @@ fn nobody_hides_the_failures_of_a_segment_by_claiming_to_be_it() {
     let kept = failures(&mut aggregator);
     assert_eq!(kept.iter().filter(|failure| failure.pid == victim.pid()).count(), 2);
 }
+
+/// A record that cannot be is shown by nobody, so that nobody may make one of another's.
+#[test]
+fn nobody_makes_the_failures_of_others_impossible() {
+    let scene = Scene::new();
+    let mut aggregator = scene.aggregator();
+    let mut victim = scene.process();
+    victim.register(chip(7));
+    victim.alloc(0, Class::Dram, 3);
+    // Zero marks the end of the holders.
+    let mut nobody = TestProcess::with_identity(&scene.namespace, 1024, 0);
+    nobody.register(chip(7));
+    nobody.alloc(0, Class::Dram, 5);
+    // More entries for one chip than there are processes.
+    let mut many: Vec<TestProcess> = (0..9).map(|_| scene.process()).collect();
+    for process in &mut many {
+        for device in 0..128 {
+            process.register(chip(7));
+            process.alloc(device, Class::Dram, shm_layout::MAX_BYTES);
+        }
+    }
+    aggregator.settle();
+    fail(&mut victim, 0, Class::Dram, 1);
+    let [failure] = failures(&mut aggregator)[..] else { panic!("one failure") };
+    assert_eq!((failure.pid, failure.holder_count), (victim.pid(), 10));
+}

@@ -143,7 +143,8 @@ pub fn parse_segment_name(file_name: &str) -> Option<SegmentName> {
     let name = SegmentName {
         namespace: Namespace::new(namespace).ok()?,
         pid: pid.parse().ok().filter(|&pid| pid != 0)?,
-        random: u64::from_str_radix(random, 16).ok()?,
+        // 0 is nobody: tables end their lists with it.
+        random: u64::from_str_radix(random, 16).ok().filter(|&random| random != 0)?,
     };
     // The integer parsers accept signs, leading zeros and capitals; we never write those. One name
     // per segment means that nobody can show one segment under two names by spelling.
@@ -196,7 +197,8 @@ mod tests {
         for name in ["default", "a-1-b", "_", "7-0000000000000000"] {
             let namespace = Namespace::new(name).unwrap();
             for pid in [1, 4_194_304, u32::MAX] {
-                for random in [0, 1, 0x0123_4567_89ab_cdef, u64::MAX] {
+                assert_eq!(parse_segment_name(&segment_file_name(&namespace, pid, 0)), None, "nobody's");
+                for random in [1, 2, 0x0123_4567_89ab_cdef, u64::MAX] {
                     let file_name = segment_file_name(&namespace, pid, random);
                     let parsed = parse_segment_name(&file_name).unwrap();
                     assert_eq!(

@@ -139,8 +139,9 @@ fn new_header(config: &Config) -> Result<SegmentHeader, OpenError> {
     let anchor = Anchor::now(clock);
     let pid = std::process::id();
     header.boot_id = tt_shm_os::boot_id().unwrap_or_default();
-    header.identity =
-        tt_shm_os::random_u64().map_err(|cause| OpenError::Create { step: "find a random name", cause })?;
+    header.identity = tt_shm_os::random_u64()
+        .map_err(|cause| OpenError::Create { step: "find a random name", cause })?
+        .max(1);
     header.pid = u64::from(pid);
     header.pid_namespace = tt_shm_os::pid_namespace().unwrap_or(0);
     header.start_time = tt_shm_os::start_time_of(pid).unwrap_or(0);
