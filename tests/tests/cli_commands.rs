@@ -286,6 +286,7 @@ fn every_command_has_a_page_a_completion_and_a_text() {
     let commands =
         help.lines().skip_while(|line| *line != "Commands:").skip(1).take_while(|line| !line.is_empty());
     let completions = smi(&space, &["completions", "fish"]);
+    assert!(!completions.contains("demo-worker"), "what is hidden is not offered");
     let mut pages = 1;
     for line in commands {
         let (name, about) = line.trim().split_once(' ').unwrap();

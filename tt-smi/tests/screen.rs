@@ -5,9 +5,10 @@ mod common;
 use common::lists::{allocations, items, news, programs};
 use common::session::Session;
 use common::views::history;
+use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use tt_shm_reader::TableSnapshot;
 use tt_smi::model::Model;
-use tt_smi::screen::{More, View};
+use tt_smi::screen::{Message, More, View};
 use tt_smi::source::Origin;
 
 const SIZES: [(u16, u16); 3] = [(60, 15), (80, 24), (200, 50)];
@@ -99,16 +100,12 @@ fn any_size_is_drawn() {
 
 #[test]
 fn ctrl_c_quits_whatever_is_open() {
-    use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
-    let press = |state: &mut State, code, modifiers| {
-        state.update(Message::Key(KeyEvent::new(code, modifiers)));
-    };
     for keys in ["", "?", "4s", "5/"] {
-        let mut state = State::new("test", Options::default());
-        state.update(Message::Data(Box::new(Data::new(common::model(common::snapshot(1))))));
-        keys.chars().for_each(|key| press(&mut state, KeyCode::Char(key), KeyModifiers::NONE));
-        assert!(!state.is_over());
-        press(&mut state, KeyCode::Char('c'), KeyModifiers::CONTROL);
-        assert!(state.is_over(), "after {keys:?}");
+        let session = Session::new(View::Overview, (80, 24));
+        let mut session = session.sees(common::model(common::snapshot(1)), More::None).types(keys);
+        assert!(!session.state.is_over());
+        let control_c = KeyEvent::new(KeyCode::Char('c'), KeyModifiers::CONTROL);
+        session.state.update(Message::Key(control_c));
+        assert!(session.state.is_over(), "after {keys:?}");
     }
 }

@@ -103,7 +103,7 @@ pub enum Command {
     /// A running aggregator keeps the last 32 of the host with exact holders. Without one, only what the processes
     /// themselves still tell is known: what is not is "-" or null.
     Oom(OomArgs),
-    /// Run a command with tracking on; at its end, its peaks and what it never freed
+    /// Run a command with tracking on, and report its peaks and what it never freed
     ///
     /// Signals and the exit code pass through (128 + signal if it was killed), its input and output are not touched; the
     /// report goes to stderr. Of the processes in the namespace, those count that descend from the command. Others may
@@ -111,9 +111,9 @@ pub enum Command {
     Run(RunArgs),
     /// Run the aggregator: publishes devices, peaks and history for every reader
     Aggregate(AggregateArgs),
-    /// Check this machine: what is wrong, and what to do
+    /// Check this machine (/dev/shm, segments, aggregator, driver), and say what to do
     ///
-    /// Looks at /dev/shm, segments, aggregator, driver and container; changes nothing and opens no device. Exit codes: 0 all is well, 1 there are warnings, 2 something cannot work.
+    /// Changes nothing and opens no device. Exit codes: 0 all is well, 1 there are warnings, 2 something cannot work.
     Doctor(DoctorArgs),
     /// Remove what dead processes left in /dev/shm
     ///
@@ -182,6 +182,9 @@ mod tests {
             let name = command.get_name();
             let text = command.get_after_help().map(ToString::to_string).unwrap_or_default();
             text.lines().for_each(|line| assert!(line.chars().count() <= 100, "{name}: {line}"));
+            // Beside the name in the list of commands.
+            let about = command.get_about().map(ToString::to_string).unwrap_or_default();
+            assert!(about.chars().count() <= 85, "{name}: {about}");
             let is_plain = ["top", "list", "help"].contains(&name) || command.is_hide_set();
             assert!(is_plain || text.contains("Examples:"), "{name} has no examples");
         }

@@ -12,10 +12,21 @@ use crate::escape::escape;
 pub(crate) fn completions(args: &CompletionsArgs) -> anyhow::Result<()> {
     // Into memory first: it would panic where nobody reads any more.
     let mut script = Vec::new();
-    clap_complete::generate(args.shell, &mut Cli::command(), "tt-smi", &mut script);
+    clap_complete::generate(args.shell, &mut offered(), "tt-smi", &mut script);
     let mut out = super::stdout();
     out.write_all(&script)?;
     Ok(out.flush()?)
+}
+
+/// The definition without what is hidden: shells would offer that too.
+fn offered() -> clap::Command {
+    let all = Cli::command();
+    let commands = all.get_subcommands().filter(|command| !command.is_hide_set()).cloned();
+    clap::Command::new("tt-smi")
+        .version(env!("CARGO_PKG_VERSION"))
+        .propagate_version(true)
+        .args(all.get_arguments().cloned())
+        .subcommands(commands.collect::<Vec<_>>())
 }
 
 /// Runs `man`.
