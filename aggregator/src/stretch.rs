@@ -37,8 +37,6 @@ enum End {
     Owing,
     /// The last event came after later ones of other processes.
     Late(Late),
-    /// The last event, of this time, came after later failures of other processes, and after nothing else.
-    BehindFailure(u64),
 }
 
 /// A change that came late.
@@ -48,6 +46,8 @@ pub(crate) struct Late {
     /// Its class, and the bytes that it took away.
     pub(crate) class: Option<(usize, u64)>,
     pub(crate) since: u64,
+    /// Whether later changes of other processes came before it, not only a later failure.
+    pub(crate) changes_order: bool,
 }
 
 impl Model {
@@ -90,8 +90,8 @@ impl Model {
             match end {
                 End::Over => {}
                 End::Owing => self.settle_debts_for(process, device),
-                End::Late(late) => self.fold_late(process, device, &late),
-                End::BehindFailure(since) => self.doubt_failures_on(process, device, since),
+                End::Late(late) if late.changes_order => self.fold_late(process, device, &late),
+                End::Late(late) => self.doubt_failures_on(process, device, late.since),
             }
         }
         Ok(())
@@ -147,16 +147,16 @@ impl Stretch<'_> {
             if self.device.owes != 0 && (may_lower(event) || self.device.owes(owes::FAILURE)) {
                 break Ok(End::Owing);
             }
-            let end = match self.fold_one(event, time) {
-                Ok(end) => end,
+            let late = match self.fold_one(event, time) {
+                Ok(late) => late,
                 Err(why) => break Err(why),
             };
             run.pass();
             events += 1;
             recent += u64::from(time >= self.recent_from);
             tally.last = (time, event.stamp);
-            if let Some(end) = end {
-                break Ok(end);
+            if let Some(late) = late {
+                break Ok(End::Late(late));
             }
         };
         self.device.events += events;
@@ -167,7 +167,7 @@ impl Stretch<'_> {
     }
 
     #[inline(always)]
-    fn fold_one(&mut self, event: &Event, time: u64) -> Result<Option<End>, Implausible> {
+    fn fold_one(&mut self, event: &Event, time: u64) -> Result<Option<Late>, Implausible> {
         let Stretch { usage, device, .. } = self;
         let class = moved_class(event);
         let old_class = class.map(|class| Live::of(&usage.counters, class));
@@ -195,11 +195,10 @@ impl Stretch<'_> {
             _ => {}
         }
         let moved = class.is_some() || change.is_change();
-        if moved && device.order.is_late(usage.process, time) {
-            return Ok(Some(End::Late(Late { change, class: less, since: time })));
-        }
+        let changes_order = moved && device.order.is_late(usage.process, time);
         // Events of one process are in order, so that failure is another's.
-        Ok((moved && time < device.last_failed).then_some(End::BehindFailure(time)))
+        let late = changes_order || (moved && time < device.last_failed);
+        Ok(late.then_some(Late { change, class: less, since: time, changes_order }))
     }
 }
 
