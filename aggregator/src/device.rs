@@ -52,8 +52,6 @@ pub(crate) struct Device {
     /// read from its beginning starts with events from before.
     since: u64,
     entered: bool,
-    /// Until then, the peaks are those of a window that was opened while events from before it waited.
-    provisional: bool,
     pub(crate) order: Order,
     pub(crate) history: History,
     pub(crate) events: u64,
@@ -103,7 +101,6 @@ impl Device {
             exact_since: now,
             since,
             entered: false,
-            provisional: false,
             order: Order::default(),
             history: History::default(),
             events: 0,
@@ -119,24 +116,17 @@ impl Device {
         }
     }
 
-    /// To be called before a change at `time`: the window begins with what is used at its start. Says whether
-    /// that was now.
+    /// To be called before a change at `time`: the window begins with what is used at its start.
     #[inline]
-    pub(crate) fn enter(&mut self, time: u64) -> bool {
-        let enters = !self.entered && time >= self.since;
-        if enters {
+    pub(crate) fn enter(&mut self, time: u64) {
+        if !self.entered && time >= self.since {
             self.begin_window();
         }
-        enters
     }
 
     #[cold]
     fn begin_window(&mut self) {
         self.entered = true;
-        if std::mem::take(&mut self.provisional) {
-            self.peaks = Peaks::default();
-            (self.dram_makeup, self.l1_makeup) = (NOTHING, NOTHING);
-        }
         for class in 0..Class::COUNT {
             self.exchange_class(class, Live::default(), Live::default(), self.since);
         }
@@ -241,12 +231,10 @@ impl Device {
         }
     }
 
-    /// Begins a new window: the peaks are what is used now. What that is, is certain once all is folded that
-    /// happened before; until then they are what is known to be used.
+    /// Begins a new window: the peaks are what is used now.
     pub(crate) fn open_window(&mut self, now: u64) {
         (self.peaks, self.since, self.entered) = (Peaks::default(), now, false);
         self.enter(now);
-        (self.entered, self.provisional) = (false, true);
         (self.dram_makeup, self.l1_makeup) = (NOTHING, NOTHING);
         self.owes |= owes::DRAM | owes::L1;
         self.exact_since = now;

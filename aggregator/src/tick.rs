@@ -35,7 +35,7 @@ impl Model {
         let Some(device) = self.devices.get_mut(row) else { return };
         let mut changed = device.event_rate.advance(now);
         changed |= device.dispatch_rate.advance(now);
-        changed |= device.enter(folded_through);
+        device.enter(folded_through);
         let used = device.used;
         let rolled =
             folded_through >= self.started && device.history.observe(folded_through, used.dram, used.l1);

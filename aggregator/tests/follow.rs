@@ -404,26 +404,3 @@ fn what_a_process_held_counts_until_its_end() {
     assert_eq!(shown.dram_used_bytes, 100);
     assert_eq!((shown.dram_peak.low, shown.dram_peak.high), (800, 800));
 }
-
-/// What happened before a window may be folded only after it was opened.
-#[test]
-fn what_happened_before_a_window_does_not_count_in_it() {
-    let scene = Scene::new();
-    let merge_window = std::time::Duration::from_millis(50);
-    let config = Config { merge_window, ..Config::new(scene.namespace.clone()) };
-    let mut aggregator = Aggregator::new(config).unwrap();
-    let mut process = scene.process();
-    process.register(chip(1));
-    process.alloc(0, Class::Dram, 100);
-    aggregator.settle();
-    process.alloc(0, Class::Dram, 50);
-    process.free(0, Class::Dram, 50);
-    process.free(0, Class::Dram, 90);
-    aggregator.poll();
-    aggregator.reset_window();
-    let peak = device(&settled(&mut aggregator), 1).dram_peak;
-    assert_eq!((peak.low, peak.high), (10, 10));
-    process.alloc(0, Class::Dram, 5);
-    let peak = device(&settled(&mut aggregator), 1).dram_peak;
-    assert_eq!((peak.low, peak.high), (15, 15));
-}
