@@ -100,16 +100,3 @@ fn unknown_comes_last_in_either_order() {
         assert_eq!(list.order, expected, "{choice} {reversed}");
     }
 }
-
-/// `cargo test --release -p tt-smi -- --ignored --nocapture hundred_thousand`
-#[test]
-#[ignore = "a measurement"]
-fn hundred_thousand_rows_are_arranged_quickly() {
-    let items: Vec<u64> = (0..100_000_u64).map(|n| n.wrapping_mul(0x9e37_79b9_7f4a_7c15)).collect();
-    let mut list = list(&items);
-    let start = std::time::Instant::now();
-    for _ in 0..20 {
-        list.arrange(&items, |_| true);
-    }
-    eprintln!("100 000 rows in {:?}", start.elapsed() / 20);
-}
