@@ -60,6 +60,8 @@ pub struct Aggregator {
     pub(crate) refusal_lines: u32,
     /// Whether the last poll was woken, or could have been, by something in /dev/shm.
     pub(crate) stirred: bool,
+    /// When windows of peaks were asked for that are not open yet.
+    pub(crate) windows_due: VecDeque<u64>,
     busy_until: u64,
     sleep: Duration,
 }
@@ -96,6 +98,7 @@ impl Aggregator {
             next_expiry: 0,
             refusal_lines: 0,
             stirred: false,
+            windows_due: VecDeque::new(),
             busy_until: 0,
             sleep: SHORT_SLEEP,
         };
@@ -173,7 +176,7 @@ impl Aggregator {
             // last round everybody does, or one process could stop the clock for all.
             let last = !more || monotonic_ns() > now.saturating_add(MAX_FOLLOW_NS);
             let limit = if last { folded_through } else { folded_through.min(tail) };
-            let folded = self.fold_until(limit);
+            let folded = self.open_windows(limit) + self.fold_until(limit);
             self.model.settle_failures();
             if self.model.failures.has_fresh() {
                 self.complete_failures();
@@ -205,6 +208,19 @@ impl Aggregator {
         (more, tail)
     }
 
+    /// Opens the windows that were asked for up to `limit`, each after everything that happened before it:
+    /// what is folded only now does not count in them. Says how much was folded.
+    fn open_windows(&mut self, limit: u64) -> u64 {
+        let mut folded = 0;
+        while let Some(since) = self.windows_due.pop_front_if(|since| *since <= limit) {
+            folded += self.fold_until(since);
+            self.model.open_window(since);
+            let count = self.model.window.count;
+            self.config.log.line(format_args!("new window of peaks, number {count}"));
+        }
+        folded
+    }
+
     /// Folds what waits and is not later than `limit`; says how much that was.
     fn fold_until(&mut self, limit: u64) -> u64 {
         let (mut folded, mut broken) = (0, Vec::new());
@@ -233,7 +249,9 @@ impl Aggregator {
             self.busy_until = now + BUSY_NS;
         }
         let to_bury = |source: &Source| source.died.is_some();
-        let waiting = !self.pending.is_empty() || self.sources.iter().any(|s| s.is_waiting() || to_bury(s));
+        let waiting = !self.pending.is_empty()
+            || !self.windows_due.is_empty()
+            || self.sources.iter().any(|s| s.is_waiting() || to_bury(s));
         let short = now < self.busy_until || waiting;
         self.sleep = if short { SHORT_SLEEP } else { (self.sleep * 2).min(LONG_SLEEP) };
     }
@@ -253,16 +271,10 @@ impl Aggregator {
         }
     }
 
-    /// Begins a new window: every device's peaks become what it uses now.
+    /// Begins a new window: every device's peaks become what it uses at this moment. They do so once all that
+    /// happened before has been folded, when the merge has come as far.
     pub fn reset_window(&mut self) {
-        self.model.now = monotonic_ns();
-        self.open_window();
-        self.model.end_batch();
-    }
-
-    pub(crate) fn open_window(&mut self) {
-        self.model.open_window();
-        self.config.log.line(format_args!("new window of peaks, number {}", self.model.window.count));
+        self.windows_due.push_back(monotonic_ns());
     }
 
     /// Identities of the segments followed.

@@ -72,7 +72,7 @@ impl Aggregator {
             && self.config.accept_resets
             && crate::reset::take_request(&self.config.namespace, self.uid)
         {
-            self.open_window();
+            self.reset_window();
         }
         found
     }

@@ -231,13 +231,13 @@ impl Device {
         }
     }
 
-    /// Begins a new window: the peaks are what is used now.
-    pub(crate) fn open_window(&mut self, now: u64) {
-        (self.peaks, self.since, self.entered) = (Peaks::default(), now, false);
-        self.enter(now);
+    /// Begins a new window: the peaks are what is used then.
+    pub(crate) fn open_window(&mut self, since: u64) {
+        (self.peaks, self.since, self.entered) = (Peaks::default(), since, false);
+        self.enter(since);
         (self.dram_makeup, self.l1_makeup) = (NOTHING, NOTHING);
         self.owes |= owes::DRAM | owes::L1;
-        self.exact_since = now;
+        self.exact_since = since;
     }
 
     #[cold]

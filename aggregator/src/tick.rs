@@ -4,14 +4,14 @@ use crate::device::owes;
 use crate::model::{Model, shares_of};
 
 impl Model {
-    /// Begins a new window of peaks on every device.
-    pub(crate) fn open_window(&mut self) {
-        self.window.since = self.now;
+    /// Begins a new window of peaks on every device, at a moment up to which everything is folded.
+    pub(crate) fn open_window(&mut self, since: u64) {
+        self.window.since = since;
         self.window.count += 1;
-        let (now, batch) = (self.now, self.batch());
+        let batch = self.batch();
         for row in 0..self.devices.high_water() {
             if let Some(device) = self.devices.change(batch, row) {
-                device.open_window(now);
+                device.open_window(since);
             }
         }
     }

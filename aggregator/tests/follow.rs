@@ -142,7 +142,7 @@ fn attaching_late_to_two_processes_gives_a_range() {
     let shown = device(&settled(&mut aggregator), 3);
     assert_eq!((shown.dram_peak.low, shown.dram_peak.high), (100, 200));
     aggregator.reset_window();
-    let snapshot = aggregator.snapshot();
+    let snapshot = settled(&mut aggregator);
     let shown = device(&snapshot, 3);
     assert_eq!((shown.dram_peak.low, shown.dram_peak.high), (0, 0));
     assert_eq!((snapshot.windows, shown.exact_since), (1, snapshot.window_since));
@@ -403,4 +403,33 @@ fn what_a_process_held_counts_until_its_end() {
     assert_eq!(aggregator.segments(), 1);
     assert_eq!(shown.dram_used_bytes, 100);
     assert_eq!((shown.dram_peak.low, shown.dram_peak.high), (800, 800));
+}
+
+/// What happened before a window may be folded only after it was asked for.
+#[test]
+fn what_happened_before_a_window_does_not_count_in_it() {
+    let scene = Scene::new();
+    let merge_window = std::time::Duration::from_millis(50);
+    let config = Config { merge_window, ..Config::new(scene.namespace.clone()) };
+    let mut aggregator = Aggregator::new(config).unwrap();
+    let mut process = scene.process();
+    process.register(chip(1));
+    process.alloc(0, Class::Dram, 100);
+    aggregator.settle();
+    process.alloc(0, Class::Dram, 50);
+    process.free(0, Class::Dram, 50);
+    process.free(0, Class::Dram, 90);
+    aggregator.poll();
+    // The clocks of process and window are compared to some microseconds only.
+    let apart = std::time::Duration::from_millis(2);
+    std::thread::sleep(apart);
+    aggregator.reset_window();
+    std::thread::sleep(apart);
+    process.alloc(0, Class::Dram, 7);
+    process.free(0, Class::Dram, 7);
+    let peak = device(&settled(&mut aggregator), 1).dram_peak;
+    assert_eq!((peak.low, peak.high), (17, 17));
+    process.alloc(0, Class::Dram, 25);
+    let peak = device(&settled(&mut aggregator), 1).dram_peak;
+    assert_eq!((peak.low, peak.high), (35, 35));
 }

@@ -209,6 +209,6 @@ fn a_link_is_no_request_for_a_new_window() {
     assert_eq!(aggregator.snapshot().windows, 0);
     std::fs::remove_file(&request).unwrap();
     std::fs::write(&request, "").unwrap();
-    aggregator.poll();
+    aggregator.settle();
     assert!(aggregator.snapshot().windows == 1 && !request.exists());
 }
