@@ -18,6 +18,9 @@ use tt_shm_benches::workload::Probe;
 use tt_shm_os::NAMESPACE_ENV;
 
 const DEVICES: u64 = 8;
+/// Steps a second of each of eight processes, on all devices: the demonstration's own, some 40 000 events a second
+/// on all devices together, and more.
+const STEPS: [u64; 2] = [200, 500];
 /// In the title, which is drawn with everything else at once.
 const MARK: &[u8] = b"namespace ";
 
@@ -28,28 +31,29 @@ fn main() {
     let Some(program) = program::find() else {
         return report.skip("tt-smi", "no tt-smi found, set TT_SMI to its path");
     };
-    let scene = Scene::new();
-    let mut demo = busy_devices(&program, &scene);
-    let name = "first picture";
-    for aggregator in ["none", "running"] {
-        let _aggregator = (aggregator == "running").then(|| Player::aggregator(&scene));
-        wait_for_devices(&program, &scene);
-        let first = time_to_first_picture(&program, &scene, options.pick(20, 3));
-        report.add(name, &[("aggregator", json!(aggregator))], first);
-        let share = cost_at_ten_pictures(&program, &scene, options.pick(10, 2));
-        let parameters = [("aggregator", json!(aggregator))];
-        report.add("a second of ten pictures", &parameters, Measured::mean(share * 1e9));
+    for steps in STEPS {
+        let scene = Scene::new();
+        let mut demo = busy_devices(&program, &scene, steps);
+        for aggregator in ["none", "running"] {
+            let _aggregator = (aggregator == "running").then(|| Player::aggregator(&scene));
+            wait_for_devices(&program, &scene);
+            let parameters = [("aggregator", json!(aggregator)), ("steps", json!(steps))];
+            let first = time_to_first_picture(&program, &scene, options.pick(20, 3));
+            report.add("first picture", &parameters, first);
+            let share = cost_at_ten_pictures(&program, &scene, options.pick(10, 2));
+            report.add("a second of ten pictures", &parameters, Measured::mean(share * 1e9));
+        }
+        demo.kill().expect("our child");
+        demo.wait().expect("our child");
     }
-    demo.kill().expect("our child");
-    demo.wait().expect("our child");
     report.finish();
 }
 
 /// The demonstration without a screen.
-fn busy_devices(program: &Path, scene: &Scene) -> std::process::Child {
-    let devices = DEVICES.to_string();
+fn busy_devices(program: &Path, scene: &Scene, steps: u64) -> std::process::Child {
+    let (devices, steps) = (DEVICES.to_string(), steps.to_string());
     Command::new(program)
-        .args(["demo", "--devices", &devices, "--workers", &devices, "--rate", "500"])
+        .args(["demo", "--devices", &devices, "--workers", &devices, "--rate", &steps])
         .env(NAMESPACE_ENV, scene.namespace.as_str())
         .stdout(Stdio::null())
         .stderr(Stdio::null())

@@ -14,8 +14,8 @@ use crate::segments::{Hidden, hidden};
 /// Rates are those of a second: an aggregation that is younger does not know them.
 const RATES_AFTER: Duration = Duration::from_millis(1100);
 /// A screen need not look at the rings more often than this: they hold many times what happens meanwhile.
-const SHORTEST_WAIT: Duration = Duration::from_millis(10);
-/// How often to look whether an aggregator was started or ended.
+const SHORTEST_WAIT: Duration = Duration::from_millis(25);
+/// How often to look whether an aggregator was started or ended, and who cannot be seen.
 const RECHECK: Duration = Duration::from_secs(1);
 
 /// Who counted.
@@ -82,7 +82,15 @@ pub struct Reading {
 pub struct Source {
     namespace: Namespace,
     from: From,
+    beside: Beside,
     checked: Instant,
+}
+
+/// What there is beside the source and not in it, as of the last check.
+#[derive(Clone, Debug)]
+struct Beside {
+    hidden: Vec<Hidden>,
+    refused_table: Option<Arc<TableError>>,
 }
 
 #[derive(Debug)]
@@ -98,7 +106,8 @@ impl Source {
             Some(table) => From::Table(Box::new(table)),
             None => embedded(namespace)?,
         };
-        Ok(Source { namespace: namespace.clone(), from, checked: Instant::now() })
+        let beside = Beside::look(namespace, &from)?;
+        Ok(Source { namespace: namespace.clone(), from, beside, checked: Instant::now() })
     }
 
     /// Everything as it is now.
@@ -116,8 +125,7 @@ impl Source {
                 (aggregator.snapshot(), Origin::Embedded, since.elapsed() >= RATES_AFTER)
             }
         };
-        let hidden = if self.sees_all() { Vec::new() } else { hidden(&self.namespace)? };
-        let refused_table = refused_table(&self.namespace).map(Arc::new);
+        let Beside { hidden, refused_table } = self.beside.clone();
         Ok(Reading { snapshot, origin, clock: Clock::now(), rates_known, hidden, refused_table })
     }
 
@@ -127,12 +135,6 @@ impl Source {
             From::Table(table) => table.history(row, resolution),
             From::Embedded { aggregator, .. } => aggregator.history(row, resolution),
         }
-    }
-
-    /// Root's aggregator may read every segment; that of another user, or this process, only what this user may.
-    fn sees_all(&self) -> bool {
-        let root = path_of(&table_file_name(&self.namespace, 0));
-        matches!(&self.from, From::Table(table) if table.path() == root)
     }
 
     /// Keeps an embedded aggregation going, so that no ring goes round unseen.
@@ -157,7 +159,6 @@ impl Source {
         if self.checked.elapsed() < RECHECK {
             return Ok(());
         }
-        self.checked = Instant::now();
         match &self.from {
             From::Table(table) if table.freshness().is_fresh() && !table.is_replaced() => {}
             From::Table(_) => *self = Source::open(&self.namespace)?,
@@ -167,7 +168,24 @@ impl Source {
                 }
             }
         }
+        self.beside = Beside::look(&self.namespace, &self.from)?;
+        self.checked = Instant::now();
         Ok(())
+    }
+}
+
+impl Beside {
+    fn look(namespace: &Namespace, from: &From) -> anyhow::Result<Beside> {
+        let hidden = if from.sees_all(namespace) { Vec::new() } else { hidden(namespace)? };
+        Ok(Beside { hidden, refused_table: refused_table(namespace).map(Arc::new) })
+    }
+}
+
+impl From {
+    /// Root's aggregator may read every segment; that of another user, or this process, only what this user may.
+    fn sees_all(&self, namespace: &Namespace) -> bool {
+        let root = path_of(&table_file_name(namespace, 0));
+        matches!(self, From::Table(table) if table.path() == root)
     }
 }
 

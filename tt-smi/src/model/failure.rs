@@ -113,15 +113,17 @@ impl Cause {
 }
 
 impl Failure {
-    /// Resolves a record; `None` if no aggregator can have written it.
-    pub fn new(record: &FailureRecord, snapshot: &TableSnapshot, directory: &Directory) -> Option<Failure> {
-        if !record.is_plausible() {
-            return None;
-        }
+    /// Those of a snapshot, newest first, without what no aggregator can have written.
+    pub fn all(snapshot: &TableSnapshot, directory: &Directory) -> Vec<Failure> {
         let people = People { snapshot, pids: PidMap::now() };
+        let plausible = snapshot.failures.iter().filter(|record| record.is_plausible());
+        plausible.map(|record| Failure::new(record, &people, directory)).collect()
+    }
+
+    fn new(record: &FailureRecord, people: &People<'_>, directory: &Directory) -> Failure {
         let exact = record.has(failure_flags::HOLDERS_EXACT);
         let FailureRecord { identity, pid, pid_namespace, .. } = *record;
-        Some(Failure {
+        Failure {
             time: record.time,
             device: directory.index_of(record.chip_id),
             chip_id: record.chip_id,
@@ -135,7 +137,7 @@ impl Failure {
             events: record.past().unwrap_or_default().iter().map(Before::from).collect(),
             events_complete: record.has(failure_flags::EVENTS_COMPLETE),
             key: (record.identity, record.position),
-        })
+        }
     }
 
     /// Why it failed: too little was free, or not in one piece. `None` if the figures do not tell.

@@ -86,11 +86,7 @@ impl Model {
             processes,
             problems: noticed.chain(hidden.iter().map(Problem::from)).collect(),
             reclaimed: snapshot.notices.iter().filter_map(|notice| Reclaimed::new(notice, *clock)).collect(),
-            failures: snapshot
-                .failures
-                .iter()
-                .filter_map(|record| Failure::new(record, snapshot, &directory))
-                .collect(),
+            failures: Failure::all(snapshot, &directory),
             events: snapshot.events,
             missed: snapshot.missed,
             refused: snapshot.refused,

@@ -9,7 +9,7 @@ use std::io::Write;
 
 use anyhow::Context;
 use tt_shm_os::{Namespace, boot_id};
-use tt_shm_reader::{Table, TableSnapshot};
+use tt_shm_reader::Table;
 
 use crate::cli::OomArgs;
 use crate::directory::{DeviceId, Directory};
@@ -26,7 +26,7 @@ pub(crate) fn run(args: &OomArgs, settings: &Settings) -> anyhow::Result<()> {
     let segments = Segments::open(&settings.namespace).context("cannot list the segments")?;
     segments.warn_refused();
     let directory = directory(&reading.snapshot);
-    let mut failures = recorded(&reading.snapshot, &directory);
+    let mut failures = Failure::all(&reading.snapshot, &directory);
     if reading.origin == Origin::Embedded {
         // An aggregator that was killed left what it had seen.
         failures = merge(left_behind(&settings.namespace, &directory), failures);
@@ -60,13 +60,9 @@ pub(super) struct Report {
     pub(super) origin: Origin,
 }
 
-fn recorded(snapshot: &TableSnapshot, directory: &Directory) -> Vec<Failure> {
-    snapshot.failures.iter().filter_map(|record| Failure::new(record, snapshot, directory)).collect()
-}
-
 fn left_behind(namespace: &Namespace, directory: &Directory) -> Vec<Failure> {
     let table = Table::open(namespace).ok().filter(|table| boot_id() == Some(table.header().boot_id));
-    table.map(|table| recorded(&table.snapshot(), directory)).unwrap_or_default()
+    table.map(|table| Failure::all(&table.snapshot(), directory)).unwrap_or_default()
 }
 
 /// Adds what is new; of a failure that both know, `more` may know who held what.
