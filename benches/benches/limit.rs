@@ -4,11 +4,15 @@ use serde_json::json;
 use tt_shm_benches::child::play_part_if_asked;
 use tt_shm_benches::clock::Stopwatch;
 use tt_shm_benches::limit::{ClockOnly, LimitRing, StoreOnly};
-use tt_shm_benches::measure::{Measured, measure};
+use tt_shm_benches::measure::{Measured, best_mean, measure};
 use tt_shm_benches::options::Options;
 use tt_shm_benches::report::Report;
 use tt_shm_benches::sink::{Nothing, Sink};
+use tt_shm_benches::walk::Walk;
 use tt_shm_benches::workload::{Order, Pairs, Workload};
+
+/// In the first caches; the index of 100 000 allocations; their rows; these with index and ring; in no cache.
+const MEMORIES_KIB: [usize; 5] = [256, 1200, 6400, 9600, 65_536];
 
 fn main() {
     play_part_if_asked();
@@ -20,6 +24,11 @@ fn main() {
     report.add_to(&base, "64-byte store and head", &[], run(store, &options));
     let limit = checked(LimitRing::new().expect("shared memory"));
     report.add_to(&base, "limit", &[("memory", json!("/dev/shm"))], run(limit, &options));
+    for kib in MEMORIES_KIB {
+        let mut walk = Walk::new(kib << 10).expect("shared memory");
+        let measured = Measured::mean(best_mean(&mut walk, options.effort()));
+        report.add_to(&base, "load that waits for the one before", &[("KiB", json!(kib))], measured);
+    }
     report.finish();
 }
 

@@ -37,4 +37,5 @@ pub mod socket;
 pub mod svg;
 pub mod threads;
 pub mod turns;
+pub mod walk;
 pub mod workload;

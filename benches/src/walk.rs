@@ -1,0 +1,62 @@
+//! What one cache line costs that nobody could ask for earlier.
+
+use crate::limit::shared_map;
+use crate::workload::{Probe, Workload};
+use std::hint::black_box;
+use std::io;
+use std::sync::atomic::Ordering;
+use tt_shm_os::WriteMap;
+
+const LINE_WORDS: usize = 8;
+
+/// Lines of /dev/shm, each of which names the next, at random: no load can begin before the last has ended.
+#[derive(Debug)]
+pub struct Walk {
+    map: WriteMap,
+    line: usize,
+}
+
+impl Walk {
+    /// Over so many bytes.
+    pub fn new(bytes: usize) -> io::Result<Walk> {
+        let map = shared_map(bytes)?;
+        let lines = bytes / 64;
+        // One cycle through all lines (Sattolo): each changes places with one before it.
+        let mut next: Vec<usize> = (0..lines).collect();
+        let mut random = 1_u64;
+        for line in (1..lines).rev() {
+            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            next.swap(line, (random >> 33) as usize % line);
+        }
+        for (line, next) in next.iter().enumerate() {
+            map.words()[line * LINE_WORDS].store(*next as u64, Ordering::Relaxed);
+        }
+        let walk = Walk { map, line: 0 };
+        assert_eq!(walk.length(), lines, "the walk comes by every line");
+        Ok(walk)
+    }
+
+    #[inline(always)]
+    fn after(&self, line: usize) -> usize {
+        self.map.words()[line * LINE_WORDS].load(Ordering::Relaxed) as usize
+    }
+
+    fn length(&self) -> usize {
+        let (mut line, mut length) = (self.after(0), 1);
+        while line != 0 {
+            (line, length) = (self.after(line), length + 1);
+        }
+        length
+    }
+}
+
+impl Workload for Walk {
+    fn events(&self) -> u64 {
+        1
+    }
+
+    #[inline(always)]
+    fn step<P: Probe>(&mut self, probe: &mut P) {
+        self.line = probe.event(|| black_box(self.after(self.line)));
+    }
+}
