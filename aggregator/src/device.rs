@@ -1,7 +1,7 @@
 //! A device, all processes together: sums, peaks, history.
 
 use shm_layout::table::{ClassStats, Composition, DeviceStats, Failure, Peak, device_flags};
-use shm_layout::{Class, Counters, DeviceEntry, Event, known};
+use shm_layout::{Class, Counters, DeviceEntry, Event, UNKNOWN, known};
 
 use crate::entry;
 use crate::figures::{Live, Memory, Share, Used, compose, held_alone};
@@ -207,8 +207,8 @@ impl Device {
         }
     }
 
-    /// Something was not followed up to `now`: no peak was above the sum of the processes' own.
-    pub(crate) fn widen<'a, I: Iterator<Item = &'a Counters>>(&mut self, all: impl Fn() -> I, now: u64) {
+    /// Something was not followed: no peak was above the sum of the processes' own.
+    pub(crate) fn widen<'a, I: Iterator<Item = &'a Counters>>(&mut self, all: impl Fn() -> I) {
         let sum = |own: fn(&Counters) -> u64| all().fold(0, |sum: u64, one| sum.saturating_add(own(one)));
         self.peaks.dram.widen(sum(|own| own.dram_peak_bytes));
         self.peaks.l1.widen(sum(|own| own.l1_peak_bytes));
@@ -216,7 +216,15 @@ impl Device {
         for (class, peak) in self.peaks.classes.iter_mut().enumerate() {
             peak.widen(all().fold(0, |sum: u64, own| sum.saturating_add(own.classes[class].peak_bytes)));
         }
-        self.exact_since = now;
+    }
+
+    /// The same where the processes' own peaks do not reach back as far.
+    #[cold]
+    pub(crate) fn widen_without_bound(&mut self) {
+        let Peaks { dram, l1, eth, classes } = &mut self.peaks;
+        for peak in [dram, l1, eth].into_iter().chain(classes) {
+            peak.widen(UNKNOWN);
+        }
     }
 
     /// A late event took bytes away: peaks seen since its time were seen too high.

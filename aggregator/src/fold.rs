@@ -22,7 +22,7 @@ impl Model {
     /// An event came after later ones of other processes: the sums in between were not those seen.
     #[cold]
     pub(crate) fn fold_late(&mut self, process: usize, device: u8, late: &Late) {
-        let (batch, now) = (self.batch(), self.now);
+        let batch = self.batch();
         self.totals.late += 1;
         let usage = self.usage_of(process, device);
         self.doubt_failures_on(process, device, late.since);
@@ -32,8 +32,8 @@ impl Model {
         let Some(usage) = usage.and_then(|row| self.usages.get(row)) else { return };
         let Some(device) = self.devices.change(batch, usage.device) else { return };
         device.lower(late.change, late.class, late.since);
-        let (usages, rows) = (&self.usages, device.usages.clone());
-        device.widen(|| counters_of(usages, &rows), now);
+        let row = usage.device;
+        self.widen(row, late.since);
     }
 
     /// Notes what a process's device owes.
@@ -94,11 +94,11 @@ impl Model {
 
     /// Peaks of the time that was not followed: at least what the process itself reached in the window, at
     /// most what all of them can have reached together.
-    fn reach_back(&mut self, row: usize, device: usize, old: &Counters) {
-        let (clock, window, now) = (&self.clock, self.window, self.now);
+    fn reach_back(&mut self, row: usize, device_row: usize, old: &Counters) {
+        let (clock, window) = (&self.clock, self.window);
         let Some(usage) = self.usages.get(row) else { return };
         let Some(process) = self.processes.get(usage.process) else { return };
-        let Some(device) = self.devices.get_mut(device) else { return };
+        let Some(device) = self.devices.get_mut(device_row) else { return };
         let in_window = |ticks: u64| {
             let time = clock.to_ns(process.clock, ticks);
             (ticks != 0 && time >= window.begin()).then_some(time)
@@ -106,20 +106,28 @@ impl Model {
         let share =
             Share { identity: process.stats.identity, pid: process.stats.pid, counters: &usage.counters };
         device.raise_to_own_peaks(&share, in_window);
-        let (usages, rows) = (&self.usages, device.usages.clone());
-        device.widen(|| counters_of(usages, &rows), now);
-        // The process may have reset its own peaks in between.
-        widen_by_other_own(device, old, &usage.counters);
+        let last_known = clock.to_ns(process.clock, old.time);
+        let since = if old.time == 0 { process.stats.started } else { last_known };
+        self.widen(device_row, since);
     }
-}
 
-/// If a process's own peaks were higher before than they are now, it reset them while it was not
-/// followed; the higher ones bound what was used before that.
-fn widen_by_other_own(device: &mut Device, old: &Counters, new: &Counters) {
-    if old.dram_peak_bytes > new.dram_peak_bytes || old.l1_peak_bytes > new.l1_peak_bytes {
-        let dram = device.peaks.dram.to_peak().high;
-        device.peaks.dram.widen(dram.saturating_add(old.dram_peak_bytes.saturating_sub(new.dram_peak_bytes)));
-        let l1 = device.peaks.l1.to_peak().high;
-        device.peaks.l1.widen(l1.saturating_add(old.l1_peak_bytes.saturating_sub(new.l1_peak_bytes)));
+    /// Something was not followed from `since` to now: no peak of that time was above the sum of the processes'
+    /// own, unless one of them has reset its own since. Then nobody knows.
+    fn widen(&mut self, device: usize, since: u64) {
+        let (clock, now, since) = (&self.clock, self.now, since.max(self.window.begin()));
+        let Some(device) = self.devices.get_mut(device) else { return };
+        let rows = std::mem::take(&mut device.usages);
+        let reaches_back = |row: &usize| {
+            let usage = self.usages.get(*row)?;
+            let reset = usage.counters.peak_reset_time;
+            Some(reset == 0 || clock.to_ns(self.processes.get(usage.process)?.clock, reset) <= since)
+        };
+        if rows.iter().all(|row| reaches_back(row).unwrap_or(true)) {
+            device.widen(|| counters_of(&self.usages, &rows));
+        } else {
+            device.widen_without_bound();
+        }
+        device.usages = rows;
+        device.exact_since = now;
     }
 }

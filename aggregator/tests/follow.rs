@@ -4,7 +4,7 @@ mod common;
 
 use common::{Scene, TestProcess, buffer, chip};
 use shm_layout::table::{device_flags, notice_kind, process_flags, process_state};
-use shm_layout::{Class, Counters, EventKind};
+use shm_layout::{Class, Counters, Event, EventKind, UNKNOWN};
 use tt_shm_aggregator::{Aggregator, Config};
 use tt_shm_reader::{DeviceStats, TableSnapshot};
 
@@ -432,4 +432,34 @@ fn what_happened_before_a_window_does_not_count_in_it() {
     process.alloc(0, Class::Dram, 25);
     let peak = device(&settled(&mut aggregator), 1).dram_peak;
     assert_eq!((peak.low, peak.high), (35, 35));
+}
+
+/// A process that reset its own peaks does not know what it had before.
+#[test]
+fn peaks_that_a_process_forgot_are_not_known() {
+    let scene = Scene::new();
+    let mut process = TestProcess::new(&scene.namespace, 64);
+    let index = process.register(chip(1));
+    process.alloc(index, Class::Dram, 5000);
+    process.free(index, Class::Dram, 5000);
+    process.emit(Event::new(EventKind::PeakReset, index));
+    for _ in 0..100 {
+        process.alloc(index, Class::Dram, 10);
+        process.free(index, Class::Dram, 10);
+    }
+    let mut aggregator = scene.aggregator();
+    let shown = device(&settled(&mut aggregator), 1);
+    assert_eq!((shown.dram_peak.low, shown.dram_peak.high), (10, UNKNOWN));
+    assert_eq!(shown.classes[Class::Dram as usize].peak.high, UNKNOWN);
+    // From a window on that begins later, its own peaks reach back far enough.
+    aggregator.reset_window();
+    settled(&mut aggregator);
+    for _ in 0..100 {
+        process.alloc(index, Class::Dram, 7);
+        process.free(index, Class::Dram, 7);
+    }
+    let snapshot = settled(&mut aggregator);
+    let peak = device(&snapshot, 1).dram_peak;
+    assert!(snapshot.missed > 0, "the ring went round");
+    assert_eq!((peak.low, peak.high), (0, 10));
 }

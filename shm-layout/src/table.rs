@@ -148,7 +148,7 @@ viewed_struct! {
     pub struct Peak, size 32 {
         /// Largest value seen.
         0 => pub low: u64,
-        /// Most that it can have been.
+        /// Most that it can have been, [`crate::event::UNKNOWN`] if nobody knows.
         8 => pub high: u64,
         /// When `low` was reached first.
         16 => pub time: u64,

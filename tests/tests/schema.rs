@@ -67,6 +67,28 @@ fn nothing_at_all_is_described() {
     check_all(&Space::new());
 }
 
+/// Its own peaks are all that is known of what its ring no longer holds, and it has forgotten them.
+#[test]
+fn a_peak_that_nobody_knows_is_described() {
+    let space = Space::new();
+    let tracker = tracker(&space);
+    let device = tracker.register_device(&DeviceInfo { chip_id: 5, ..DeviceInfo::default() }).unwrap();
+    let pair = |id, size| {
+        tracker.alloc(device, Alloc::new(BufferType::Dram, id, size)).unwrap();
+        tracker.free(device, id).unwrap();
+    };
+    pair(1, 5000);
+    tracker.reset_peaks(device).unwrap();
+    (2..30_000).for_each(|id| pair(id, 10));
+    check_all(&space);
+    let snapshot = json(&space, &["snapshot"]);
+    let shown = &snapshot["devices"][0];
+    assert_eq!((&shown["dram_peak_bytes"], &shown["dram_peak_high_bytes"]), (&10.into(), &Value::Null));
+    assert_eq!(shown["dram_peak_exact"], false);
+    assert!(smi(&space, &["peak"]).contains("10 B or more"), "{}", smi(&space, &["peak"]));
+    assert!(!smi(&space, &["snapshot", "--format", "prometheus"]).contains("tt_dram_peak_high_bytes{"));
+}
+
 #[test]
 fn a_workload_is_described() {
     let space = Space::new();

@@ -74,7 +74,7 @@ fn entries(device: &Device) -> Vec<Entry<'_>> {
     ];
     for class in Class::ALL {
         let figure = device.class(class);
-        if figure.peak.high > 0 {
+        if figure.peak.high != Some(0) {
             let (name, now, peak) = (class.name(), figure.bytes, &figure.peak);
             entries.push(Entry { name, now, total: None, peak, makeup: None });
         }

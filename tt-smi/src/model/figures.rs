@@ -2,7 +2,7 @@
 
 use tt_shm_reader::{Class, CoreType, monotonic_ns, realtime_ns};
 
-use super::KERNEL_CLASSES;
+use super::{KERNEL_CLASSES, said};
 
 /// One moment on both clocks: turns a table's times into wall-clock times and ages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,16 +45,23 @@ pub fn rfc3339(realtime_ns: u64) -> String {
 }
 
 /// A largest value. It is exact if `low` = `high`, else it lies between.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Peak {
     /// Largest value seen.
     pub low: u64,
-    /// Most that it can have been.
-    pub high: u64,
+    /// Most that it can have been, if that is known.
+    pub high: Option<u64>,
     /// When `low` was reached first, CLOCK_MONOTONIC; `None` if nothing was ever used.
     pub time: Option<u64>,
     /// Buffers at that time, where buffers are counted.
     pub count: Option<u64>,
+}
+
+impl Default for Peak {
+    /// That of something that was never used.
+    fn default() -> Peak {
+        Peak { low: 0, high: Some(0), time: None, count: None }
+    }
 }
 
 impl Peak {
@@ -65,14 +72,14 @@ impl Peak {
 
     /// Whether it is exact.
     pub fn is_exact(&self) -> bool {
-        self.low == self.high
+        self.high == Some(self.low)
     }
 }
 
 impl From<&tt_shm_reader::Peak> for Peak {
     fn from(peak: &tt_shm_reader::Peak) -> Peak {
         let time = Some(peak.time).filter(|time| *time != 0 && peak.low != 0);
-        Peak { low: peak.low, high: peak.high.max(peak.low), time, count: time.map(|_| peak.count) }
+        Peak { low: peak.low, high: said(peak.high.max(peak.low)), time, count: time.map(|_| peak.count) }
     }
 }
 

@@ -243,5 +243,5 @@ fn pid_here(stats: &ProcessStats, pids: &PidMap) -> Option<u64> {
 /// A process counts its own peaks, so they are exact.
 fn own_peak(bytes: u64, time: u64, count: u64) -> Peak {
     let time = Some(time).filter(|time| *time != 0 && bytes != 0);
-    Peak { low: bytes, high: bytes, time, count: time.map(|_| count) }
+    Peak { low: bytes, high: Some(bytes), time, count: time.map(|_| count) }
 }

@@ -77,9 +77,10 @@ fn write_activity(out: &mut dyn Write, device: &Device, model: &Model, paint: Pa
 
 /// `4.1 GiB`, or `4.1 GiB to 5.0 GiB` if it is not exact.
 pub fn peak_text(peak: &Peak) -> String {
-    match peak.is_exact() {
-        true => bytes(peak.low),
-        false => format!("{} to {}", bytes(peak.low), bytes(peak.high)),
+    match peak.high {
+        Some(high) if high == peak.low => bytes(high),
+        Some(high) => format!("{} to {}", bytes(peak.low), bytes(high)),
+        None => format!("{} or more", bytes(peak.low)),
     }
 }
 

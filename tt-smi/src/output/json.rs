@@ -102,7 +102,7 @@ impl Envelope {
 #[derive(Debug, Serialize)]
 pub struct PeakJson {
     low_bytes: u64,
-    high_bytes: u64,
+    high_bytes: Option<u64>,
     exact: bool,
     time: Option<String>,
     count: Option<u64>,

@@ -40,7 +40,7 @@ struct DeviceJson {
 #[derive(Serialize)]
 struct PeakJson {
     low_bytes: u64,
-    high_bytes: u64,
+    high_bytes: Option<u64>,
     exact: bool,
 }
 

@@ -93,7 +93,7 @@ impl<'a> Counted<'a> {
 }
 
 /// The peaks of a device: of the merged rings if nothing is missing there; of a process that was alone on the device
-/// what it counted itself, which is exact whatever was missed; else a range.
+/// what it counted itself, which is exact whatever was missed, unless it reset its peaks; else a range.
 fn peaks_of(index: usize, id: &DeviceId, all: &[Counted<'_>], followed: Option<&Followed>) -> Option<Peaks> {
     let merged = followed.and_then(|followed| {
         followed.snapshot.devices.iter().find(|(_, stats)| stats.entry.chip_id == id.chip_id)
@@ -120,24 +120,29 @@ fn figures(merged: Option<&DeviceStats>, own: &[&Counters]) -> Vec<(&'static str
     for class in Class::ALL {
         let merged = merged.as_ref().map(|m| m.class(class).peak);
         let counted = |own: &&Counters| own.class(class).peak_bytes;
-        figures.push((class.name(), best_of(merged, own.iter().map(counted).collect())));
+        figures.push((class.name(), best_of(merged, own.iter().map(counted).collect(), forgot(own))));
     }
     figures
 }
 
 fn best(merged: Option<Peak>, own: &[&Counters], count: fn(&Counters) -> u64) -> Peak {
-    best_of(merged, own.iter().map(|own| count(own)).collect())
+    best_of(merged, own.iter().map(|own| count(own)).collect(), forgot(own))
 }
 
-fn best_of(merged: Option<Peak>, own: Vec<u64>) -> Peak {
+/// Whether a process reset its own peaks: nobody knows what it had before.
+fn forgot(own: &[&Counters]) -> bool {
+    own.iter().any(|own| own.peak_reset_time != 0)
+}
+
+fn best_of(merged: Option<Peak>, own: Vec<u64>, forgot: bool) -> Peak {
     match (merged, &own[..]) {
         (Some(merged), _) if merged.is_exact() => merged,
-        (_, [alone]) => Peak { low: *alone, high: *alone, ..Peak::default() },
+        (_, [alone]) if !forgot => Peak { low: *alone, high: Some(*alone), ..Peak::default() },
         (merged, own) => {
             let most = own.iter().copied().fold(0, u64::saturating_add);
             let merged = merged.unwrap_or_default();
             let low = own.iter().copied().max().unwrap_or(0).max(merged.low);
-            Peak { low, high: low.max(most), ..Peak::default() }
+            Peak { low, high: (!forgot).then_some(low.max(most)), ..Peak::default() }
         }
     }
 }

@@ -45,7 +45,7 @@ fn write_peaks(out: &mut dyn Write, devices: &[Peaks], paint: Paint) -> io::Resu
     let heads = [("DEVICE", Right), ("WHAT", Left), ("PEAK", Right), ("OF ALL", Right), ("EXACT", Left)];
     let mut columns = Columns::new(&heads);
     for device in devices {
-        for (what, peak) in device.figures.iter().filter(|(_, peak)| peak.high > 0) {
+        for (what, peak) in device.figures.iter().filter(|(_, peak)| peak.high != Some(0)) {
             let total = match *what {
                 "dram_used" => device.dram_total,
                 "l1_used" => device.l1_total,

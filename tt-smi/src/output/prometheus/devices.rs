@@ -15,7 +15,7 @@ const METRICS: &[Metric] = &[
     (
         "tt_dram_peak_high_bytes",
         "Most DRAM that can have been used; equal to the peak if that is exact.",
-        |d| bytes(d.dram.peak.high),
+        |d| d.dram.peak.high.and_then(bytes),
     ),
     ("tt_l1_used_bytes", "L1 of Tensix cores used: buffers, resident circular buffers and kernels.", |d| {
         bytes(d.l1.used)
@@ -23,7 +23,7 @@ const METRICS: &[Metric] = &[
     ("tt_l1_total_bytes", "L1 of all Tensix cores, as processes report it.", |d| d.l1.total.and_then(bytes)),
     ("tt_l1_peak_bytes", "Most L1 used that was seen.", |d| bytes(d.l1.peak.low)),
     ("tt_l1_peak_high_bytes", "Most L1 that can have been used; equal to the peak if that is exact.", |d| {
-        bytes(d.l1.peak.high)
+        d.l1.peak.high.and_then(bytes)
     }),
     ("tt_eth_l1_used_bytes", "L1 of ethernet cores used.", |d| bytes(d.eth_l1.used)),
     ("tt_eth_l1_total_bytes", "L1 of all ethernet cores, as processes report it.", |d| {

@@ -212,7 +212,8 @@ fn peak_text(peak: Option<&Peak>) -> String {
         None => String::new(),
         Some(peak) if peak.is_exact() && peak.time.is_none() => UNKNOWN.to_owned(),
         Some(peak) if peak.is_exact() => bytes(peak.low),
-        Some(peak) => format!("~{}", share(peak.low, Some(peak.high)).replace(" / ", " to ")),
+        Some(Peak { low, high: None, .. }) => format!("~{} or more", bytes(*low)),
+        Some(Peak { low, high, .. }) => format!("~{}", share(*low, *high).replace(" / ", " to ")),
     }
 }
 
