@@ -65,6 +65,7 @@ impl Map {
         match motion {
             Motion::Lines(lines) => self.step(i64::from(lines) * width, scene),
             Motion::Pages(pages) => self.step(i64::from(pages) * all, scene),
+            Motion::Aside(cells) => self.step(cells.into(), scene),
             Motion::First => self.cursor = self.strip(scene).map(|strip| strip.whole.0),
             Motion::Last => self.cursor = self.strip(scene).map(|strip| strip.whole.1.saturating_sub(1)),
         }
@@ -92,8 +93,6 @@ impl Page for Map {
             Action::NextPane => (self.kind, self.cursor, self.zoom) = (self.kind.other(), None, 0),
             Action::ZoomIn => self.zoom = (self.zoom + 1).min(MOST_ZOOM),
             Action::ZoomOut => self.zoom = self.zoom.saturating_sub(1),
-            Action::Left => self.step(-1, scene),
-            Action::Right => self.step(1, scene),
             Action::Move(motion) => self.go(motion, scene),
             Action::Back if self.cursor.take().is_some() => {}
             _ => return Reply::Ignored,
