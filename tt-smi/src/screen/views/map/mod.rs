@@ -71,8 +71,10 @@ impl Map {
         }
     }
 
-    fn note(&self) -> String {
-        if self.zoom > 0 { format!("zoom {}x", 1 << self.zoom) } else { String::new() }
+    fn note(&self, scene: &Scene<'_>) -> String {
+        let size = self.bank(scene).map_or("", facts::note);
+        let zoom = if self.zoom > 0 { format!("zoom {}x", 1 << self.zoom) } else { String::new() };
+        [size, &zoom].into_iter().filter(|text| !text.is_empty()).collect::<Vec<_>>().join(", ")
     }
 }
 
@@ -110,7 +112,7 @@ impl Page for Map {
 
     fn draw(&self, frame: &mut Frame<'_>, scene: &Scene<'_>) {
         let Some(device) = scene.device() else { return draw_none(frame, scene) };
-        draw_headline(frame, scene, device, &self.note());
+        draw_headline(frame, scene, device, &self.note(scene));
         let banks = self.banks.get(scene.device);
         let (Some(banks), Some(strip), Some(listing)) = (banks, self.strip(scene), &self.listing) else {
             let (_, rest) = split_top(scene.area, 1);
