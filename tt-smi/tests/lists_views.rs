@@ -295,6 +295,26 @@ fn a_suspect_opens_to_its_allocations() {
     assert!(session.picture().contains("\n!"), "marked also without colours");
 }
 
+/// A process whose steps leave one more behind each second, seen from another view.
+#[test]
+fn leaks_are_found_in_whatever_view_is_open() {
+    use tt_smi::lists::allocations::{Item, Listing};
+    use tt_smi::lists::suspects::steps::StepEnd;
+    use tt_smi::screen::{Data, Live};
+    let mut session = Session::new(View::Overview, (160, 40));
+    for step in 0..=10_u64 {
+        let like = items()[1].clone();
+        let kept = (0..=step).map(|id| Item { id, age_ns: SECOND, ..like.clone() });
+        let young = (0..step % 3).map(|id| Item { id: 100 + id, age_ns: 0, ..like.clone() });
+        let listing = Listing { items: kept.chain(young).collect(), ..Default::default() };
+        let ends = vec![StepEnd { pid: like.pid, ended: step, age_ns: SECOND / 2 }];
+        let live = Some(Live { listing: listing.into(), ends });
+        session.state.update(Message::Data(Box::new(Data { live, ..Data::new(later(step), More::None) })));
+    }
+    session.press("5");
+    assert!(session.line("10 steps").contains("kv_cache"), "{}", session.picture());
+}
+
 #[test]
 fn a_list_that_is_not_new_stays() {
     let mut session = Session::new(View::Allocations, (100, 30)).sees(later(0), allocations(items()));

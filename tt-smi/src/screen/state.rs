@@ -143,6 +143,7 @@ impl State {
         if self.frozen && self.data.is_some() {
             return;
         }
+        self.pages.allocations.watch(&data);
         self.pages.get_mut(self.view).refresh(&data);
         self.data = Some(data);
     }
