@@ -9,7 +9,7 @@ use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 use tt_shm_reader::Segment;
 use tt_shm_tests::terminal::{Terminal, program};
 use tt_shm_tests::{Command, Monitor, Space};
-use tt_shm_writer::{Alloc, BufferType, DeviceInfo, MarkerPhase, NameId, Record};
+use tt_shm_writer::{Alloc, BufferType, DeviceInfo, MarkerPhase, NameId, PciAddress, Record};
 use tt_smi::lists::suspects::steps::Steps;
 
 const ENTER: &str = "\r";
@@ -259,6 +259,40 @@ fn foreign_names_are_shown_and_not_obeyed() {
     terminal.press("5");
     terminal.await_text("evil\\u{1b}[2J");
     assert!(terminal.screen().alternate_screen(), "the name was obeyed");
+    quit(terminal);
+}
+
+#[test]
+fn only_the_devices_that_were_asked_for_are_shown() {
+    let space = Space::new();
+    let tracker = tracker(&space);
+    for number in 0..4_u32 {
+        let pci = Some(PciAddress { domain: 0, bus: 0x81 + number as u8, device: 0, function: 0 });
+        let info = DeviceInfo {
+            chip_id: 7 + u64::from(number),
+            logical_id: Some(number),
+            pci,
+            ..Default::default()
+        };
+        let device = tracker.register_device(&info).unwrap();
+        tracker.alloc(device, Alloc::new(BufferType::Dram, 1, 4096)).unwrap();
+    }
+    // By index, and by address.
+    let arguments = ["top", "--device", "1", "--device", "0000:84:00.0"];
+    let mut terminal = Terminal::start(program(&space, SMI, &arguments), 100, 30);
+    let overview = terminal.await_text("2 devices");
+    let shown =
+        |screen: &str| ["81", "82", "83", "84"].map(|bus| screen.contains(&format!("0000:{bus}:00.0")));
+    assert_eq!(shown(&overview), [false, true, false, true], "{overview}");
+    terminal.press("1");
+    let detail = terminal.await_text("device 1 ");
+    assert_eq!(shown(&detail), [false, true, false, false], "it begins with the first of them: {detail}");
+    terminal.press("n");
+    terminal.await_text("device 3 ");
+    terminal.press("n");
+    terminal.await_text("device 1 ");
+    terminal.press("5");
+    terminal.await_text("2 live allocations");
     quit(terminal);
 }
 
