@@ -2,11 +2,15 @@
 
 mod common;
 
-use common::{SMI, host};
+use std::sync::atomic::Ordering::Relaxed;
+
+use common::{SMI, host, tracker};
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
+use tt_shm_reader::Segment;
 use tt_shm_tests::terminal::{Terminal, program};
 use tt_shm_tests::{Command, Monitor, Space};
-use tt_shm_writer::{Alloc, BufferType, DeviceInfo, Record, Tracker};
+use tt_shm_writer::{Alloc, BufferType, DeviceInfo, MarkerPhase, NameId, PciAddress, Record};
+use tt_smi::lists::suspects::steps::Steps;
 
 const ENTER: &str = "\r";
 const ESCAPE: &str = "\x1b";
@@ -245,7 +249,7 @@ fn the_screen_changes_over_when_an_aggregator_comes_and_goes() {
 #[test]
 fn foreign_names_are_shown_and_not_obeyed() {
     let space = Space::new();
-    let tracker = Tracker::builder().enabled(true).namespace(space.namespace().as_str()).open().unwrap();
+    let tracker = tracker(&space);
     let info = DeviceInfo { chip_id: 1, logical_id: Some(0), ..Default::default() };
     let device = tracker.register_device(&info).unwrap();
     let name = tracker.intern("evil\x1b[2J\x1b[?1049l").unwrap();
@@ -255,5 +259,113 @@ fn foreign_names_are_shown_and_not_obeyed() {
     terminal.press("5");
     terminal.await_text("evil\\u{1b}[2J");
     assert!(terminal.screen().alternate_screen(), "the name was obeyed");
+    quit(terminal);
+}
+
+#[test]
+fn only_the_devices_that_were_asked_for_are_shown() {
+    let space = Space::new();
+    let tracker = tracker(&space);
+    for number in 0..4_u32 {
+        let pci = Some(PciAddress { domain: 0, bus: 0x81 + number as u8, device: 0, function: 0 });
+        let info = DeviceInfo {
+            chip_id: 7 + u64::from(number),
+            logical_id: Some(number),
+            pci,
+            ..Default::default()
+        };
+        let device = tracker.register_device(&info).unwrap();
+        tracker.alloc(device, Alloc::new(BufferType::Dram, 1, 4096)).unwrap();
+    }
+    // By index, and by address.
+    let arguments = ["top", "--device", "1", "--device", "0000:84:00.0"];
+    let mut terminal = Terminal::start(program(&space, SMI, &arguments), 100, 30);
+    let overview = terminal.await_text("2 devices");
+    let shown =
+        |screen: &str| ["81", "82", "83", "84"].map(|bus| screen.contains(&format!("0000:{bus}:00.0")));
+    assert_eq!(shown(&overview), [false, true, false, true], "{overview}");
+    terminal.press("1");
+    let detail = terminal.await_text("device 1 ");
+    assert_eq!(shown(&detail), [false, true, false, false], "it begins with the first of them: {detail}");
+    terminal.press("n");
+    terminal.await_text("device 3 ");
+    terminal.press("n");
+    terminal.await_text("device 1 ");
+    terminal.press("5");
+    terminal.await_text("2 live allocations");
+    quit(terminal);
+}
+
+#[test]
+fn steps_are_told_by_their_markers() {
+    let space = Space::new();
+    let tracker = tracker(&space);
+    let info = DeviceInfo { chip_id: 1, logical_id: Some(0), ..Default::default() };
+    let device = tracker.register_device(&info).unwrap();
+    let segment = Segment::open(&space.segments()[0]).unwrap();
+    let mut steps = Steps::default();
+    let mut ended = || {
+        steps.follow(&segment);
+        steps.finish();
+        steps.end(&segment)
+    };
+    assert_eq!(ended(), None, "none is marked");
+    let alloc = |id| tracker.alloc(device, Alloc::new(BufferType::Dram, id, 64)).unwrap();
+    let mark = |phase, step| tracker.marker(phase, step, NameId::NONE).unwrap();
+    mark(MarkerPhase::Begin, 1);
+    alloc(1);
+    assert_eq!(ended(), None, "it has begun and not ended");
+    mark(MarkerPhase::End, 1);
+    alloc(2);
+    let end = ended().unwrap();
+    assert_eq!((end.pid, end.ended), (std::process::id(), 1));
+    let ages: Vec<u64> = segment.allocations().list.iter().map(|allocation| allocation.age_ns).collect();
+    let age_ns = ended().unwrap().age_ns;
+    assert!(age_ns >= end.age_ns && ages.iter().filter(|age| **age >= end.age_ns).count() >= 1, "{ages:?}");
+    for step in 2..=5 {
+        mark(MarkerPhase::Begin, step);
+        mark(MarkerPhase::End, step);
+    }
+    mark(MarkerPhase::Instant, 6);
+    assert_eq!(ended().unwrap().ended, 6);
+    // More than is read at one look: the last are counted, and at least so many.
+    for step in 0..200_000 {
+        mark(MarkerPhase::End, step);
+    }
+    let many = ended().unwrap().ended;
+    assert!((7..=200_006).contains(&many), "{many}");
+}
+
+#[test]
+fn what_outlives_steps_is_suspected_on_the_screen() {
+    let space = Space::new();
+    let tracker = tracker(&space);
+    let info = DeviceInfo { chip_id: 1, logical_id: Some(0), ..Default::default() };
+    let device = tracker.register_device(&info).unwrap();
+    let (kept, used) = (tracker.intern("kept").unwrap(), tracker.intern("used").unwrap());
+    let terminal = Terminal::start(program(&space, SMI, &["top", "--view", "allocations"]), 160, 40);
+    terminal.await_text("None since the screen was opened");
+    // One more is kept after each step; what it needs for itself is freed.
+    let do_step = |step: u64| {
+        tracker.marker(MarkerPhase::Begin, step, NameId::NONE).unwrap();
+        tracker.alloc(device, Alloc::new(BufferType::Dram, 2 * step, 4096).name(kept)).unwrap();
+        tracker.alloc(device, Alloc::new(BufferType::Dram, 2 * step + 1, 64).name(used)).unwrap();
+        tracker.free(device, 2 * step + 1).unwrap();
+        tracker.marker(MarkerPhase::End, step, NameId::NONE).unwrap();
+        std::thread::sleep(std::time::Duration::from_millis(100));
+    };
+    // Ten looks, one each second at most: nobody could be suspected before.
+    (0..100).for_each(do_step);
+    let is_done = std::sync::atomic::AtomicBool::new(false);
+    let screen = std::thread::scope(|scope| {
+        scope.spawn(|| (100..).take_while(|_| !is_done.load(Relaxed)).for_each(do_step));
+        let found = |screen: &str| screen.contains(" steps ") && screen.contains("kept, ");
+        let wait = || terminal.await_screen("a suspect over steps", found);
+        let screen = std::panic::catch_unwind(std::panic::AssertUnwindSafe(wait));
+        is_done.store(true, Relaxed);
+        screen
+    });
+    let screen = screen.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+    assert!(!screen.contains("used, "), "{screen}");
     quit(terminal);
 }

@@ -88,6 +88,18 @@ const CASES: &[Case] = &[
     }),
 ];
 
+/// The same after a step to the right, or two: what was left out.
+const ASIDE: &[Case] = &[
+    ("processes-aside", |size| Session::new(View::Processes, size).sees(processes(), More::None).types("→")),
+    ("allocations-aside", |size| {
+        Session::new(View::Allocations, size).sees(later(0), allocations(items())).types("→")
+    }),
+    ("events-aside", |size| Session::new(View::Events, size).sees(later(0), news(1, events(40))).types("→")),
+    ("programs-aside", |size| {
+        Session::new(View::Programs, size).sees(later(0), programs_after(0)).types("→")
+    }),
+];
+
 /// A process that keeps one more thing each ten seconds.
 fn leaking(size: (u16, u16)) -> Session {
     let mut session = Session::new(View::Allocations, size);
@@ -114,6 +126,97 @@ fn pictures() {
             common::assert_expected(&file, &session(size).picture());
         }
     }
+    for (name, session) in ASIDE {
+        let pictures = [(60, 15), (80, 24)].map(|size| session(size).picture());
+        common::assert_expected(&format!("{name}.txt"), &pictures.concat());
+    }
+}
+
+/// The headings that are seen with so many steps to the right, until there are no more.
+fn headings(mut session: Session, mark: &str) -> Vec<String> {
+    let mut seen = vec![session.line(mark)];
+    while seen.last().is_some_and(|heading| heading.ends_with('›')) {
+        session.press("→");
+        seen.push(session.line("‹"));
+    }
+    session.press("→→→");
+    assert_eq!(session.line("‹"), *seen.last().unwrap(), "no further");
+    session.press(&"←".repeat(seen.len() + 2));
+    assert_eq!(session.line(mark), seen[0], "and back");
+    seen
+}
+
+#[test]
+fn columns_that_do_not_fit_are_reached_with_the_arrows() {
+    let programs = |size| Session::new(View::Programs, size).sees(later(0), programs_after(0));
+    let processes = |size| Session::new(View::Processes, size).sees(processes(), More::None);
+    let allocations = |size| Session::new(View::Allocations, size).sees(later(0), allocations(items()));
+    type Seen<'a> = (&'a dyn Fn((u16, u16)) -> Session, &'a str, &'a [&'a str]);
+    let cases: [Seen<'_>; 3] = [
+        (
+            &programs,
+            "NAME",
+            &[
+                "PID",
+                "ID",
+                "TYPES",
+                "DEV",
+                "KERNELS",
+                "BINARY x CORES",
+                "CB",
+                "DISP/S",
+                "HITS",
+                "MISSES",
+                "LAST",
+            ],
+        ),
+        (
+            &processes,
+            "PID",
+            &["NSPID", "USER", "STATE", "TRACE", "CB", "L1_SMALL", "SYSMEM", "AGE", "CONTAINER"],
+        ),
+        (&allocations, "SIZE", &["CLASS", "DEV", "PID", "ADDRESS", "CORES", "PROGRAM", "ID", "SITE"]),
+    ];
+    for (session, name, columns) in cases {
+        for size in [(60, 15), (80, 24)] {
+            let seen = headings(session(size), name);
+            assert!(seen.len() > 1 && seen.iter().all(|heading| heading.contains(name)), "{seen:?}");
+            for column in columns {
+                assert!(
+                    seen.iter().any(|heading| heading.contains(column)),
+                    "{column} at {size:?}: {seen:?}"
+                );
+            }
+        }
+    }
+    let seen = headings(programs((80, 24)), "NAME");
+    let all_at_once = ["TYPES", "BINARY x CORES", "HITS", "MISSES"];
+    assert!(all_at_once.iter().all(|column| seen[1].contains(column)), "{seen:?}");
+}
+
+#[test]
+fn what_is_aside_can_be_looked_into_all_the_same() {
+    let session = Session::new(View::Programs, (80, 24)).sees(later(0), programs_after(0));
+    session.types("→_\n").line("Esc all programs");
+    let session = Session::new(View::Events, (80, 24)).sees(later(0), news(1, events(40)));
+    let session = session.types("→");
+    session.line("following");
+    let line = session.line("largest block");
+    assert!(line.starts_with("!14:13:20.") && !line.contains("[PID"), "when stays, what moves: {line}");
+}
+
+#[test]
+fn a_wheel_turns_sideways_with_shift() {
+    use crossterm::event::{KeyModifiers, MouseEvent, MouseEventKind};
+    let mut session = Session::new(View::Programs, (80, 24)).sees(later(0), programs_after(0));
+    let mut wheel = |kind, modifiers| {
+        session.state.update(Message::Mouse(MouseEvent { kind, column: 9, row: 9, modifiers }));
+        session.line("NAME").contains("MISSES")
+    };
+    assert!(wheel(MouseEventKind::ScrollDown, KeyModifiers::SHIFT));
+    assert!(!wheel(MouseEventKind::ScrollUp, KeyModifiers::SHIFT));
+    assert!(wheel(MouseEventKind::ScrollRight, KeyModifiers::NONE));
+    assert!(!wheel(MouseEventKind::ScrollLeft, KeyModifiers::NONE));
 }
 
 #[test]
@@ -122,7 +225,7 @@ fn any_size_is_drawn_and_any_key_taken() {
     for (name, session) in CASES {
         for size in sizes {
             let mut session = session(size);
-            for key in "_^gG\t_\n_^\trbb\n\x1bts\n\x1b".chars() {
+            for key in "_^gG→→\t_\n_^→\trbb\n\x1bts\n←→→→→→\x1b".chars() {
                 session.press(&key.to_string());
                 session.picture();
             }
@@ -192,6 +295,26 @@ fn a_suspect_opens_to_its_allocations() {
     assert!(session.picture().contains("\n!"), "marked also without colours");
 }
 
+/// A process whose steps leave one more behind each second, seen from another view.
+#[test]
+fn leaks_are_found_in_whatever_view_is_open() {
+    use tt_smi::lists::allocations::{Item, Listing};
+    use tt_smi::lists::suspects::steps::StepEnd;
+    use tt_smi::screen::{Data, Live};
+    let mut session = Session::new(View::Overview, (160, 40));
+    for step in 0..=10_u64 {
+        let like = items()[1].clone();
+        let kept = (0..=step).map(|id| Item { id, age_ns: SECOND, ..like.clone() });
+        let young = (0..step % 3).map(|id| Item { id: 100 + id, age_ns: 0, ..like.clone() });
+        let listing = Listing { items: kept.chain(young).collect(), ..Default::default() };
+        let ends = vec![StepEnd { pid: like.pid, ended: step, age_ns: SECOND / 2 }];
+        let live = Some(Live { listing: listing.into(), ends });
+        session.state.update(Message::Data(Box::new(Data { live, ..Data::new(later(step), More::None) })));
+    }
+    session.press("5");
+    assert!(session.line("10 steps").contains("kv_cache"), "{}", session.picture());
+}
+
 #[test]
 fn a_list_that_is_not_new_stays() {
     let mut session = Session::new(View::Allocations, (100, 30)).sees(later(0), allocations(items()));
@@ -243,7 +366,7 @@ fn dispatch_rates_need_two_lists() {
 fn ascii_is_enough() {
     for (name, session) in CASES {
         // Braille, blocks, ASCII.
-        let picture = session((120, 40)).types("aa").picture();
+        let picture = session((120, 40)).types("→aa").picture();
         assert!(picture.is_ascii(), "{name}:\n{picture}");
     }
 }

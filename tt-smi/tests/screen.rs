@@ -25,7 +25,39 @@ fn the_overview() {
         let picture = overview(common::snapshot(4), (width, height));
         common::assert_expected(&format!("overview-{width}x{height}.txt"), &picture);
     }
-    common::assert_expected("overview-120x40.txt", &overview(common::snapshot(4), (120, 40)));
+    for (width, height) in [(120, 40), (80, 26)] {
+        let picture = overview(common::snapshot(4), (width, height));
+        common::assert_expected(&format!("overview-{width}x{height}.txt"), &picture);
+    }
+}
+
+/// Whatever the width: of every device where it has more than one line, else of the selected one.
+#[test]
+fn the_overview_tells_which_device_it_is_and_what_the_driver_says_of_it() {
+    let wanted = ["wormhole_b0", "°C", "W", "MHz"];
+    for (devices, size) in [(1, (60, 24)), (4, (80, 26)), (4, (80, 40)), (4, (100, 40)), (4, (159, 30))] {
+        let picture = overview(common::snapshot(devices), size);
+        for device in 0..devices {
+            let pci = format!("0000:{:02x}:00.0", 0x81 + device);
+            let line = picture.lines().find(|line| line.contains(&pci));
+            let line = line.unwrap_or_else(|| panic!("no {pci} at {size:?}:\n{picture}"));
+            assert!(
+                line.contains("n300") && wanted.iter().all(|word| line.contains(word)),
+                "{size:?}: {line}"
+            );
+        }
+    }
+    for size in [(60, 15), (80, 15), (100, 15), (159, 15)] {
+        let session = Session::new(View::Overview, size);
+        let mut session = session.sees(common::model(common::snapshot(31)), More::None);
+        session.press("__");
+        let line = session.line("0000:83:00.0");
+        assert!(
+            line.starts_with("  2 ") && wanted.iter().all(|word| line.contains(word)),
+            "{size:?}: {line}"
+        );
+        assert_eq!(line.contains("peak 4.0 GiB, 61.0 MiB"), size.0 >= 80, "{size:?}: {line}");
+    }
 }
 
 #[test]

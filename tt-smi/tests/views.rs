@@ -111,6 +111,31 @@ fn map_of_what_is_in_dispute_or_unknown() {
     common::assert_expected("map-disputed-80x24.txt", &(disputed + &nothing));
 }
 
+/// Without a number of channels, and with so many that what is there lies beyond.
+#[test]
+fn map_of_banks_of_unknown_or_wrong_size() {
+    let map = |channels: Option<u64>, size, keys| {
+        let mut snapshot = common::snapshot(1);
+        let entry = &mut snapshot.devices[0].1.entry;
+        match channels {
+            Some(channels) => entry.dram_channels = channels,
+            None => entry.known &= !tt_shm_reader::known::DRAM_CHANNELS,
+        }
+        show(size, snapshot, More::Allocations(listing().into()), keys)
+    };
+    let unknown = [(60, 15), (80, 24)].map(|size| map(None, size, "7"));
+    let wrong = [(60, 15), (80, 24)].map(|size| map(Some(24), size, "7G"));
+    common::assert_expected("map-size.txt", &(unknown.concat() + &wrong.concat()));
+    // The last 30 MiB before 1 GiB, and all that is between, are free: nothing is left out behind the last one.
+    let known = map(Some(12), (80, 24), "7");
+    assert!(known.contains("369.0 MiB of 1.0 GiB") && known.contains("largest 392.0 MiB"), "{known}");
+    assert!(unknown[0].contains("size unknown") && unknown[0].contains("369.0 MiB of -"), "{}", unknown[0]);
+    assert!(wrong[0].contains("beyond the end at 512.0 MiB"), "{}", wrong[0]);
+    assert!(wrong[0].contains("trace, 32.0 MiB"), "it is drawn all the same: {}", wrong[0]);
+    let zero = map(Some(0), (80, 24), "7");
+    assert!(zero.contains("369.0 MiB of -"), "{zero}");
+}
+
 /// What each view is shown with.
 fn with_data(view: &str, devices: usize) -> More {
     match view {

@@ -4,7 +4,7 @@ use tt_shm_writer::{Arch, CoreMemory, DeviceInfo, PciAddress};
 
 /// DRAM of a chip.
 pub(crate) const DRAM_BYTES: u64 = 12 << 30;
-/// Banks of it: two for each channel.
+/// Banks of it. They are what tt-metal calls channels, though two of them share a controller.
 pub(crate) const DRAM_BANKS: u64 = 12;
 /// Tensix cores of a chip.
 pub(crate) const TENSIX_CORES: u32 = 64;
@@ -27,7 +27,7 @@ pub(crate) fn device(number: u32) -> DeviceInfo {
         board: Some("n300".to_owned()),
         pci: Some(PciAddress { domain: 0, bus: 0x81_u8.wrapping_add(number as u8), device: 0, function: 0 }),
         dram_bytes: Some(DRAM_BYTES),
-        dram_channels: Some(6),
+        dram_channels: Some(DRAM_BANKS as u32),
         l1: Some(CoreMemory { cores: TENSIX_CORES, bytes_per_core: L1_PER_CORE }),
         eth: Some(CoreMemory { cores: ETH_CORES, bytes_per_core: ETH_L1_PER_CORE }),
     }

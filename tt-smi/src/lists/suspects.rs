@@ -1,16 +1,23 @@
 //! What may be a leak: groups of allocations that only ever become more.
 //!
 //! A group is what one process allocates in one class at one place in the code; where that is not recorded, under
-//! one name and of about one size. It is a suspect if
+//! one name and of about one size. It is a suspect over time if
 //!
 //! - its number has risen at least [`RISES`] times, at one look each, and has never fallen meanwhile,
-//! - that began at least [`AT_LEAST_NS`] ago, and
+//! - that took at least [`AT_LEAST_NS`], and
 //! - it goes on: the last rise is no longer ago than a minute, or twice the usual time between two rises.
 //!
+//! It is a suspect over steps, where its process marks the ends of these, if the same holds for what has outlived
+//! the last step that ended, with [`STEPS`] steps in place of the minute. What is made and freed within a step
+//! does not count there, however many of it a look meets. Only steps count after which somebody looked: what was
+//! freed between the end of a step and the look is not known, and in a few looks chance could look like a rise.
+//!
 //! Any fall begins the count anew: caches and pools go up and down. What is loaded once, such as weights, rises
-//! too, but ends; it is no suspect any more a minute later. A list that is not exact is no evidence: it leaves
-//! its process as it was. Who did not look for over [`BLIND_NS`] does not know what fell meanwhile and begins
-//! anew. All that remains a suspicion: a cache that is still filling looks the same.
+//! too, but ends; it is no suspect any more a minute, or so many steps, later. A list that is not exact is no
+//! evidence: it leaves its process as it was. Who did not look for over [`BLIND_NS`] does not know what fell
+//! meanwhile and begins anew. All that remains a suspicion: a cache that is still filling looks the same.
+
+pub mod steps;
 
 use std::collections::HashMap;
 
@@ -19,11 +26,14 @@ use tt_shm_reader::Class;
 use super::allocations::{Item, Listing};
 use super::groups::{Key, power, quoted};
 use crate::escape::Foreign;
+use steps::StepEnd;
 
 /// Rises before anybody is suspected.
 pub const RISES: u64 = 5;
 /// How long they must have taken.
 pub const AT_LEAST_NS: u64 = 60_000_000_000;
+/// How many steps they must have taken, where steps are marked: those after which somebody looked.
+pub const STEPS: u64 = 10;
 /// A longer time without a look makes all that was known worthless.
 pub const BLIND_NS: u64 = 60_000_000_000;
 /// Looks at shorter distances are not worth their time.
@@ -75,14 +85,41 @@ struct Tally {
     bytes: u64,
 }
 
-/// A group since it last fell.
+/// A number since it last fell, over time or over steps.
 #[derive(Clone, Copy, Debug)]
-struct Track {
-    since_ns: u64,
+struct Course {
+    since: u64,
     first: Tally,
     last: Tally,
     rises: u64,
-    rose_ns: u64,
+    rose: u64,
+}
+
+/// A group.
+#[derive(Clone, Copy, Debug)]
+struct Track {
+    /// All of it, by nanoseconds.
+    time: Course,
+    /// What outlived a step, by the number of steps.
+    steps: Option<Course>,
+}
+
+/// A process that marks its steps.
+#[derive(Clone, Copy, Debug)]
+struct Stepped {
+    end: StepEnd,
+    /// Steps after which somebody looked.
+    looks: u64,
+    /// Whether this is the first look after the step.
+    is_new: bool,
+}
+
+/// What is live of a group.
+#[derive(Clone, Copy, Debug, Default)]
+struct Found {
+    all: Tally,
+    /// Of these, older than the end of the last step.
+    outlived: Tally,
 }
 
 /// A group that may be a leak.
@@ -100,6 +137,8 @@ pub struct Suspect {
     pub more_bytes: u64,
     /// How long it has been rising.
     pub for_ns: u64,
+    /// Over how many steps, if these are why it is suspected: then it is what outlived them that rose.
+    pub steps: Option<u64>,
 }
 
 /// What was seen of all groups.
@@ -107,11 +146,14 @@ pub struct Suspect {
 pub struct Suspects {
     tracks: HashMap<Origin, Track>,
     looked_ns: Option<u64>,
+    /// By process.
+    steps: HashMap<u32, Stepped>,
 }
 
 impl Suspects {
-    /// Takes in what is live at a time; ignored if that is right after the last one.
-    pub fn look(&mut self, listing: &Listing, now_ns: u64) {
+    /// Takes in what is live at a time, and which steps have ended by then; ignored if that is right after the
+    /// last one.
+    pub fn look(&mut self, listing: &Listing, ends: &[StepEnd], now_ns: u64) {
         let since = self.looked_ns.map(|looked| now_ns.saturating_sub(looked));
         if since.is_some_and(|since| since < BETWEEN_NS) {
             return;
@@ -120,26 +162,40 @@ impl Suspects {
             self.tracks.clear();
         }
         self.looked_ns = Some(now_ns);
-        let mut tallies: HashMap<Origin, Tally> = HashMap::new();
+        self.steps = ends.iter().map(|end| (end.pid, self.stepped(*end))).collect();
+        let mut groups: HashMap<Origin, Found> = HashMap::new();
         for item in &listing.items {
-            let tally = tallies.entry(Origin::of(item)).or_default();
-            tally.count += 1;
-            tally.bytes = tally.bytes.saturating_add(item.size);
+            let found = groups.entry(Origin::of(item)).or_default();
+            found.all.add(item);
+            if self.steps.get(&item.pid).is_some_and(|steps| item.age_ns >= steps.end.age_ns) {
+                found.outlived.add(item);
+            }
         }
         let is_exact = |pid: &u32| !listing.inexact_pids.contains(pid);
-        self.tracks.retain(|origin, _| tallies.contains_key(origin) || !is_exact(&origin.pid));
-        for (origin, tally) in tallies.into_iter().filter(|(origin, _)| is_exact(&origin.pid)) {
-            let track = self.tracks.entry(origin).or_insert_with(|| Track::new(tally, now_ns));
-            track.take(tally, now_ns);
+        self.tracks.retain(|origin, _| groups.contains_key(origin) || !is_exact(&origin.pid));
+        for (origin, found) in groups.into_iter().filter(|(origin, _)| is_exact(&origin.pid)) {
+            let steps = self.steps.get(&origin.pid);
+            let track = self.tracks.entry(origin).or_insert_with(|| Track::new(found, now_ns));
+            track.take(found, now_ns, steps);
         }
+    }
+
+    fn stepped(&self, end: StepEnd) -> Stepped {
+        let before = self.steps.get(&end.pid);
+        let is_new = before.is_none_or(|before| before.end.ended != end.ended);
+        Stepped { end, looks: before.map_or(0, |before| before.looks) + u64::from(is_new), is_new }
+    }
+
+    /// Steps of the process of a group after which somebody looked.
+    fn looks(&self, origin: &Origin) -> Option<u64> {
+        self.steps.get(&origin.pid).map(|steps| steps.looks)
     }
 
     /// Who is suspected at this time, those that grew most first.
     pub fn suspects(&self) -> Vec<Suspect> {
         let now_ns = self.looked_ns.unwrap_or(0);
-        let suspected = self.tracks.iter().filter(|(_, track)| track.is_suspect(now_ns));
-        let mut suspects: Vec<Suspect> =
-            suspected.map(|(origin, track)| track.suspect(origin, now_ns)).collect();
+        let suspect = |(origin, track): (&Origin, &Track)| track.suspect(origin, now_ns, self.looks(origin));
+        let mut suspects: Vec<Suspect> = self.tracks.iter().filter_map(suspect).collect();
         let rank = |suspect: &Suspect| (suspect.more_bytes, suspect.more, suspect.origin.pid);
         suspects.sort_by_key(|suspect| std::cmp::Reverse(rank(suspect)));
         suspects
@@ -147,43 +203,89 @@ impl Suspects {
 
     /// Whether something belongs to a group that is suspected.
     pub fn is_suspect(&self, item: &Item) -> bool {
-        let track = self.tracks.get(&Origin::of(item));
-        track.is_some_and(|track| track.is_suspect(self.looked_ns.unwrap_or(0)))
+        let origin = Origin::of(item);
+        let (now_ns, looks) = (self.looked_ns.unwrap_or(0), self.looks(&origin));
+        self.tracks.get(&origin).is_some_and(|track| track.is_suspect(now_ns, looks))
     }
 }
 
-impl Track {
-    fn new(tally: Tally, now_ns: u64) -> Track {
-        Track { since_ns: now_ns, first: tally, last: tally, rises: 0, rose_ns: now_ns }
+impl Tally {
+    fn add(&mut self, item: &Item) {
+        self.count += 1;
+        self.bytes = self.bytes.saturating_add(item.size);
     }
 
-    fn take(&mut self, tally: Tally, now_ns: u64) {
+    fn more_than(self, first: Tally) -> Tally {
+        Tally { count: self.count.saturating_sub(first.count), bytes: self.bytes.saturating_sub(first.bytes) }
+    }
+}
+
+impl Course {
+    fn new(tally: Tally, at: u64) -> Course {
+        Course { since: at, first: tally, last: tally, rises: 0, rose: at }
+    }
+
+    fn take(&mut self, tally: Tally, at: u64) {
         match tally.count.cmp(&self.last.count) {
-            std::cmp::Ordering::Less => *self = Track::new(tally, now_ns),
+            std::cmp::Ordering::Less => *self = Course::new(tally, at),
             std::cmp::Ordering::Equal => self.last = tally,
             std::cmp::Ordering::Greater => {
-                (self.rises, self.rose_ns) = (self.rises + 1, now_ns);
+                (self.rises, self.rose) = (self.rises + 1, at);
                 self.last = tally;
             }
         }
     }
 
-    fn is_suspect(&self, now_ns: u64) -> bool {
-        let rising_ns = self.rose_ns.saturating_sub(self.since_ns);
-        let usual_ns = rising_ns / self.rises.max(1);
-        let quiet_ns = now_ns.saturating_sub(self.rose_ns);
-        self.rises >= RISES && rising_ns >= AT_LEAST_NS && quiet_ns <= AT_LEAST_NS.max(2 * usual_ns)
+    /// Whether it has risen often, for at least so long, and still does.
+    fn is_suspect(&self, at: u64, least: u64) -> bool {
+        let rising = self.rose.saturating_sub(self.since);
+        let usual = rising / self.rises.max(1);
+        let quiet = at.saturating_sub(self.rose);
+        self.rises >= RISES && rising >= least && quiet <= least.max(2 * usual)
+    }
+}
+
+impl Track {
+    fn new(found: Found, now_ns: u64) -> Track {
+        Track { time: Course::new(found.all, now_ns), steps: None }
     }
 
-    fn suspect(&self, origin: &Origin, now_ns: u64) -> Suspect {
-        Suspect {
-            origin: origin.clone(),
-            count: self.last.count,
-            bytes: self.last.bytes,
-            more: self.last.count.saturating_sub(self.first.count),
-            more_bytes: self.last.bytes.saturating_sub(self.first.bytes),
-            for_ns: now_ns.saturating_sub(self.since_ns),
+    fn take(&mut self, found: Found, now_ns: u64, steps: Option<&Stepped>) {
+        self.time.take(found.all, now_ns);
+        match (&mut self.steps, steps) {
+            (steps, None) => *steps = None,
+            // Within a step there is nothing to compare.
+            (Some(course), Some(steps)) if steps.is_new => course.take(found.outlived, steps.looks),
+            (Some(_), Some(_)) => {}
+            (none, Some(steps)) => *none = Some(Course::new(found.outlived, steps.looks)),
         }
+    }
+
+    fn over_steps(&self, looks: Option<u64>) -> Option<(Course, u64)> {
+        let (course, looks) = (self.steps?, looks?);
+        course.is_suspect(looks, STEPS).then(|| (course, looks.saturating_sub(course.since)))
+    }
+
+    fn is_suspect(&self, now_ns: u64, looks: Option<u64>) -> bool {
+        self.time.is_suspect(now_ns, AT_LEAST_NS) || self.over_steps(looks).is_some()
+    }
+
+    fn suspect(&self, origin: &Origin, now_ns: u64, looks: Option<u64>) -> Option<Suspect> {
+        let over_steps = self.over_steps(looks);
+        if over_steps.is_none() && !self.time.is_suspect(now_ns, AT_LEAST_NS) {
+            return None;
+        }
+        let course = over_steps.map_or(self.time, |(course, _)| course);
+        let more = course.last.more_than(course.first);
+        Some(Suspect {
+            origin: origin.clone(),
+            count: self.time.last.count,
+            bytes: self.time.last.bytes,
+            more: more.count,
+            more_bytes: more.bytes,
+            for_ns: now_ns.saturating_sub(self.time.since),
+            steps: over_steps.map(|(_, steps)| steps),
+        })
     }
 }
 

@@ -1,6 +1,6 @@
 //! A device, all processes together.
 
-use tt_shm_reader::{Arch, Class, Composition, DeviceStats, device_flags};
+use tt_shm_reader::{Arch, Class, Composition, DeviceEntry, DeviceStats, device_flags, known};
 
 use super::{ClassFigure, Memory, Peak, kernel_loaded};
 use crate::directory::DeviceId;
@@ -23,6 +23,8 @@ pub struct Device {
     pub dram: Memory,
     /// L1 of Tensix cores: buffers and what is resident.
     pub l1: Memory,
+    /// DRAM of each bank, if a process said how many there are.
+    pub dram_per_bank: Option<u64>,
     /// L1 of each Tensix core, if a process said so.
     pub l1_per_core: Option<u64>,
     /// L1 of ethernet cores.
@@ -140,6 +142,7 @@ impl Device {
             board: entry.board_name().map(Foreign::from),
             dram: memory(stats.dram_used_bytes, entry.dram_total(), (&stats.dram_peak).into()),
             l1: memory(stats.l1_used_bytes, entry.l1_total(), (&stats.l1_peak).into()),
+            dram_per_bank: dram_per_bank(entry),
             l1_per_core: entry.l1_total().map(|_| entry.l1_per_core),
             eth_l1: memory(
                 stats.eth_used_bytes,
@@ -194,6 +197,12 @@ impl Device {
             .flatten()
             .collect()
     }
+}
+
+/// A channel is a bank, as `num_dram_channels` of tt-metal counts them: those that have addresses of their own.
+fn dram_per_bank(entry: &DeviceEntry) -> Option<u64> {
+    let channels = Some(entry.dram_channels).filter(|_| entry.known & known::DRAM_CHANNELS != 0)?;
+    entry.dram_total()?.checked_div(channels).filter(|bytes| *bytes > 0)
 }
 
 fn class_figures(stats: &DeviceStats) -> [ClassFigure; Class::COUNT] {

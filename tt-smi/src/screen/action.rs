@@ -61,13 +61,15 @@ impl View {
     }
 }
 
-/// A step in a list or a text.
+/// A step in a list, a text or a picture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Motion {
     /// So many lines down; up if negative.
     Lines(i32),
     /// So many pages down; up if negative.
     Pages(i32),
+    /// So many steps to the right: columns, times, addresses; to the left if negative.
+    Aside(i32),
     /// To the first line.
     First,
     /// To the last line.
@@ -87,10 +89,6 @@ pub enum Action {
     Show(View),
     /// Move in a list.
     Move(Motion),
-    /// To the left: an earlier time, a column, a branch.
-    Left,
-    /// To the right.
-    Right,
     /// Look into what is selected.
     Open,
     /// Edit the filter.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tt_shm_reader::Bucket;
 
-use crate::lists::{allocations, events::Happened, programs};
+use crate::lists::{allocations, events::Happened, programs, suspects::steps::StepEnd};
 use crate::model::Model;
 
 /// What a view shows beside the figures of devices and processes. Lists cost time to read: only what is
@@ -31,6 +31,17 @@ pub struct Data {
     pub model: Model,
     /// What the view asked for.
     pub more: More,
+    /// What is live, if it was just read: for the view, or now and then beside it.
+    pub live: Option<Live>,
+}
+
+/// What is live, and how far its processes are.
+#[derive(Clone, Debug)]
+pub struct Live {
+    /// One by one.
+    pub listing: Arc<allocations::Listing>,
+    /// The last steps that they ended.
+    pub ends: Vec<StepEnd>,
 }
 
 /// What a view asked for; another view's until the next refresh.
@@ -76,8 +87,12 @@ pub struct News {
 }
 
 impl Data {
-    /// Figures alone.
-    pub fn new(model: Model) -> Data {
-        Data { model, more: More::None }
+    /// Figures, and what a view asked for, of processes that mark no steps.
+    pub fn new(model: Model, more: More) -> Data {
+        let live = match &more {
+            More::Allocations(listing) => Some(Live { listing: listing.clone(), ends: Vec::new() }),
+            _ => None,
+        };
+        Data { model, more, live }
     }
 }

@@ -5,11 +5,12 @@ use std::time::{Duration, Instant};
 
 use tt_shm_os::Namespace;
 
-use super::data::{Data, History, More, Needs, News};
+use super::data::{Data, History, Live, More, Needs, News};
 use crate::lists::{
     allocations,
     events::{Tail, Watch},
     programs,
+    suspects::steps::{StepEnd, Steps},
 };
 use crate::model::Model;
 use crate::procinfo;
@@ -25,6 +26,11 @@ pub(crate) struct Feed<'a> {
     source: &'a mut Source,
     processes: procinfo::Cache,
     pace: Pace,
+    /// Of what is live, while no view asks for it.
+    beside: Pace,
+    steps: Steps,
+    /// The last steps that processes had ended when the list was read.
+    ends: Vec<StepEnd>,
     followed: Option<Followed>,
     followings: u64,
 }
@@ -33,15 +39,25 @@ pub(crate) struct Feed<'a> {
 const LISTS_EVERY: Duration = Duration::from_secs(1);
 /// Lists take at most one part in so many of the time.
 const LISTS_SHARE: u32 = 50;
+/// The same for what is live while nobody looks at it: often enough for leaks, which are told over minutes.
+const BESIDE_EVERY: Duration = Duration::from_secs(10);
+const BESIDE_SHARE: u32 = 200;
 
 /// When lists are due again.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Pace {
+    every: Duration,
+    share: u32,
     needs: Needs,
     due: Option<Instant>,
 }
 
 impl Pace {
+    /// Due at once.
+    fn new(every: Duration, share: u32) -> Pace {
+        Pace { every, share, needs: Needs::default(), due: None }
+    }
+
     /// Whether to read what is needed now.
     fn is_due(&self, needs: Needs, now: Instant) -> bool {
         needs != self.needs || self.due.is_none_or(|due| now >= due)
@@ -49,8 +65,8 @@ impl Pace {
 
     /// It was read, and that took from then to then.
     fn read(&mut self, needs: Needs, start: Instant, end: Instant) {
-        let rest = (end.duration_since(start) * LISTS_SHARE).max(LISTS_EVERY);
-        *self = Pace { needs, due: Some(start + rest) };
+        let rest = (end.duration_since(start) * self.share).max(self.every);
+        (self.needs, self.due) = (needs, Some(start + rest));
     }
 }
 
@@ -66,13 +82,28 @@ struct Followed {
 impl<'a> Feed<'a> {
     pub(crate) fn new(namespace: &Namespace, devices: &[DeviceSelector], source: &'a mut Source) -> Feed<'a> {
         let (namespace, devices) = (namespace.clone(), devices.to_vec());
-        let (processes, pace) = (procinfo::Cache::default(), Pace::default());
-        Feed { namespace, devices, source, processes, pace, followed: None, followings: 0 }
+        let pace = Pace::new(LISTS_EVERY, LISTS_SHARE);
+        let mut beside = Pace::new(BESIDE_EVERY, BESIDE_SHARE);
+        // Not before the first picture.
+        beside.read(Needs::Allocations, Instant::now(), Instant::now());
+        let (processes, steps) = (procinfo::Cache::default(), Steps::default());
+        Feed {
+            namespace,
+            devices,
+            source,
+            processes,
+            pace,
+            beside,
+            steps,
+            ends: Vec::new(),
+            followed: None,
+            followings: 0,
+        }
     }
 
     /// The next lists are read however short ago that was: somebody else wants to see them.
     pub(crate) fn hurry(&mut self) {
-        self.pace = Pace::default();
+        self.pace.due = None;
     }
 
     /// Everything as it is now.
@@ -93,7 +124,20 @@ impl<'a> Feed<'a> {
             // Who comes back begins with what the rings still hold.
             self.followed = None;
         }
-        Ok(Data { model, more })
+        let live = self.live(&more, &model, &reading)?;
+        Ok(Data { model, more, live })
+    }
+
+    /// What is live, if it was just read for the view, or is due beside it.
+    fn live(&mut self, more: &More, model: &Model, reading: &Reading) -> anyhow::Result<Option<Live>> {
+        let start = Instant::now();
+        let listing = match more {
+            More::Allocations(listing) => listing.clone(),
+            _ if self.beside.is_due(Needs::Allocations, start) => Arc::new(self.allocations(model, reading)?),
+            _ => return Ok(None),
+        };
+        self.beside.read(Needs::Allocations, start, Instant::now());
+        Ok(Some(Live { listing, ends: std::mem::take(&mut self.ends) }))
     }
 
     /// A list, if it is due.
@@ -126,13 +170,18 @@ impl<'a> Feed<'a> {
         History { resolution, devices, gap: reading.snapshot.gap }
     }
 
-    fn allocations(&self, model: &Model, reading: &Reading) -> anyhow::Result<allocations::Listing> {
+    /// Also when the processes ended their last steps.
+    fn allocations(&mut self, model: &Model, reading: &Reading) -> anyhow::Result<allocations::Listing> {
         let segments = Segments::open(&self.namespace)?;
         let directory = segments.directory(Some(&reading.snapshot));
         let mut listing = allocations::Listing::default();
+        self.ends.clear();
         for segment in &segments.live {
+            self.steps.follow(segment);
             listing.add(segment, &directory, |item| self.wants(model, item.device));
+            self.ends.extend(self.steps.end(segment));
         }
+        self.steps.finish();
         Ok(listing)
     }
 
@@ -205,7 +254,7 @@ mod tests {
     fn lists_are_read_once_a_second_and_seldom_if_that_takes_long() {
         let start = Instant::now();
         let after = |ms: u64| start + Duration::from_millis(ms);
-        let mut pace = Pace::default();
+        let mut pace = Pace::new(LISTS_EVERY, LISTS_SHARE);
         assert!(pace.is_due(Needs::Allocations, start));
         pace.read(Needs::Allocations, start, after(2));
         assert!(!pace.is_due(Needs::Allocations, after(999)));

@@ -38,6 +38,7 @@ const fn within(views: &'static [View], keys: &'static [Key], action: Action, he
 }
 
 const LISTS: &[View] = &[View::Processes, View::Allocations, View::Events, View::Programs];
+const COLUMNED: &[View] = &[View::Detail, View::Processes, View::Allocations, View::Events, View::Programs];
 const SORTED: &[View] = &[View::Processes, View::Allocations, View::Programs];
 const OF_A_DEVICE: &[View] = &[View::Detail, View::Charts, View::Telemetry, View::Map];
 const WITH_PROCESSES: &[View] = &[View::Processes];
@@ -64,8 +65,25 @@ pub(crate) const BINDINGS: &[Binding] = &[
     everywhere(&[key(KeyCode::PageDown)], Action::Move(Motion::Pages(1)), "a page down"),
     everywhere(&[char('g')], Action::Move(Motion::First), "to the first"),
     everywhere(&[char('G'), key(KeyCode::End)], Action::Move(Motion::Last), "to the last"),
-    within(ZOOMED, &[key(KeyCode::Left)], Action::Left, "to an earlier time, a lower address"),
-    within(ZOOMED, &[key(KeyCode::Right)], Action::Right, "to a later time, a higher address"),
+    within(COLUMNED, &[key(KeyCode::Left)], Action::Move(Motion::Aside(-1)), "columns before"),
+    within(
+        COLUMNED,
+        &[key(KeyCode::Right)],
+        Action::Move(Motion::Aside(1)),
+        "more columns, the end of long texts",
+    ),
+    within(
+        ZOOMED,
+        &[key(KeyCode::Left)],
+        Action::Move(Motion::Aside(-1)),
+        "to an earlier time, a lower address",
+    ),
+    within(
+        ZOOMED,
+        &[key(KeyCode::Right)],
+        Action::Move(Motion::Aside(1)),
+        "to a later time, a higher address",
+    ),
     everywhere(&[key(KeyCode::Enter)], Action::Open, "look into what is selected"),
     within(LISTS, &[char('/')], Action::Filter, "filter, such as class=dram size>1MiB"),
     within(SORTED, &[char('s')], Action::SortMenu, "sort by"),

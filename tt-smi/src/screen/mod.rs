@@ -21,7 +21,7 @@ mod views;
 mod widgets;
 
 pub use action::{Action, Motion, View};
-pub use data::{Data, History, More, Needs, News};
+pub use data::{Data, History, Live, More, Needs, News};
 pub use frame::draw;
 pub use modals::Chosen;
 pub use options::Options;

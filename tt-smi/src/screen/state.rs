@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crossterm::event::{KeyEvent, MouseButton, MouseEvent, MouseEventKind};
+use crossterm::event::{KeyEvent, KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
 use ratatui::layout::{Position, Rect, Size};
 
 use super::action::{Action, Motion, View};
@@ -143,6 +143,7 @@ impl State {
         if self.frozen && self.data.is_some() {
             return;
         }
+        self.pages.allocations.watch(&data);
         self.pages.get_mut(self.view).refresh(&data);
         self.data = Some(data);
     }
@@ -306,7 +307,13 @@ impl State {
 
     fn mouse(&mut self, mouse: MouseEvent) -> Option<Effect> {
         let at = Position::new(mouse.column, mouse.row);
+        let is_shifted = mouse.modifiers.contains(KeyModifiers::SHIFT);
         match mouse.kind {
+            // With Shift a wheel turns sideways; some terminals say so themselves.
+            MouseEventKind::ScrollDown if is_shifted => self.wheel_aside(1),
+            MouseEventKind::ScrollUp if is_shifted => self.wheel_aside(-1),
+            MouseEventKind::ScrollRight => self.wheel_aside(1),
+            MouseEventKind::ScrollLeft => self.wheel_aside(-1),
             MouseEventKind::ScrollDown => self.wheel(3),
             MouseEventKind::ScrollUp => self.wheel(-3),
             MouseEventKind::Down(MouseButton::Left) => self.click(at),
@@ -321,6 +328,13 @@ impl State {
                 None
             }
             None => self.act(Action::Move(Motion::Lines(lines))),
+        }
+    }
+
+    fn wheel_aside(&mut self, steps: i32) -> Option<Effect> {
+        match self.modal {
+            Some(_) => None,
+            None => self.act(Action::Move(Motion::Aside(steps))),
         }
     }
 

@@ -35,8 +35,9 @@ fn entry(number: u64) -> DeviceEntry {
     DeviceEntry {
         chip_id: 0x1279_2014_37fe_0afe + number,
         arch: Arch::Wormhole as u64,
-        known: known::DRAM | known::L1 | known::ETH | known::PCI,
+        known: known::DRAM | known::DRAM_CHANNELS | known::L1 | known::ETH | known::PCI,
         dram_bytes: 12 * GIB,
+        dram_channels: 12,
         tensix_cores: 64,
         l1_per_core: 1464 * KIB,
         eth_cores: 16,

@@ -35,7 +35,7 @@ impl Session {
 
     /// New figures come.
     pub(crate) fn take(&mut self, model: Model, more: More) {
-        self.state.update(Message::Data(Box::new(Data { model, more })));
+        self.state.update(Message::Data(Box::new(Data::new(model, more))));
     }
 
     /// Letters are pressed; `\n` is Enter, `\t` Tab, `\x1b` Esc, `^` up, `_` down, `←` left, `→` right.

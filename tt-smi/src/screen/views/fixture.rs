@@ -66,7 +66,7 @@ pub(super) fn data(devices: u64, processes: u64, more: More) -> Data {
         hidden: Vec::new(),
         refused_table: None,
     };
-    Data { model: Model::new(&reading), more }
+    Data::new(Model::new(&reading), more)
 }
 
 /// What a view sees of it.

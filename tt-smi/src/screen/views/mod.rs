@@ -24,7 +24,8 @@ pub(crate) struct Pages {
     telemetry: telemetry::TelemetryPage,
     /// Others open a process in it.
     pub processes: processes::Processes,
-    allocations: allocations::Allocations,
+    /// Leaks are watched for in every view.
+    pub allocations: allocations::Allocations,
     events: events::Events,
     map: map::Map,
     programs: programs::Programs,

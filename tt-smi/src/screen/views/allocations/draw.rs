@@ -8,7 +8,7 @@ use super::plan::{Pane, Plan};
 use super::{Allocations, bars, items_of};
 use crate::escape::escape;
 use crate::lists::groups::GroupBy;
-use crate::lists::suspects::{AT_LEAST_NS, RISES};
+use crate::lists::suspects::{AT_LEAST_NS, RISES, STEPS};
 use crate::output::units::{age, bytes, plural};
 use crate::screen::page::Scene;
 use crate::screen::theme::Theme;
@@ -131,9 +131,9 @@ fn draw_suspects(view: &Allocations, frame: &mut Frame<'_>, area: Rect, theme: &
         return;
     }
     let lines = [
-        " None since this view was opened.".to_owned(),
-        format!(" A suspect's number rose {RISES} times, over {} or more,", age(AT_LEAST_NS)),
-        " never fell, and still rises.".to_owned(),
+        " None since the screen was opened.".to_owned(),
+        format!(" A suspect's number rose {RISES} times, over {}, or {STEPS}", age(AT_LEAST_NS)),
+        " steps, or more, never fell, and still rises.".to_owned(),
     ];
     for (y, line) in (rest.y..rest.bottom()).zip(lines) {
         frame.render_widget(Line::styled(line, theme.dim()), Rect { y, height: 1, ..rest });

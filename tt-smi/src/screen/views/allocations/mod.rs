@@ -89,6 +89,14 @@ impl Allocations {
         self.suspect_list.arrange(&self.suspects, |_| true);
     }
 
+    /// Looks for leaks in what is live, whether this view is shown or not.
+    pub(crate) fn watch(&mut self, data: &Data) {
+        let Some(live) = &data.live else { return };
+        self.seen.look(&live.listing, &live.ends, data.model.clock.monotonic_ns);
+        self.suspects = self.seen.suspects();
+        self.suspect_list.arrange(&self.suspects, |_| true);
+    }
+
     fn focus(&mut self, pane: Pane) {
         self.pane = pane;
         self.list.focus(pane == Pane::List);
@@ -176,8 +184,6 @@ impl Page for Allocations {
         if self.listing.as_ref().is_some_and(|known| Arc::ptr_eq(known, listing)) {
             return;
         }
-        self.seen.look(listing, data.model.clock.monotonic_ns);
-        self.suspects = self.seen.suspects();
         self.listing = Some(listing.clone());
         self.listed_ns = data.model.clock.monotonic_ns;
         self.arrange();

@@ -2,7 +2,7 @@
 
 use crate::lists::groups::Key;
 use crate::lists::suspects::{Place, Suspect};
-use crate::output::units::{age, bytes};
+use crate::output::units::{age, bytes, plural};
 use crate::screen::widgets::list::{Column, List};
 
 const COLUMNS: &[Column<Suspect>] = &[
@@ -14,7 +14,7 @@ const COLUMNS: &[Column<Suspect>] = &[
         |suspect| Some(suspect.more_bytes),
     ),
     Column::number("+COUNT", 7, 2, |suspect| format!("+{}", suspect.more), |suspect| Some(suspect.more)),
-    Column::number("IN", 6, 4, |suspect| age(suspect.for_ns), |suspect| Some(suspect.for_ns)),
+    Column::number("OVER", 9, 4, over, |suspect| Some(suspect.for_ns)),
     Column::number("LIVE", 7, 6, |suspect| suspect.count.to_string(), |suspect| Some(suspect.count)),
     Column::number("BYTES", 10, 7, |suspect| bytes(suspect.bytes), |suspect| Some(suspect.bytes)),
     Column::ids(
@@ -42,6 +42,11 @@ pub(super) fn list() -> List<Suspect> {
         suspect.origin.hash(&mut hasher);
         hasher.finish()
     })
+}
+
+/// A time, or a number of steps.
+fn over(suspect: &Suspect) -> String {
+    suspect.steps.map_or_else(|| age(suspect.for_ns), |steps| plural(steps, "step"))
 }
 
 fn what(suspect: &Suspect) -> String {

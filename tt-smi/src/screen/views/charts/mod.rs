@@ -77,6 +77,7 @@ impl Charts {
         match motion {
             Motion::Lines(lines) => self.step(i64::from(lines) * LEAP, scene),
             Motion::Pages(pages) => self.step(i64::from(pages) * page, scene),
+            Motion::Aside(columns) => self.step(columns.into(), scene),
             Motion::First => self.place(|_| 0, scene.data),
             Motion::Last => self.cursor = None,
         }
@@ -117,8 +118,6 @@ impl Page for Charts {
             Action::Span => self.next_span(),
             Action::ZoomIn => self.zoom = (self.zoom + 1).min(MOST_ZOOM),
             Action::ZoomOut => self.zoom = self.zoom.saturating_sub(1),
-            Action::Left => self.step(-1, scene),
-            Action::Right => self.step(1, scene),
             Action::Move(motion) => self.go(motion, scene),
             Action::Open => self.is_grid = !self.is_grid,
             Action::Back => return self.back(),

@@ -30,7 +30,7 @@ fn what_is_not_read_yet_is_said_and_why() {
 fn the_cursor_stays_at_its_time_and_within_the_history() {
     let data = data();
     let (mut page, scene) = (Charts::default(), fixture::scene(&data, 80, 20));
-    page.act(Action::Left, &scene);
+    page.act(Action::Move(Motion::Aside(-1)), &scene);
     // Sixty columns for 240 buckets.
     assert_eq!(page.cursor, Some(NEWEST - 4));
     page.act(Action::Span, &scene);
@@ -50,7 +50,7 @@ fn back_leaves_one_thing_after_the_other() {
     let data = data();
     let (mut page, scene) = (Charts::default(), fixture::scene(&data, 80, 20));
     page.act(Action::Open, &scene);
-    page.act(Action::Right, &scene);
+    page.act(Action::Move(Motion::Aside(1)), &scene);
     assert_eq!(page.act(Action::Back, &scene), Reply::Done);
     assert_eq!((page.cursor, page.is_grid), (None, true));
     assert_eq!(page.act(Action::Back, &scene), Reply::Done);

@@ -40,6 +40,8 @@ impl Detail {
         self.top = match motion {
             Motion::Lines(lines) => by(i64::from(lines)),
             Motion::Pages(pages) => by(i64::from(pages) * i64::from(plan.figures.height.max(1))),
+            // Only the processes have columns.
+            Motion::Aside(_) => return self.lists.go(scene.device, motion, plan.processes),
             Motion::First => 0,
             Motion::Last => plan.last_top(),
         };

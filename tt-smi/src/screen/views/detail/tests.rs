@@ -53,7 +53,9 @@ fn where_all_figures_are_seen_keys_move_among_processes() {
 fn without_devices_nothing_happens() {
     let data = fixture::data(0, 0, More::None);
     let (mut page, scene) = (page(&data), fixture::scene(&data, 1, 1));
-    for action in [Action::Open, Action::NextPane, Action::Move(Motion::Last), Action::Left] {
+    for action in
+        [Action::Open, Action::NextPane, Action::Move(Motion::Last), Action::Move(Motion::Aside(-1))]
+    {
         page.act(action, &scene);
     }
     assert_eq!(page.top, 0);

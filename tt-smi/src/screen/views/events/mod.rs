@@ -20,9 +20,17 @@ use log::{Entry, Log};
 use rates::Rates;
 
 /// Formatted only when it is seen.
-const COLUMNS: &[Column<Entry>] = &[Column::new("EVENT", 0, 0, |entry| entry.event.to_string())];
+const COLUMNS: &[Column<Entry>] =
+    &[Column::new("TIME", 15, 1, |entry| split(entry).0), Column::new("EVENT", 0, 0, |entry| split(entry).1)];
 /// Lines that a whole event gets at most.
 const WHOLE: u16 = 4;
+
+/// When it was, which stays where the rest is moved, and what it was.
+fn split(entry: &Entry) -> (String, String) {
+    let line = entry.event.to_string();
+    let (time, what) = line.split_once(' ').unwrap_or(("", &line));
+    (time.to_owned(), what.to_owned())
+}
 
 /// The log, and which part of it is looked at.
 #[derive(Debug)]

@@ -62,6 +62,10 @@ pub(super) struct Bank {
     /// Stretches that several processes claim.
     pub overlaps: Vec<(u64, u64)>,
     pub survey: Survey,
+    /// How large it is, if that is known.
+    pub size: Option<u64>,
+    /// Allocations that reach beyond that: then it is wrong, or they are.
+    pub beyond: u64,
     /// What there is to draw: lowest and highest address.
     pub span: (u64, u64),
     /// Allocations that have bytes of their own.
@@ -95,11 +99,16 @@ impl Bank {
 
     fn finish(&mut self, kind: Kind, device: &Device, listing: &Listing) {
         self.extents.sort_unstable_by_key(|extent| (extent.start, extent.end));
-        let end = device.l1_per_core.filter(|_| kind == Kind::L1);
-        self.survey = Survey::new(&self.extents, end);
+        self.size = match kind {
+            Kind::Dram => device.dram_per_bank,
+            Kind::L1 => device.l1_per_core,
+        };
+        let is_beyond = |extent: &&Extent| self.size.is_some_and(|size| extent.end > size);
+        self.beyond = self.extents.iter().filter(is_beyond).count() as u64;
+        self.survey = Survey::new(&self.extents, self.size);
         self.overlaps = overlaps(&self.extents);
-        // How large a bank of DRAM is nobody says.
-        self.span = match end {
+        // Without a size, what is behind the last allocation is not known to be there.
+        self.span = match self.size {
             Some(end) => (0, end.max(self.survey.end)),
             None => (self.survey.lowest, self.survey.end),
         };

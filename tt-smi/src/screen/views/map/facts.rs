@@ -6,7 +6,7 @@ use ratatui::text::Line;
 use ratatui::widgets::Paragraph;
 
 use super::bank::{Bank, Kind};
-use crate::output::units::{UNKNOWN, bytes, plural};
+use crate::output::units::{UNKNOWN, bytes, bytes_or_unknown, plural};
 use crate::screen::theme::Theme;
 
 /// A line for each memory, and one for the gaps of the one that is shown.
@@ -16,7 +16,11 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, banks: &[Bank; 2], shown: 
         Line::styled(format!("{mark}{:<14}  {}", kind.name(), known(&banks[kind as usize])), style)
     };
     let bank = &banks[shown as usize];
-    let style = if bank.overlaps.is_empty() && bank.knows_gaps() { theme.heading() } else { theme.warn() };
+    let style = if bank.overlaps.is_empty() && bank.beyond == 0 && bank.knows_gaps() {
+        theme.heading()
+    } else {
+        theme.warn()
+    };
     let gaps = Line::styled(format!(" {}", gaps(bank)), style);
     frame.render_widget(Paragraph::new(vec![memory(Kind::Dram), memory(Kind::L1), gaps]), area);
 }
@@ -27,7 +31,8 @@ fn known(bank: &Bank) -> String {
     }
     let drawn = bank.extents.len() as u64;
     let claimed = if drawn > 0 { bytes(bank.survey.used) } else { UNKNOWN.to_owned() };
-    format!("{drawn} of {} drawn: {claimed}", plural(bank.count, "allocation"))
+    let size = bytes_or_unknown(bank.size);
+    format!("{claimed} of {size}, {drawn} of {} drawn", bank.count)
 }
 
 fn gaps(bank: &Bank) -> String {
@@ -48,7 +53,23 @@ fn gaps(bank: &Bank) -> String {
         ),
         _ => format!("no gap between {:#x} and {:#x}", survey.lowest, survey.end),
     };
-    overlaps + &text
+    overlaps + &beyond(bank) + &text
+}
+
+/// What contradicts the size that is told is drawn all the same.
+fn beyond(bank: &Bank) -> String {
+    match (bank.beyond, bank.size) {
+        (1.., Some(size)) => format!("{} beyond the end at {}; ", bank.beyond, bytes(size)),
+        _ => String::new(),
+    }
+}
+
+/// How far the strip reaches, where nobody tells.
+pub(super) fn note(bank: &Bank) -> &'static str {
+    match bank.size {
+        None if !bank.extents.is_empty() => "size unknown: up to the last allocation",
+        _ => "",
+    }
 }
 
 fn reasons(bank: &Bank) -> Vec<String> {

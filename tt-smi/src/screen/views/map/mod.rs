@@ -65,13 +65,16 @@ impl Map {
         match motion {
             Motion::Lines(lines) => self.step(i64::from(lines) * width, scene),
             Motion::Pages(pages) => self.step(i64::from(pages) * all, scene),
+            Motion::Aside(cells) => self.step(cells.into(), scene),
             Motion::First => self.cursor = self.strip(scene).map(|strip| strip.whole.0),
             Motion::Last => self.cursor = self.strip(scene).map(|strip| strip.whole.1.saturating_sub(1)),
         }
     }
 
-    fn note(&self) -> String {
-        if self.zoom > 0 { format!("zoom {}x", 1 << self.zoom) } else { String::new() }
+    fn note(&self, scene: &Scene<'_>) -> String {
+        let size = self.bank(scene).map_or("", facts::note);
+        let zoom = if self.zoom > 0 { format!("zoom {}x", 1 << self.zoom) } else { String::new() };
+        [size, &zoom].into_iter().filter(|text| !text.is_empty()).collect::<Vec<_>>().join(", ")
     }
 }
 
@@ -92,8 +95,6 @@ impl Page for Map {
             Action::NextPane => (self.kind, self.cursor, self.zoom) = (self.kind.other(), None, 0),
             Action::ZoomIn => self.zoom = (self.zoom + 1).min(MOST_ZOOM),
             Action::ZoomOut => self.zoom = self.zoom.saturating_sub(1),
-            Action::Left => self.step(-1, scene),
-            Action::Right => self.step(1, scene),
             Action::Move(motion) => self.go(motion, scene),
             Action::Back if self.cursor.take().is_some() => {}
             _ => return Reply::Ignored,
@@ -111,7 +112,7 @@ impl Page for Map {
 
     fn draw(&self, frame: &mut Frame<'_>, scene: &Scene<'_>) {
         let Some(device) = scene.device() else { return draw_none(frame, scene) };
-        draw_headline(frame, scene, device, &self.note());
+        draw_headline(frame, scene, device, &self.note(scene));
         let banks = self.banks.get(scene.device);
         let (Some(banks), Some(strip), Some(listing)) = (banks, self.strip(scene), &self.listing) else {
             let (_, rest) = split_top(scene.area, 1);

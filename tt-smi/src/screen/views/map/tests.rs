@@ -59,10 +59,10 @@ fn the_cursor_stays_where_there_is_something_to_see() {
         item(Class::Dram, Some(0x9000), Some(0x1000), 2),
     ]);
     let scene = fixture::scene(&data, 80, 20);
-    page.act(Action::Left, &scene);
+    page.act(Action::Move(Motion::Aside(-1)), &scene);
     assert_eq!(page.cursor, Some(0x1000));
     page.act(Action::Move(Motion::Last), &scene);
-    page.act(Action::Right, &scene);
+    page.act(Action::Move(Motion::Aside(1)), &scene);
     assert_eq!(page.cursor, Some(0x9fff));
     for _ in 0..30 {
         page.act(Action::ZoomIn, &scene);
@@ -72,8 +72,12 @@ fn the_cursor_stays_where_there_is_something_to_see() {
     }
     page.act(Action::NextPane, &scene);
     assert_eq!((page.kind, page.cursor, page.zoom), (Kind::L1, None, 0));
-    for action in [Action::Right, Action::ZoomIn, Action::Move(Motion::Last), Action::Move(Motion::Pages(1))]
-    {
+    for action in [
+        Action::Move(Motion::Aside(1)),
+        Action::ZoomIn,
+        Action::Move(Motion::Last),
+        Action::Move(Motion::Pages(1)),
+    ] {
         page.act(action, &scene);
     }
     assert_eq!(page.act(Action::Back, &scene), Reply::Done);

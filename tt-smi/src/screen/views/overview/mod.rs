@@ -1,5 +1,6 @@
 //! All devices, the largest processes, and what an operator should know.
 
+mod facts;
 mod notes;
 mod processes;
 mod rows;
@@ -16,6 +17,7 @@ use crate::screen::action::{Action, Motion, View};
 use crate::screen::data::Data;
 use crate::screen::page::{Page, Reply, Scene};
 use crate::screen::theme::Theme;
+use rows::Width;
 
 /// Lines that processes get at least, where there are that many: their heading and three.
 const PROCESS_LINES: u16 = 4;
@@ -33,6 +35,8 @@ struct Plan {
     totals: Rect,
     heading: Rect,
     devices: Rect,
+    /// What a single line per device leaves out, of the selected one.
+    selected: Rect,
     legend: Rect,
     processes: Rect,
     notes: Rect,
@@ -41,7 +45,7 @@ struct Plan {
 
 impl Plan {
     fn of(area: Rect, model: &Model) -> Plan {
-        let devices = model.devices.len();
+        let (devices, width) = (model.devices.len(), Width::of(area.width));
         let wide = area.width >= wide::LEAST_WIDTH && devices > 0;
         let notes = notes::all(model).len().min(NOTES) as u16;
         let processes = (model.processes.len() as u16 + 1).min(PROCESS_LINES);
@@ -50,20 +54,24 @@ impl Plan {
         let spare = area.height.saturating_sub(fixed + 1);
         let (notes, processes) = (notes.min(spare / 3), processes.min(spare / 3));
         let room = area.height.saturating_sub(fixed + notes + processes + 1).max(1);
-        let lines_each =
-            if wide { 1 } else { rows::lines_per_device(devices, area.width.into(), room.into()) };
+        let lines_each = if wide { 1 } else { rows::lines_per_device(devices, width, room.into()) };
+        let selected = !wide && lines_each == 1 && devices > 0;
+        // Without bars there is nothing that needs a legend.
+        let legend = devices > 0 && !(selected && width == Width::Narrow);
+        let room = room.saturating_sub(u16::from(selected && legend)).max(1);
         let wanted = u16::try_from(devices.max(1) * lines_each).unwrap_or(u16::MAX).min(room);
         let line = |there: bool| Constraint::Length(u16::from(there));
         let parts = Layout::vertical([
             line(true),
             line(wide),
             Constraint::Length(wanted),
-            line(devices > 0),
+            line(selected),
+            line(legend),
             Constraint::Min(0),
             Constraint::Length(notes),
         ]);
-        let [totals, heading, devices, legend, processes, notes] = area.layout(&parts);
-        Plan { totals, heading, devices, legend, processes, notes, lines_each }
+        let [totals, heading, devices, selected, legend, processes, notes] = area.layout(&parts);
+        Plan { totals, heading, devices, selected, legend, processes, notes, lines_each }
     }
 
     /// Devices that are seen at once.
@@ -94,12 +102,15 @@ impl Overview {
             let selected = place == self.selected;
             match plan.is_wide() {
                 true => vec![wide::line(device, width, selected, theme)],
-                false => rows::lines(device, plan.lines_each, width, selected, theme),
+                false => rows::lines(device, plan.lines_each, plan.devices.width, selected, theme),
             }
         });
         frame.render_widget(Paragraph::new(lines.collect::<Vec<_>>()), plan.devices);
         if plan.is_wide() {
             frame.render_widget(wide::heading(width, theme), plan.heading);
+        }
+        if let Some(device) = model.devices.get(self.selected) {
+            frame.render_widget(facts::selected(device, plan.selected.width, theme), plan.selected);
         }
     }
 }

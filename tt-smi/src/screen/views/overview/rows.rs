@@ -1,45 +1,85 @@
-//! A device in three lines if there is room, else two, else one.
+//! A device in up to four lines: which it is, DRAM, L1, kernels. Where there is less room, both memories share a
+//! line; in a single line only what is used is left.
 
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 use tt_shm_reader::Class;
 
+use super::facts;
 use crate::escape::fit;
 use crate::model::{Device, KERNEL_CLASSES, Memory, Model};
-use crate::output::units::{UNKNOWN, bytes, bytes_short, count, percent, share};
+use crate::output::units::{UNKNOWN, bytes, bytes_short, count, percent, plural, share};
 use crate::screen::theme::{Part, Theme};
 use crate::screen::widgets::bar;
 
-/// From this width on there is room for PCI addresses and kernels by type.
-const WIDE: usize = 100;
+/// How much there is room for beside each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Width {
+    /// A bar, or figures.
+    Narrow,
+    /// Two bars with their figures.
+    Usual,
+    /// Kernels by type.
+    Wide,
+}
+
+impl Width {
+    pub(super) fn of(columns: u16) -> Width {
+        match columns {
+            100.. => Width::Wide,
+            80.. => Width::Usual,
+            _ => Width::Narrow,
+        }
+    }
+
+    /// Columns for the name of a board.
+    pub(super) fn names(self) -> usize {
+        if self == Width::Wide { 12 } else { 6 }
+    }
+}
 
 /// Lines that a device gets where there are so many lines for all.
-pub(crate) fn lines_per_device(devices: usize, width: usize, room: usize) -> usize {
+pub(super) fn lines_per_device(devices: usize, width: Width, room: usize) -> usize {
     match devices {
-        _ if devices * 3 <= room && width >= WIDE => 3,
-        _ if devices * 2 <= room => 2,
+        0 => 1,
+        _ if devices * 4 <= room && width == Width::Wide => 4,
+        _ if devices * 3 <= room => 3,
+        _ if devices * 2 <= room && width >= Width::Usual => 2,
         _ => 1,
     }
 }
 
 /// A device in so many lines.
-pub(crate) fn lines(
+pub(super) fn lines(
     device: &Device,
     each: usize,
-    width: usize,
+    columns: u16,
     selected: bool,
     theme: &Theme,
 ) -> Vec<Line<'static>> {
     let flagged = if device.flags().is_empty() { Style::new() } else { theme.warn() };
     let style = if selected { theme.selected() } else { flagged };
-    let mut lines = match each {
-        1 => vec![one_line(device, width, style, theme)],
-        _ => two_lines(device, width, style, theme).into(),
-    };
-    if each == 3 {
-        lines.push(kernel_line(device, theme));
+    let (width, columns) = (Width::of(columns), usize::from(columns));
+    match each {
+        1 => vec![one_line(device, width, columns, style, theme)],
+        2 => vec![facts::head(device, width, true, style), both_memories(device, columns, theme)],
+        _ => {
+            let head = facts::head(device, width, false, style);
+            let [dram, l1] = memory_lines(device, width, columns, theme);
+            let kernels = (each > 3).then(|| kernel_line(device, theme));
+            [head, dram, l1].into_iter().chain(kernels).collect()
+        }
     }
-    lines
+}
+
+/// `2 processes` in short.
+pub(super) fn processes(device: &Device) -> String {
+    plural(device.processes, "proc")
+}
+
+/// Events of the last second.
+pub(super) fn rate(device: &Device) -> String {
+    format!("{} ev/s", device.events_per_second.map_or_else(|| UNKNOWN.to_owned(), count))
 }
 
 pub(super) fn dram_parts(device: &Device) -> Vec<(Part, u64)> {
@@ -55,20 +95,57 @@ pub(super) fn l1_parts(device: &Device) -> Vec<(Part, u64)> {
     ]
 }
 
-fn two_lines(device: &Device, width: usize, style: Style, theme: &Theme) -> [Line<'static>; 2] {
-    let rate = device.events_per_second.map_or_else(|| UNKNOWN.to_owned(), count);
-    let processes =
-        if device.processes == 1 { "1 proc".to_owned() } else { format!("{} procs", device.processes) };
-    let names = if width >= WIDE { 12 } else { 6 };
-    let pci = device.id.pci.as_deref().filter(|_| width >= WIDE).unwrap_or("");
-    let first = format!("{:>3} {:<names$} DRAM ", device.index, fit(&device.kind(), names));
-    let second = format!("{:>3} {pci:<names$} L1   ", "");
-    let (first, second) = (Span::styled(first, style), Span::styled(second, style));
-    let rate = format!("{rate} ev/s");
+/// A memory: its name, its bar, what is used of it, its peak.
+fn memory(
+    name: &str,
+    memory: &Memory,
+    parts: &[(Part, u64)],
+    figures: String,
+    columns: usize,
+    theme: &Theme,
+) -> Vec<Span<'static>> {
+    // Two for the brackets.
+    let room = columns.saturating_sub(name.chars().count() + figures.chars().count() + 2);
+    let mut spans = vec![Span::raw(name.to_owned())];
+    spans.extend(bracketed(memory, parts, room, theme));
+    spans.push(Span::raw(figures));
+    spans
+}
+
+/// Each memory in a line of its own.
+fn memory_lines(device: &Device, width: Width, columns: usize, theme: &Theme) -> [Line<'static>; 2] {
+    let figures = |memory: &Memory, tail: String| {
+        let percent = match width {
+            // The bar says it.
+            Width::Narrow => String::new(),
+            _ => format!(" {:>4}", percent(memory.used, memory.total)),
+        };
+        let (share, peak) = (share(memory.used, memory.total), bytes(memory.peak.low));
+        format!(" {share:>15}{percent} peak{}{peak:>9} {tail:>9} ", about(memory))
+    };
+    let (dram, l1) = (figures(&device.dram, processes(device)), figures(&device.l1, rate(device)));
     [
-        memory_line(first, &device.dram, &dram_parts(device), &processes, width, theme),
-        memory_line(second, &device.l1, &l1_parts(device), &rate, width, theme),
+        Line::from(memory("    DRAM ", &device.dram, &dram_parts(device), dram, columns, theme)),
+        Line::from(memory("    L1   ", &device.l1, &l1_parts(device), l1, columns, theme)),
     ]
+}
+
+/// Both memories in one line. The peak has the sign that it has in the bar.
+fn both_memories(device: &Device, columns: usize, theme: &Theme) -> Line<'static> {
+    let figures = |memory: &Memory| {
+        let (share, peak) = (share(memory.used, memory.total), bytes(memory.peak.low));
+        format!(" {share:>15} │{}{peak:>9}", about(memory))
+    };
+    let (dram, l1) = (figures(&device.dram), figures(&device.l1));
+    let (left, right) = (columns.div_ceil(2) + 1, columns / 2 - 1);
+    let mut spans = memory("  DRAM ", &device.dram, &dram_parts(device), dram, left, theme);
+    spans.extend(memory(" L1 ", &device.l1, &l1_parts(device), l1, right, theme));
+    Line::from(spans)
+}
+
+/// The mark of a peak that is not exact.
+pub(super) fn about(memory: &Memory) -> &'static str {
+    if memory.peak.is_exact() { " " } else { "~" }
 }
 
 /// Kernels by type, and circular buffers: what is loaded and allocated, beside what is resident.
@@ -82,25 +159,6 @@ fn kernel_line(device: &Device, theme: &Theme) -> Line<'static> {
     let (resident, allocated) = (bytes_short(device.cb_resident), bytes_short(device.class(Class::Cb).bytes));
     let text = format!("{:4}kernels {}: {}", "", bytes_short(loaded), types.join(", "));
     Line::styled(format!("{text}  cb {resident} of {allocated}"), theme.dim())
-}
-
-fn memory_line(
-    head: Span<'static>,
-    memory: &Memory,
-    parts: &[(Part, u64)],
-    tail: &str,
-    width: usize,
-    theme: &Theme,
-) -> Line<'static> {
-    let (share, percent) = (share(memory.used, memory.total), percent(memory.used, memory.total));
-    let about = if memory.peak.is_exact() { ' ' } else { '~' };
-    let figures = format!(" {share:>15} {percent:>4} peak{about}{:>9} {tail:>9}", bytes(memory.peak.low));
-    // Two for the brackets, one at the end.
-    let room = width.saturating_sub(head.content.chars().count() + figures.chars().count() + 3);
-    let mut spans = vec![head];
-    spans.extend(bracketed(memory, parts, room, theme));
-    spans.push(Span::raw(figures));
-    Line::from(spans)
 }
 
 pub(super) fn bracketed(
@@ -118,31 +176,38 @@ pub(super) fn bracketed(
             let cells = bar::cells(parts, total, width);
             spans.extend(bar::spans(&cells, memory.peak.low, total, theme));
         }
-        None => spans.push(Span::styled(format!("{:^width$}", fit("capacity unknown", width)), theme.dim())),
+        None => {
+            let text = ["capacity unknown", UNKNOWN].into_iter().find(|text| text.len() <= width);
+            spans.push(Span::styled(format!("{:^width$}", text.unwrap_or(UNKNOWN)), theme.dim()));
+        }
     }
     spans.push(Span::styled("▏", theme.dim()));
     spans
 }
 
-fn one_line(device: &Device, width: usize, style: Style, theme: &Theme) -> Line<'static> {
-    let head = format!("{:>3} {:<10}", device.index, fit(&device.kind(), 10));
+/// What is used. There is no room for bars where the screen is narrow.
+fn one_line(device: &Device, width: Width, columns: usize, style: Style, theme: &Theme) -> Line<'static> {
+    let names = if width == Width::Narrow { 6 } else { 10 };
+    let head = format!("{:>3} {:<names$} ", device.index, fit(&device.kind(), names));
     let rate = device.events_per_second.map_or_else(|| UNKNOWN.to_owned(), count);
     let figures =
         |memory: &Memory| format!(" {:>9} {:>4} ", bytes(memory.used), percent(memory.used, memory.total));
-    let tail = format!("{:>3}p {rate:>5}/s", device.processes);
+    let tail = format!("{:>2}p {rate:>5}/s", device.processes);
     let (dram, l1) = (figures(&device.dram), figures(&device.l1));
-    let fixed = head.len() + dram.len() + l1.len() + tail.len() + "DRAM L1 ".len() + 5;
-    let room = width.saturating_sub(fixed) / 2;
-    let mut spans = vec![Span::styled(head, style), Span::styled("DRAM ", theme.dim())];
-    spans.extend(bracketed(&device.dram, &dram_parts(device), room, theme));
-    spans.extend([Span::raw(dram), Span::styled("L1 ", theme.dim())]);
-    spans.extend(bracketed(&device.l1, &l1_parts(device), room, theme));
+    let fixed = head.len() + dram.len() + l1.len() + tail.len() + "DRAML1 ".len();
+    let bar = if width == Width::Narrow { 0 } else { (columns.saturating_sub(fixed + 5)) / 2 };
+    let mut spans = vec![Span::styled(head, style), Span::styled("DRAM", theme.dim())];
+    let gap = || Span::raw(if bar > 0 { " " } else { "" });
+    spans.push(gap());
+    spans.extend(bracketed(&device.dram, &dram_parts(device), bar, theme));
+    spans.extend([Span::raw(dram), Span::styled("L1", theme.dim()), gap()]);
+    spans.extend(bracketed(&device.l1, &l1_parts(device), bar, theme));
     spans.extend([Span::raw(l1), Span::raw(tail)]);
     Line::from(spans)
 }
 
 /// What the parts of the bars mean.
-pub(crate) fn legend(model: &Model, theme: &Theme) -> Line<'static> {
+pub(super) fn legend(model: &Model, theme: &Theme) -> Line<'static> {
     let mut spans = vec![Span::raw("    ")];
     for part in Part::ALL {
         let (sign, style) = theme.part(part);

@@ -2,13 +2,14 @@
 
 use ratatui::text::{Line, Span};
 
-use super::rows::{bracketed, dram_parts, l1_parts};
+use super::facts::DRIVER;
+use super::rows::{about, bracketed, dram_parts, l1_parts};
 use crate::escape::fit;
 use crate::model::{Device, Memory};
 use crate::output::units::{UNKNOWN, bytes, count, percent, share};
 use crate::screen::theme::Theme;
 
-/// Narrower than this, a device gets two lines.
+/// Narrower than this, a device gets several lines.
 pub(super) const LEAST_WIDTH: u16 = 160;
 /// Bars, beside which everything else has its fixed place.
 const BARS: usize = 2;
@@ -36,24 +37,24 @@ fn texts(device: &Device) -> Texts {
     let (arch, pci) = (device.arch.unwrap_or(UNKNOWN), device.id.pci.as_deref().unwrap_or(UNKNOWN));
     let board = device.board.as_ref().map_or_else(|| UNKNOWN.to_owned(), |board| fit(board, 8));
     let rate = device.events_per_second.map_or_else(|| UNKNOWN.to_owned(), count);
+    let [temperature, power, clock] = DRIVER.map(|(value, _)| value);
     Texts {
-        head: format!("{:>3} {board:<8} {:<10} {pci:<12} ", device.index, fit(arch, 10)),
+        head: format!("{:>3} {board:<8} {:<11} {pci:<12} ", device.index, fit(arch, 11)),
         dram: figures(&device.dram),
         l1: figures(&device.l1),
-        tail: format!(" {UNKNOWN:>4} {UNKNOWN:>5} {UNKNOWN:>5} {:>5} {rate:>6}", device.processes),
+        tail: format!(" {temperature:>4} {power:>5} {clock:>5} {:>5} {rate:>6}", device.processes),
     }
 }
 
 fn figures(memory: &Memory) -> String {
-    let about = if memory.peak.is_exact() { ' ' } else { '~' };
     let (share, percent) = (share(memory.used, memory.total), percent(memory.used, memory.total));
-    format!(" {share:>17} {percent:>4} {about}{:>9} ", bytes(memory.peak.low))
+    format!(" {share:>17} {percent:>4} {}{:>9} ", about(memory), bytes(memory.peak.low))
 }
 
 /// What the columns are.
 pub(super) fn heading(width: usize, theme: &Theme) -> Line<'static> {
     let memory = |name: &str| format!(" {name:>17} {:>4} {:>10} ", "", "PEAK");
-    let head = format!("{:>3} {:<8} {:<10} {:<12} ", "DEV", "BOARD", "ARCH", "PCI");
+    let head = format!("{:>3} {:<8} {:<11} {:<12} ", "DEV", "BOARD", "ARCH", "PCI");
     let tail = format!(" {:>4} {:>5} {:>5} {:>5} {:>6}", "°C", "W", "MHz", "PROCS", "EV/S");
     let texts = Texts { head, dram: memory("DRAM"), l1: memory("L1"), tail };
     let gap = " ".repeat(texts.bar(width) + 2);

@@ -122,8 +122,43 @@ impl<T> Sort<T> {
     }
 }
 
+/// Places of columns, in order, with their widths.
+pub(super) type Widths = Vec<(usize, u16)>;
+
+/// What is seen at once, page by page: first what matters most, then what was left out. What a row is called is
+/// on each of them, where there is room.
+pub(super) fn pages<T>(columns: &[Column<T>], width: u16) -> Vec<Widths> {
+    let first = widths(columns, width);
+    let is_in = |place: &usize| first.iter().any(|(shown, _)| shown == place);
+    let is_name = |place: &usize| columns[*place].rank == 0 || columns[*place].width == 0;
+    let names: Vec<usize> = (0..columns.len()).filter(|place| is_in(place) && is_name(place)).collect();
+    let mut left_out: Vec<usize> = (0..columns.len()).filter(|place| !is_in(place)).collect();
+    let mut pages = Vec::from_iter(Some(first).filter(|first| !first.is_empty() || columns.is_empty()));
+    while !left_out.is_empty() {
+        pages.push(next_page(columns, width, &names, &mut left_out));
+    }
+    pages
+}
+
+/// Names, and as many of those that are left out as fit: one at least, however narrow it is.
+fn next_page<T>(columns: &[Column<T>], width: u16, names: &[usize], left_out: &mut Vec<usize>) -> Widths {
+    let needed = |place: usize| columns[place].least(width).min(width);
+    let mut room = width - needed(left_out[0]);
+    let mut fits = |place: usize| {
+        let fits = needed(place) < room;
+        room -= if fits { needed(place) + 1 } else { 0 };
+        fits
+    };
+    let mut shown: Vec<usize> = names.iter().copied().filter(|name| fits(*name)).collect();
+    let more = left_out[1..].iter().take_while(|place| fits(**place)).count();
+    shown.extend(left_out.drain(..=more));
+    shown.sort_unstable();
+    let spare = |place: usize| if columns[place].width == 0 { room } else { 0 };
+    shown.into_iter().map(|place| (place, needed(place) + spare(place))).collect()
+}
+
 /// The columns that fit, in order, with their widths.
-pub(super) fn widths<T>(columns: &[Column<T>], width: u16) -> Vec<(usize, u16)> {
+fn widths<T>(columns: &[Column<T>], width: u16) -> Widths {
     let mut by_rank: Vec<usize> = (0..columns.len()).collect();
     by_rank.sort_by_key(|place| columns[*place].rank);
     let mut left = width.saturating_add(1);

@@ -5,12 +5,10 @@ use ratatui::layout::Rect;
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 
+use super::sight::{GUTTER, Sight, without_start};
 use super::{List, visible_rows};
 use crate::escape::{columns, pad};
 use crate::screen::theme::Theme;
-
-/// Before the first column: room for a mark, so that what is to be looked at is seen without colours too.
-pub(super) const GUTTER: u16 = 1;
 
 /// How a row looks.
 #[derive(Clone, Copy, Debug, Default)]
@@ -47,15 +45,22 @@ impl<T> List<T> {
         if area.is_empty() {
             return;
         }
-        let widths = self.widths(area.width);
+        let sight = self.sight(items, area);
         let line_at = |y: u16| Rect { y: area.y + y, height: 1, ..area };
-        frame.render_widget(self.heading(&widths, theme), line_at(0));
+        frame.render_widget(self.heading(&sight, theme), line_at(0));
+        let sign_at = |x: u16| Rect { x, width: 1, ..line_at(0) };
+        if sight.has_before() {
+            frame.render_widget(Span::styled("‹", theme.warn()), sign_at(area.x));
+        }
+        if sight.has_more() {
+            frame.render_widget(Span::styled("›", theme.warn()), sign_at(area.right() - 1));
+        }
         let height = visible_rows(area);
         let places = self.order.iter().enumerate().skip(self.first_shown(height)).take(height);
         for (y, (place, item)) in (1..).zip(places) {
             let Some(item) = items.get(*item as usize) else { continue };
             let look = look(item).into();
-            let text = self.row(item, &widths, look.mark.unwrap_or(' '));
+            let text = self.row(item, &sight, look.mark.unwrap_or(' '));
             let line = match self.has_focus && place == self.selected {
                 false => Line::styled(text, look.style),
                 // Wide as the list, so that the bar has no ragged end.
@@ -65,9 +70,9 @@ impl<T> List<T> {
         }
     }
 
-    fn heading(&self, widths: &[(usize, u16)], theme: &Theme) -> Line<'static> {
+    fn heading(&self, sight: &Sight, theme: &Theme) -> Line<'static> {
         let mut spans = vec![Span::raw(" ".repeat(usize::from(GUTTER)))];
-        for (place, width) in widths {
+        for (place, width) in &sight.widths {
             let column = &self.columns[*place];
             let mark = match (*place == self.sort && column.sort.is_some(), self.descending) {
                 (false, _) => "",
@@ -84,12 +89,14 @@ impl<T> List<T> {
         Line::from(spans)
     }
 
-    fn row(&self, item: &T, widths: &[(usize, u16)], mark: char) -> String {
+    fn row(&self, item: &T, sight: &Sight, mark: char) -> String {
         let cell = |(place, width): &(usize, u16)| {
             let column = &self.columns[*place];
-            pad(&(column.text)(item), usize::from(*width), column.right)
+            let text = (column.text)(item);
+            let text = if column.width == 0 { without_start(&text, sight.shift) } else { text };
+            pad(&text, usize::from(*width), column.right)
         };
-        let cells: Vec<String> = widths.iter().map(cell).collect();
+        let cells: Vec<String> = sight.widths.iter().map(cell).collect();
         format!("{mark}{}", cells.join(" "))
     }
 }

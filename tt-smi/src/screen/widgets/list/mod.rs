@@ -3,6 +3,7 @@
 
 mod column;
 mod draw;
+mod sight;
 #[cfg(test)]
 mod tests;
 
@@ -36,6 +37,8 @@ pub(crate) struct List<T: 'static> {
     /// What is selected, so that it stays so when rows come and go.
     selected_key: Option<u64>,
     top: usize,
+    /// Steps to the right: pages of columns, then of a text that is cut.
+    aside: usize,
     /// Only the list that keys go to has a bar.
     has_focus: bool,
 }
@@ -45,7 +48,7 @@ impl<T> List<T> {
     pub(crate) fn new(columns: &'static [Column<T>], sort: usize, key: fn(&T) -> u64) -> List<T> {
         let descending = columns.get(sort).is_some_and(|column| column.descending);
         let (order, selected_key, has_focus) = (Vec::new(), None, true);
-        List { columns, key, sort, descending, order, selected: 0, selected_key, top: 0, has_focus }
+        List { columns, key, sort, descending, order, selected: 0, selected_key, top: 0, aside: 0, has_focus }
     }
 
     /// Whether keys go to it, where there are several.
@@ -129,12 +132,19 @@ impl<T> List<T> {
 
     /// Moves the selection in the list as it is drawn in this area.
     pub(crate) fn go(&mut self, motion: Motion, items: &[T], area: Rect) {
+        if let Motion::Aside(steps) = motion {
+            let most = self.sight(items, area).most;
+            let steps = i64::from(steps) + self.aside.min(most) as i64;
+            self.aside = steps.clamp(0, most as i64) as usize;
+            return;
+        }
         let height = visible_rows(area);
         let last = self.order.len().saturating_sub(1);
         let by = |steps: i64| (self.selected as i64).saturating_add(steps).clamp(0, last as i64) as usize;
         let place = match motion {
             Motion::Lines(lines) => by(i64::from(lines)),
             Motion::Pages(pages) => by(i64::from(pages) * height.max(1) as i64),
+            Motion::Aside(_) => self.selected,
             Motion::First => 0,
             Motion::Last => last,
         };
@@ -180,7 +190,7 @@ impl<T> List<T> {
             return Hit::Nothing;
         }
         if at.y == area.y {
-            return self.click_heading((at.x - area.x).saturating_sub(draw::GUTTER), area.width);
+            return self.click_heading(at.x - area.x, items, area);
         }
         let place = self.first_shown(visible_rows(area)) + usize::from(at.y - area.y - 1);
         if place >= self.order.len() {
@@ -191,9 +201,21 @@ impl<T> List<T> {
         Hit::Row { again }
     }
 
-    fn click_heading(&mut self, x: u16, width: u16) -> Hit {
-        let mut end = 0;
-        let column = self.widths(width).into_iter().find(|(_, width)| {
+    fn click_heading(&mut self, x: u16, items: &[T], area: Rect) -> Hit {
+        let sight = self.sight(items, area);
+        match x {
+            0 if sight.has_before() => {
+                self.go(Motion::Aside(-1), items, area);
+                return Hit::Heading;
+            }
+            _ if x + 1 == area.width && sight.has_more() => {
+                self.go(Motion::Aside(1), items, area);
+                return Hit::Heading;
+            }
+            _ => {}
+        }
+        let mut end = sight::GUTTER;
+        let column = sight.widths.into_iter().find(|(_, width)| {
             end += width + 1;
             x < end
         });
@@ -205,10 +227,6 @@ impl<T> List<T> {
             false => (self.sort, self.descending) = (place, self.columns[place].descending),
         }
         Hit::Heading
-    }
-
-    fn widths(&self, width: u16) -> Vec<(usize, u16)> {
-        column::widths(self.columns, width.saturating_sub(draw::GUTTER))
     }
 }
 

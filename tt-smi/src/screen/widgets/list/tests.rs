@@ -1,6 +1,7 @@
 //! What a list does, without a terminal.
 
-use super::column::widths;
+use super::column::pages;
+use super::sight::without_start;
 use super::*;
 
 const COLUMNS: &[Column<u64>] = &[
@@ -74,10 +75,69 @@ fn clicks_select_sort_and_miss() {
 }
 
 #[test]
-fn columns_that_do_not_fit_are_left_out() {
-    assert_eq!(widths(COLUMNS, 40), [(0, 6), (1, 33)]);
-    assert_eq!(widths(COLUMNS, 18), [(0, 6)]);
-    assert_eq!(widths(COLUMNS, 3), []);
+fn columns_that_do_not_fit_are_on_further_pages() {
+    assert_eq!(pages(COLUMNS, 40), [[(0, 6), (1, 33)]]);
+    assert_eq!(pages(COLUMNS, 18), [[(0, 6)], [(1, 18)]]);
+    assert_eq!(pages(COLUMNS, 3), [[(0, 3)], [(1, 3)]]);
+}
+
+#[test]
+fn every_column_can_be_reached_at_every_width() {
+    const MANY: &[Column<u64>] = &[
+        Column::ids("ID", 7, 3, |_| String::new(), |_| None),
+        Column::new("NAME", 0, 0, |_| String::new()),
+        Column::new("A", 12, 2, |_| String::new()),
+        Column::new("B", 5, 5, |_| String::new()),
+        Column::new("C", 30, 4, |_| String::new()),
+        Column::new("D", 9, 1, |_| String::new()),
+    ];
+    for width in 0..120 {
+        let pages = pages(MANY, width);
+        let mut seen: Vec<usize> = pages.iter().flatten().map(|(place, _)| *place).collect();
+        seen.sort_unstable();
+        seen.dedup();
+        assert_eq!(seen, [0, 1, 2, 3, 4, 5], "at {width}");
+        for page in &pages {
+            let used: u16 = page.iter().map(|(_, width)| width + 1).sum();
+            assert!(used <= width + 1, "{page:?} at {width}");
+            let has_name = page.iter().any(|(place, _)| *place == 1);
+            assert!(has_name || width < 43, "{page:?} at {width}");
+        }
+    }
+}
+
+#[test]
+fn steps_to_the_right_show_other_columns_and_then_the_end_of_a_long_text() {
+    let items = [123_456, 7];
+    let mut list = list(&items);
+    let area = Rect::new(0, 0, 10, 5);
+    let widths = |list: &List<u64>| list.sight(&items, area).widths;
+    assert_eq!((widths(&list), list.sight(&items, area).has_before()), (vec![(0, 6)], false));
+    list.go(Motion::Aside(1), &items, area);
+    let sight = list.sight(&items, area);
+    assert_eq!((&sight.widths, sight.has_before(), sight.has_more()), (&vec![(1, 8)], true, false));
+    list.go(Motion::Aside(9), &items, area);
+    list.go(Motion::Aside(-1), &items, area);
+    assert_eq!(widths(&list), [(0, 6)], "too far to the right is as far as there is something");
+    // One more column for the text, and it is cut by two.
+    const LONG: &[Column<u64>] = &[Column::new("TEXT", 0, 0, |n| format!("{n:020}"))];
+    let mut list = List::new(LONG, 0, |n| *n);
+    list.arrange(&items, |_| true);
+    let area = Rect::new(0, 0, 19, 5);
+    assert_eq!((list.sight(&items, area).shift, list.sight(&items, area).has_more()), (0, true));
+    list.go(Motion::Aside(1), &items, area);
+    assert_eq!((list.sight(&items, area).shift, list.sight(&items, area).has_more()), (2, false));
+    assert_eq!(list.selected(&items), Some(&123_456), "the selection stays");
+    list.click(Position::new(0, 0), &items, area);
+    assert_eq!(list.sight(&items, area).step, 0, "a click on the sign goes back");
+}
+
+#[test]
+fn a_text_without_its_start_says_so() {
+    assert_eq!(without_start("abcdef", 0), "abcdef");
+    assert_eq!(without_start("abcdef", 2), "…def");
+    assert_eq!(without_start("重み行列", 2), "…行列");
+    assert_eq!(without_start("ab", 5), "");
 }
 
 #[test]

@@ -1,0 +1,76 @@
+//! What is seen of a list's columns: those that fit, others after a step to the right, and at last the end of a
+//! text that is cut.
+
+use ratatui::layout::Rect;
+
+use super::column::{self, Widths};
+use super::{List, visible_rows};
+use crate::escape::columns;
+
+/// Before the first column: room for a mark, so that what is to be looked at is seen without colours too.
+pub(super) const GUTTER: u16 = 1;
+
+/// What is seen at once.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Sight {
+    /// The columns.
+    pub widths: Widths,
+    /// Columns of the terminal that the long text is moved to the left.
+    pub shift: usize,
+    /// Steps to the right that were made.
+    pub step: usize,
+    /// Steps to the right that can be made.
+    pub most: usize,
+}
+
+impl Sight {
+    pub(super) fn has_before(&self) -> bool {
+        self.step > 0
+    }
+
+    pub(super) fn has_more(&self) -> bool {
+        self.step < self.most
+    }
+}
+
+impl<T> List<T> {
+    /// What is seen of the list as it is drawn in this area.
+    pub(super) fn sight(&self, items: &[T], area: Rect) -> Sight {
+        let mut pages = self.pages(area.width);
+        let last = pages.len() - 1;
+        let (cut, stride) = self.cut(&pages[last], items, area);
+        let most = last + cut.div_ceil(stride);
+        let step = self.aside.min(most);
+        let shift = step.saturating_sub(last) * stride;
+        Sight { widths: pages.swap_remove(step.min(last)), shift: shift.min(cut), step, most }
+    }
+
+    /// A column at the right is for the sign that there is more, where there is.
+    fn pages(&self, width: u16) -> Vec<Widths> {
+        let room = width.saturating_sub(GUTTER);
+        let pages = column::pages(self.columns, room);
+        if pages.len() == 1 { pages } else { column::pages(self.columns, room.saturating_sub(1)) }
+    }
+
+    /// How much of the longest text in sight is cut off, and how much of that a step shows.
+    fn cut(&self, widths: &Widths, items: &[T], area: Rect) -> (usize, usize) {
+        let long = widths.iter().find(|(place, _)| self.columns[*place].width == 0);
+        let Some((place, width)) = long.filter(|_| !area.is_empty()) else { return (0, 1) };
+        let (text, width) = (self.columns[*place].text, usize::from(*width));
+        let height = visible_rows(area);
+        let seen = self.order.iter().skip(self.first_shown(height)).take(height);
+        let longest =
+            seen.filter_map(|item| items.get(*item as usize)).map(|item| columns(&text(item))).max();
+        (longest.unwrap_or(0).saturating_sub(width), (width / 2).max(1))
+    }
+}
+
+/// A text without its beginning, with a mark that something is missing.
+pub(super) fn without_start(text: &str, shift: usize) -> String {
+    if shift == 0 {
+        return text.to_owned();
+    }
+    // What is cut off, and a column for the mark.
+    let start = text.char_indices().map(|(start, _)| start).find(|start| columns(&text[..*start]) > shift);
+    start.map_or_else(String::new, |start| format!("…{}", &text[start..]))
+}
