@@ -11,6 +11,7 @@ use crate::adopt::Adopted;
 use crate::attach::{Fate, MAX_OPENS, MAX_PENDING};
 use crate::clock::Clock;
 use crate::config::Config;
+use crate::decease::LeftToRun;
 use crate::discover::Discovery;
 use crate::error::StartError;
 use crate::fold::Known;
@@ -57,6 +58,8 @@ pub struct Aggregator {
     pub(crate) last_considered: String,
     pub(crate) discovery: Discovery,
     pub(crate) next_expiry: u64,
+    /// Files of ended processes that are left to their run for now.
+    pub(crate) left_to_runs: Vec<LeftToRun>,
     pub(crate) refusal_lines: u32,
     /// Whether the last poll was woken, or could have been, by something in /dev/shm.
     pub(crate) stirred: bool,
@@ -96,6 +99,7 @@ impl Aggregator {
             last_considered: String::new(),
             discovery,
             next_expiry: 0,
+            left_to_runs: Vec::new(),
             refusal_lines: 0,
             stirred: false,
             windows_due: VecDeque::new(),

@@ -1,11 +1,14 @@
 //! What becomes of a process that ended, or whose segment cannot be true.
 
+use std::path::PathBuf;
+
+use shm_layout::RUN_GRACE_NS;
 use shm_layout::table::{notice_kind, process_flags, process_state};
 use tt_shm_os::path_of;
 use tt_shm_reader::Segment;
 
 use crate::aggregator::Aggregator;
-use crate::attach::{CHECK_NS, Fate};
+use crate::attach::{CHECK_NS, Fate, MAX_PENDING};
 use crate::notice::{About, Holdings};
 use crate::reap;
 
@@ -16,6 +19,14 @@ const MAX_ENDED: usize = 128;
 /// How long the last events of a dead process are waited for. They are there at once; only a segment that
 /// somebody still writes to, without its lock, never ends.
 const MAX_DYING_NS: u64 = 2_000_000_000;
+
+/// A file that its run removes, and if the run is gone, we do.
+#[derive(Debug)]
+pub(crate) struct LeftToRun {
+    path: PathBuf,
+    inode: reap::Inode,
+    until: u64,
+}
 
 impl Aggregator {
     /// Asks the kernel which processes live, each a few times per second.
@@ -83,11 +94,19 @@ impl Aggregator {
     pub(crate) fn reap(&mut self, segment: &Segment) {
         let ours = self.uid == 0 || self.uid == segment.uid();
         let path = path_of(segment.file_name());
-        let gone = reap::inode_at(&path) != Some(segment.inode());
-        if gone || (self.config.reap && ours && reap::reap(&path, segment.inode())) {
+        let inode = segment.inode();
+        let gone = reap::inode_at(&path) != Some(inode);
+        let may = self.config.reap && ours;
+        let left = segment.header().is_left_to_run(self.model.now);
+        if gone || (may && !left && reap::reap(&path, inode)) {
             self.known.remove(segment.file_name());
-        } else {
-            self.known.insert(segment.file_name().to_owned(), Fate::LeftAlone);
+            return;
+        }
+        self.known.insert(segment.file_name().to_owned(), Fate::LeftAlone);
+        // Beyond that many, the next tracker finds them.
+        if may && left && self.left_to_runs.len() < MAX_PENDING {
+            let until = segment.header().anchor_monotonic_ns.saturating_add(RUN_GRACE_NS);
+            self.left_to_runs.push(LeftToRun { path, inode, until });
         }
     }
 
@@ -113,6 +132,13 @@ impl Aggregator {
             return;
         }
         self.next_expiry = now + CHECK_NS;
+        self.left_to_runs.retain(|file| {
+            let over = now >= file.until;
+            if over {
+                reap::reap(&file.path, file.inode);
+            }
+            !over
+        });
         let values = self.model.processes.values();
         let mut ended: Vec<(u64, usize)> =
             values.filter(|(_, p)| p.stats.ended != 0).map(|(row, p)| (p.stats.ended, row)).collect();

@@ -109,6 +109,8 @@ impl Discovery {
 fn watch() -> rustix::io::Result<OwnedFd> {
     let inotify = inotify::init(CreateFlags::NONBLOCK | CreateFlags::CLOEXEC)?;
     let flags = WatchFlags::CREATE | WatchFlags::MOVED_TO | WatchFlags::DELETE | WatchFlags::MOVED_FROM;
+    // A process of a run that ends and leaves its segment to the run touches it.
+    let flags = flags | WatchFlags::ATTRIB;
     inotify::add_watch(&inotify, SHM_DIR, flags)?;
     Ok(inotify)
 }

@@ -75,6 +75,6 @@ pub use event::{Event, EventKind, MarkerPhase, NO_DEVICE, NO_ROW, UNKNOWN, flags
 pub use row::{Row, RowEffect, RowKind};
 pub use segment::{
     DEVICE_COUNTER_WORDS, HEADER_WORDS, KNOWN_FEATURES, MAJOR, MAX_NAME_BYTES, MAX_NAME_LEN, MAX_NAMES,
-    MAX_ROWS, MINOR, RING_SLOTS, SEGMENT_MAGIC, SLOT_WORDS, SegmentHeader, SegmentWords,
+    MAX_ROWS, MINOR, RING_SLOTS, RUN_GRACE_NS, SEGMENT_MAGIC, SLOT_WORDS, SegmentHeader, SegmentWords,
 };
 pub use words::{View, Word, load_pod, store_pod, words_of};

@@ -13,7 +13,7 @@ pub const SEGMENT_MAGIC: u64 = u64::from_le_bytes(*b"TTSHMSEG");
 /// Layout version that readers must know exactly.
 pub const MAJOR: u32 = 1;
 /// Grows when something is added that older readers can ignore.
-pub const MINOR: u32 = 1;
+pub const MINOR: u32 = 2;
 /// Incompatible features that this version knows.
 pub const KNOWN_FEATURES: u64 = 0;
 
@@ -31,6 +31,8 @@ pub const RING_SLOTS: core::ops::RangeInclusive<u64> = 64..=1 << 24;
 pub const MAX_ROWS: u64 = 1 << 23;
 /// Largest name area in bytes.
 pub const MAX_NAME_BYTES: u64 = 1 << 26;
+/// How long after it was made the segment of a run stays, though its process has ended.
+pub const RUN_GRACE_NS: u64 = 10_000_000_000;
 
 shared_struct! {
     /// The first 1024 bytes; immutable once the file is visible.
@@ -83,8 +85,10 @@ shared_struct! {
         272 => pub ring: Block,
         /// Live rows.
         288 => pub rows: Block,
+        /// The `tt-smi run` that the process belongs to, 0 if none.
+        304 => pub run: u64,
         /// Zero.
-        304 => pub reserved: [u64; 90],
+        312 => pub reserved: [u64; 89],
     }
 }
 
@@ -125,6 +129,13 @@ impl SegmentHeader {
         let header: SegmentHeader = load_pod(words);
         header.check(len)?;
         Ok(header)
+    }
+
+    /// Whether this is of a run that may not have seen it yet: then only the run removes it, however soon its process
+    /// ended. `now` is CLOCK_MONOTONIC. What claims to be from the future is not waited for.
+    pub fn is_left_to_run(&self, now: u64) -> bool {
+        let age = now.checked_sub(self.anchor_monotonic_ns);
+        self.run != 0 && age.is_some_and(|age| age < RUN_GRACE_NS)
     }
 
     fn check(&self, len: u64) -> Result<(), LayoutError> {

@@ -94,11 +94,22 @@ fn both_versions_are_named() {
     let (found_major, found_minor) = (MAJOR + 1, 7);
     assert_eq!(error, LayoutError::Version { found_major, found_minor, major: MAJOR, minor: MINOR });
     let text = error.to_string();
-    assert!(text.contains("2.7") && text.contains("1.1"), "{text}");
+    assert!(text.contains("2.7") && text.contains("1.2"), "{text}");
 
     let header = TableHeader { incompatible: 0b101, minor: 3, ..TableHeader::plan() };
     let text = read_table(&header, header.total_len).unwrap_err().to_string();
-    assert!(text.contains("0x5") && text.contains("1.3") && text.contains("1.1"), "{text}");
+    assert!(text.contains("0x5") && text.contains("1.3") && text.contains("1.2"), "{text}");
+}
+
+#[test]
+fn a_segment_of_a_run_is_left_to_it_for_ten_seconds() {
+    let made = 5_000_000_000;
+    let header = SegmentHeader { run: 7, anchor_monotonic_ns: made, ..segment_plan() };
+    let left = |header: &SegmentHeader| {
+        [made - 1, made, made + 9_999_999_999, made + 10_000_000_000].map(|now| header.is_left_to_run(now))
+    };
+    assert_eq!(left(&header), [false, true, true, false]);
+    assert_eq!(left(&SegmentHeader { run: 0, ..header }), [false; 4]);
 }
 
 #[test]

@@ -59,7 +59,7 @@ macro_rules! check_structs {
 #[test]
 fn structs_of_a_segment() {
     check_structs! {
-        SegmentHeader in shm_layout { magic, major, minor, header_len, total_len, incompatible, compatible, boot_id, identity, pid, pid_namespace, start_time, clock_kind, anchor_ticks, anchor_monotonic_ns, anchor_realtime_ns, process_name, control, devices, counters, name_index, name_bytes, ring, rows, reserved }
+        SegmentHeader in shm_layout { magic, major, minor, header_len, total_len, incompatible, compatible, boot_id, identity, pid, pid_namespace, start_time, clock_kind, anchor_ticks, anchor_monotonic_ns, anchor_realtime_ns, process_name, control, devices, counters, name_index, name_bytes, ring, rows, run, reserved }
         Block in shm_layout { offset, capacity }
         DeviceEntry in shm_layout { chip_id, logical_id, arch, known, dram_bytes, dram_channels, tensix_cores, l1_per_core, eth_cores, eth_l1_per_core, pci, board, reserved }
         Counters in shm_layout { position, time, dram_peak_bytes, dram_peak_time, dram_peak_count, l1_peak_bytes, l1_peak_time, l1_peak_count, cb_resident_bytes, kernel_resident_bytes, kernel_resident_eth_bytes, resident_program, dispatches, cached_dispatches, last_dispatch_time, reserved1, system_kernel_bytes, system_kernel_eth_bytes, eth_peak_bytes, eth_peak_time, failed_allocs, last_failed_time, open, peak_reset_time, kernel_ring_total_bytes, kernel_ring_used_bytes, kernel_ring_programs, reserved3, classes }
@@ -143,6 +143,7 @@ fn constants() {
         ("MAX_NAMES", shm_layout::MAX_NAMES),
         ("MAX_NAME_LEN", shm_layout::MAX_NAME_LEN as u64),
         ("MAX_NAME_BYTES", shm_layout::MAX_NAME_BYTES),
+        ("RUN_GRACE_NS", shm_layout::RUN_GRACE_NS),
         ("MIN_RING_SLOTS", *shm_layout::RING_SLOTS.start()),
         ("MAX_RING_SLOTS", *shm_layout::RING_SLOTS.end()),
         ("MAX_ROWS", shm_layout::MAX_ROWS),

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{HOST, SMI, host};
+use common::{HOST, SMI, host, json, smi};
 use serde_json::Value;
 use tt_shm_tests::space::until;
 use tt_shm_tests::{Command, Host, Monitor, Space};
@@ -10,17 +10,8 @@ use tt_shm_tests::{Command, Host, Monitor, Space};
 const FAIL: Command = Command::Fail { request: 4096, free: 9000, largest: 1000 };
 
 #[track_caller]
-fn smi(space: &Space, arguments: &[&str]) -> String {
-    let output = space.command(SMI).args(arguments).output().unwrap();
-    let errors = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{arguments:?} failed: {errors}");
-    String::from_utf8(output.stdout).unwrap()
-}
-
-#[track_caller]
 fn oom(space: &Space, arguments: &[&str]) -> Value {
-    let text = smi(space, &[&["oom", "--json"], arguments].concat());
-    serde_json::from_str(&text).unwrap()
+    json(space, &[&["oom"], arguments].concat())
 }
 
 /// Waits until the aggregator has recorded the only failure; its ring tells of it at once, but not who held what.

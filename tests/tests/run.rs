@@ -9,7 +9,8 @@ use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::PathBuf;
 use std::process::{Output, Stdio};
-use tt_shm_tests::space::Process;
+use std::time::Duration;
+use tt_shm_tests::space::{Process, until};
 use tt_shm_tests::{Command, Space};
 
 /// A folder for scripts and reports, removed at the end.
@@ -53,8 +54,7 @@ fn run(space: &Space, folder: &Folder, script: &str) -> (Output, Value) {
     (output, serde_json::from_str(&text).unwrap())
 }
 
-/// A host that lives for long enough to be followed, also on a busy machine: who ends before anybody could ask for
-/// its parents is named, not counted.
+/// A host that lives for long enough to be followed, also on a busy machine: else peaks of several are a range.
 fn followed(script: &str) -> String {
     format!("{{ cat {script}; sleep 1.5; }} | {HOST}")
 }
@@ -101,6 +101,73 @@ fn processes_one_after_the_other_do_not_add_up() {
     assert_eq!(report["processes"].as_array().unwrap().len(), 2);
     let l1 = &report["devices"][0]["peaks"]["l1"];
     assert_eq!((&l1["low_bytes"], &l1["high_bytes"]), (&448.into(), &448.into()));
+}
+
+/// While the run itself is stopped, and an aggregator and later trackers remove what the dead leave.
+#[test]
+fn processes_that_live_for_a_moment_are_counted() {
+    let space = Space::new();
+    let folder = Folder::new(&space);
+    let mut daemon = space.command(SMI);
+    daemon.arg("aggregate").stdout(Stdio::null()).stderr(Stdio::null());
+    let daemon = Process::spawn(daemon);
+    until("a table", || space.files().into_iter().find(|file| file.to_string_lossy().ends_with("table")));
+    let commands = [Command::Grow { count: 7 }, Command::Exit];
+    // The one drops its tracker, the other one exits without.
+    let (drops, exits) = (folder.script("a", &commands[..1]), folder.script("b", &commands));
+    let hosts = format!("for i in $(seq 20); do {HOST} < {drops}; {HOST} < {exits}; done");
+    let script = format!("kill -STOP $PPID; {hosts}; kill -CONT $PPID");
+    let (output, report) = run(&space, &folder, &script);
+    assert_eq!(report["processes"].as_array().unwrap().len(), 40, "{output:?}");
+    assert_eq!(report["unknown_pids"], serde_json::json!([]));
+    assert_eq!(report["devices"][0]["peaks"]["l1"]["low_bytes"], 448);
+    let leaked = |process: &Value| process["never_freed"][0]["bytes"] == 448;
+    assert!(report["processes"].as_array().unwrap().iter().all(leaked), "{report}");
+    assert_eq!(space.segments(), Vec::<PathBuf>::new(), "nothing is left behind");
+    drop(daemon);
+}
+
+#[test]
+fn a_process_without_the_number_of_the_run_is_known_by_its_parents() {
+    let space = Space::new();
+    let folder = Folder::new(&space);
+    let script = folder.script("a", &[Command::Grow { count: 7 }]);
+    for number in
+        ["env -u TT_SHM_RUN", "env TT_SHM_RUN=nonsense", "env TT_SHM_RUN=elsewhere.0123456789abcdef"]
+    {
+        let (_, report) = run(&space, &folder, &followed(&script).replace(HOST, &format!("{number} {HOST}")));
+        assert_eq!(report["processes"].as_array().unwrap().len(), 1, "{number}");
+        assert_eq!(space.segments(), Vec::<PathBuf>::new(), "{number}");
+    }
+}
+
+/// What a run that was killed leaves behind: at first it is left to the run, then anybody removes it.
+#[test]
+fn nothing_is_left_to_a_run_for_ever() {
+    let spaces = [(); 3].map(|()| Space::new());
+    let by_tracker = |space: &Space| drop(common::tracker(space));
+    let by_clean = |space: &Space| drop(common::smi(space, &["clean"]));
+    let [tracker, clean, daemon] = &spaces;
+    let mut command = daemon.command(SMI);
+    command.arg("aggregate").stdout(Stdio::null()).stderr(Stdio::null());
+    let aggregator = Process::spawn(command);
+    for space in &spaces {
+        let folder = Folder::new(space);
+        let script = std::fs::File::open(folder.script("a", &[Command::Exit])).unwrap();
+        let mut host = space.command(HOST);
+        host.env("TT_SHM_RUN", format!("{}.0123456789abcdef", space.namespace()));
+        assert!(host.stdin(script).stdout(Stdio::null()).status().unwrap().success());
+    }
+    by_tracker(tracker);
+    by_clean(clean);
+    let left = |space: &Space| space.segments().len();
+    assert_eq!([left(tracker), left(clean), left(daemon)], [1; 3], "it may be that the run is slow");
+    until("the aggregator removes it", || (left(daemon) == 0).then_some(()));
+    std::thread::sleep(Duration::from_millis(100));
+    by_tracker(tracker);
+    by_clean(clean);
+    assert_eq!([left(tracker), left(clean)], [0; 2]);
+    drop(aggregator);
 }
 
 #[test]

@@ -9,6 +9,9 @@ use tt_shm_os::Namespace;
 pub const ENABLED_ENV: &str = "TT_ALLOC_TRACKING_ENABLED";
 /// If `1`, allocations without a call site get the backtrace of the caller. Slow: for debugging.
 pub const BACKTRACE_ENV: &str = "TT_ALLOC_TRACKING_BACKTRACE";
+/// Set by `tt-smi run` for the processes that it counts: `<namespace>.<16 hex digits>`. Anything else, or another
+/// namespace than that of the tracker, means none.
+pub const RUN_ENV: &str = "TT_SHM_RUN";
 /// Slots of the event ring, a power of two; default 16384 (1 MiB).
 pub const RING_SLOTS_ENV: &str = "TT_SHM_RING_SLOTS";
 /// Most rows of the live list; default 2097152 (64 bytes each, used only when needed).
@@ -26,6 +29,8 @@ pub(crate) struct Config {
     pub(crate) live_capacity: u64,
     pub(crate) name_bytes: u64,
     pub(crate) backtrace: bool,
+    /// 0 if none.
+    pub(crate) run: u64,
 }
 
 /// Settings of a tracker to be opened. What is not set comes from the environment.
@@ -112,12 +117,20 @@ impl Builder {
             ));
         }
         let backtrace = self.backtrace.unwrap_or_else(|| is_set(BACKTRACE_ENV));
-        Ok(Config { namespace, ring_slots, live_capacity, name_bytes, backtrace })
+        let run = std::env::var(RUN_ENV).ok().and_then(|text| run_in(&text, &namespace)).unwrap_or(0);
+        Ok(Config { namespace, ring_slots, live_capacity, name_bytes, backtrace, run })
     }
 }
 
 fn is_set(variable: &str) -> bool {
     std::env::var_os(variable).is_some_and(|value| value == "1")
+}
+
+/// The run that a text names. Whatever it is, the host gets its tracker: who set it is at most not counted.
+fn run_in(text: &str, namespace: &Namespace) -> Option<u64> {
+    let (name, id) = text.rsplit_once('.')?;
+    let digits = id.len() == 16 && id.bytes().all(|byte| byte.is_ascii_hexdigit());
+    (name == namespace.as_str() && digits).then(|| u64::from_str_radix(id, 16).ok())?
 }
 
 fn number(given: Option<u64>, variable: &'static str, default: u64) -> Result<u64, OpenError> {
@@ -136,4 +149,31 @@ fn number(given: Option<u64>, variable: &'static str, default: u64) -> Result<u6
 
 fn out_of_range(name: &'static str, value: u64, expected: String) -> OpenError {
     OpenError::Setting { name, value: value.to_string(), expected }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_is_taken_only_as_it_is_written() {
+        let namespace = Namespace::new("ci-1").unwrap();
+        let run = |text: &str| run_in(text, &namespace);
+        assert_eq!(run("ci-1.00000000000000ff"), Some(255));
+        assert_eq!(run("ci-1.ffffffffffffffff"), Some(u64::MAX));
+        for text in [
+            "",
+            ".",
+            "00000000000000ff",
+            "ci-1.ff",
+            "ci-1.+0000000000000ff",
+            "ci-1.00000000000000fg",
+            "ci-1.00000000000000ff ",
+            "ci-1.000000000000000ff",
+            "default.00000000000000ff",
+            "ci-1.\u{e9}\u{e9}\u{e9}\u{e9}\u{e9}\u{e9}\u{e9}\u{e9}",
+        ] {
+            assert_eq!(run(text), None, "{text:?}");
+        }
+    }
 }

@@ -1,7 +1,13 @@
 //! Removes segments that are still open when the process exits: a tracker in a static is never dropped.
 //!
+//! One that a run may not have seen yet is marked as closed instead.
+//!
 //! Without locks: `exit` may be called in a forked child while a thread of the parent was anywhere.
 
+use rustix::fd::AsFd;
+use rustix::fs::{Mode, OFlags};
+use shm_layout::control::{STATE, state};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// Identities of open segments; 0 is a free place. Should there be more, their files stay until the
@@ -36,9 +42,24 @@ extern "C" fn remove_all() {
         let Some(segment) = name.to_str().and_then(tt_shm_os::parse_segment_name) else { continue };
         let open = OPEN.iter().any(|place| place.load(Ordering::Relaxed) == segment.random);
         // The pid tells ours from those of the process that we were forked from.
-        if open && segment.pid == std::process::id() {
+        if open && segment.pid == std::process::id() && !close_for_run(&file.path()) {
             let _ = std::fs::remove_file(file.path());
             shm_layout::point!(SegmentUnlinkedAtExit);
         }
     }
+}
+
+/// Marks the segment as closed if it is its run's to remove; says whether it is.
+fn close_for_run(path: &Path) -> bool {
+    let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let Ok(file) = rustix::fs::open(path, flags, Mode::empty()) else { return false };
+    let Some(header) = crate::reap::left_to_run(file.as_fd()) else { return false };
+    // Through the file: the mapping belongs to a tracker whose lock a thread may hold for ever.
+    let at = header.control.offset + 8 * STATE as u64;
+    let mut word = [0; 8];
+    let read = rustix::io::pread(&file, &mut word[..], at);
+    let closed = (u64::from_le_bytes(word) | state::CLOSED).to_le_bytes();
+    let _ = read.and_then(|_| rustix::io::pwrite(&file, &closed, at));
+    crate::segment::touch(path);
+    true
 }

@@ -51,7 +51,7 @@ mod state;
 mod tags;
 mod tracker;
 
-pub use config::{BACKTRACE_ENV, Builder, ENABLED_ENV, LIVE_CAPACITY_ENV, RING_SLOTS_ENV};
+pub use config::{BACKTRACE_ENV, Builder, ENABLED_ENV, LIVE_CAPACITY_ENV, RING_SLOTS_ENV, RUN_ENV};
 pub use device::{CoreMemory, Device, DeviceInfo, Mesh, PciAddress, Target};
 pub use error::{OpenError, RecordError};
 pub use guard::AllocGuard;

@@ -1,7 +1,8 @@
 //! Removes what dead processes of the same user left behind.
 
-use rustix::fd::AsFd;
+use rustix::fd::{AsFd, BorrowedFd};
 use rustix::fs::{Mode, OFlags};
+use shm_layout::{MAJOR, SEGMENT_MAGIC, SegmentHeader};
 use std::path::Path;
 use tt_shm_os::{Namespace, SHM_DIR};
 
@@ -26,10 +27,22 @@ fn reap(path: &Path) -> rustix::io::Result<()> {
     // A name is visible only once its lock is held, so one without a lock has lost its process.
     let alive = tt_shm_os::is_write_locked(file.as_fd()).unwrap_or(true);
     let named = rustix::fs::lstat(path)?;
-    if own && !alive && (named.st_dev, named.st_ino) == (opened.st_dev, opened.st_ino) {
+    if own
+        && !alive
+        && left_to_run(file.as_fd()).is_none()
+        && (named.st_dev, named.st_ino) == (opened.st_dev, opened.st_ino)
+    {
         shm_layout::point!(TrackerReapChecked);
         rustix::fs::unlink(path)?;
         shm_layout::point!(TrackerReapUnlinked);
     }
     Ok(())
+}
+
+/// The header of a segment that is its run's to remove; see [`SegmentHeader::is_left_to_run`].
+pub(crate) fn left_to_run(file: BorrowedFd<'_>) -> Option<SegmentHeader> {
+    let mut header: SegmentHeader = bytemuck::zeroed();
+    rustix::io::pread(file, bytemuck::bytes_of_mut(&mut header), 0).ok()?;
+    let known = header.magic == SEGMENT_MAGIC && header.major == MAJOR;
+    (known && header.is_left_to_run(tt_shm_os::monotonic_ns())).then_some(header)
 }

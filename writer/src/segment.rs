@@ -1,14 +1,15 @@
-//! A segment's life: made complete and locked before anybody can see it, removed at the end.
+//! A segment's life: made complete and locked before anybody can see it, removed at the end,
+//! unless it came only just now and a run may yet have to see it.
 
 use crate::config::Config;
 use crate::error::OpenError;
-use rustix::fs::{AtFlags, CWD, Mode, OFlags};
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, Timespec, Timestamps, UTIME_NOW};
 use shm_layout::control::{self, Anomaly, state};
 use shm_layout::{SegmentHeader, SegmentWords, Word, point, store_pod, stores_of, text};
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicU64;
 use tt_shm_os::{Anchor, ClockKind, SHM_DIR, WriteMap};
 
@@ -127,10 +128,22 @@ impl Drop for Segment {
             return;
         }
         self.set_state(state::CLOSED);
+        if self.header.is_left_to_run(tt_shm_os::monotonic_ns()) {
+            touch(&self.path);
+            return;
+        }
         // Gone already (systemd's RemoveIPC, somebody's cleaning): then there is nothing to do.
         let _ = rustix::fs::unlink(&self.path);
         point!(SegmentUnlinked);
     }
+}
+
+/// Tells those who watch the folder that a segment which stays has ended, as its removal would.
+pub(crate) fn touch(path: &Path) {
+    let now = Timespec { tv_sec: 0, tv_nsec: UTIME_NOW };
+    let times = Timestamps { last_access: now, last_modification: now };
+    // Else they notice a little later.
+    let _ = rustix::fs::utimensat(CWD, path, &times, AtFlags::SYMLINK_NOFOLLOW);
 }
 
 fn new_header(config: &Config) -> Result<SegmentHeader, OpenError> {
@@ -149,6 +162,7 @@ fn new_header(config: &Config) -> Result<SegmentHeader, OpenError> {
     header.anchor_ticks = anchor.ticks;
     header.anchor_monotonic_ns = anchor.monotonic_ns;
     header.anchor_realtime_ns = anchor.realtime_ns;
+    header.run = config.run;
     header.process_name = text::encode(&tt_shm_os::process_name());
     Ok(header)
 }

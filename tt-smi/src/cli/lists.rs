@@ -7,6 +7,24 @@ use crate::lists::groups::GroupBy;
 use crate::query::Query;
 use crate::select::{ClassFilter, DeviceSelector};
 
+/// Whose, and on which devices.
+#[derive(Debug, Args)]
+pub struct OnlyArgs {
+    /// Only this device: index, PCI address or chip id; may be repeated
+    #[arg(long, value_name = "DEVICE")]
+    pub device: Vec<DeviceSelector>,
+    /// Only this process; may be repeated
+    #[arg(long, value_name = "PID")]
+    pub pid: Vec<u32>,
+}
+
+impl OnlyArgs {
+    /// Whether nothing is left out.
+    pub fn is_all(&self) -> bool {
+        self.device.is_empty() && self.pid.is_empty()
+    }
+}
+
 /// `allocations`
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -20,12 +38,9 @@ Examples:
 Fields of a query: class, size, pid, name, device, age, address, program, id, cores, core, site.
 Operators: = != > >= < <= ~ (contains) !~. JSON is described by docs/schema/allocations.json.")]
 pub struct AllocationsArgs {
-    /// Only this device: index, PCI address or chip id; may be repeated
-    #[arg(long, value_name = "DEVICE")]
-    pub device: Vec<DeviceSelector>,
-    /// Only this process; may be repeated
-    #[arg(long, value_name = "PID")]
-    pub pid: Vec<u32>,
+    /// Where.
+    #[command(flatten)]
+    pub only: OnlyArgs,
     /// Only this class: dram, trace, l1, l1_small, cb, kernel_application, kernel_fabric,
     /// kernel_dispatch, system_memory, or kernel for all three kinds of kernels; may be repeated
     #[arg(long, value_name = "CLASS")]
@@ -71,12 +86,9 @@ Examples:
 Fields of a query: class, size, pid, name, device, id, program, dispatches, hits, misses, last.
 Operators: = != > >= < <= ~ (contains) !~. JSON is described by docs/schema/programs.json.")]
 pub struct ProgramsArgs {
-    /// Only programs on this device: index, PCI address or chip id; may be repeated
-    #[arg(long, value_name = "DEVICE")]
-    pub device: Vec<DeviceSelector>,
-    /// Only this process; may be repeated
-    #[arg(long, value_name = "PID")]
-    pub pid: Vec<u32>,
+    /// Where.
+    #[command(flatten)]
+    pub only: OnlyArgs,
     /// Only those of which all of this holds: FIELD OP VALUE ..., or a word of the name
     #[arg(long, short, value_name = "QUERY", default_value = "", hide_default_value = true, value_parser = program_query)]
     pub query: Query,

@@ -9,7 +9,7 @@ mod trial;
 mod values;
 
 pub use about::{CompletionsArgs, ConfigAction, ConfigArgs, ManArgs};
-pub use lists::{AllocationsArgs, EventsArgs, OomArgs, ProgramsArgs, SortBy};
+pub use lists::{AllocationsArgs, EventsArgs, OnlyArgs, OomArgs, ProgramsArgs, SortBy};
 pub use screen::ScreenArgs;
 pub use service::{AggregateArgs, CleanArgs, DoctorArgs, PeakArgs};
 pub use show::{Format, ListArgs, OfficialArgs, ProcessSort, PsArgs, SnapshotArgs, WatchArgs};
@@ -106,8 +106,8 @@ pub enum Command {
     /// Run a command with tracking on, and report its peaks and what it never freed
     ///
     /// Signals and the exit code pass through (128 + signal if it was killed), its input and output are not touched; the
-    /// report goes to stderr. Of the processes in the namespace, those count that descend from the command. Others may
-    /// watch the run meanwhile.
+    /// report goes to stderr. All that the command starts counts, however briefly it lives, and nothing else in the
+    /// namespace. Others may watch the run meanwhile.
     Run(RunArgs),
     /// Run the aggregator: publishes devices, peaks and history for every reader
     Aggregate(AggregateArgs),

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use rustix::fs::{Mode, OFlags};
-use tt_shm_os::{Namespace, SHM_DIR, is_write_locked, parse_segment_name};
+use tt_shm_os::{Namespace, SHM_DIR, is_write_locked, monotonic_ns, parse_segment_name};
 use tt_shm_reader::{Class, Segment};
 
 use crate::cli::CleanArgs;
@@ -71,13 +71,14 @@ fn dead_files(only: Option<&Namespace>) -> io::Result<Vec<DeadFile>> {
 }
 
 /// Device and inode of a segment whose process is dead. A segment has its name only while its lock is held
-/// or after its process ended: no lock, no process.
+/// or after its process ended: no lock, no process. What is left to its run is not ours.
 fn dead_segment(path: &Path) -> Option<(u64, u64)> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let file = rustix::fs::open(path, flags, Mode::empty()).ok()?;
     let dead = is_write_locked(file.as_fd()).is_ok_and(|locked| !locked);
     let stat = rustix::fs::fstat(&file).ok()?;
-    dead.then_some((stat.st_dev, stat.st_ino))
+    let left = |segment: Segment| segment.header().is_left_to_run(monotonic_ns());
+    (dead && !Segment::open(path).is_ok_and(left)).then_some((stat.st_dev, stat.st_ino))
 }
 
 /// The namespace of a table that never got its name: `tt-shm.v1.<namespace>.<uid>.table-<random>`, of this user.

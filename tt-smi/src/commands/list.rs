@@ -5,10 +5,10 @@ use std::io::{self, Write};
 use serde::Serialize;
 
 use crate::cli::ListArgs;
-use crate::escape::{Foreign, fit};
-use crate::model::{Device, Model};
+use crate::escape::fit;
+use crate::model::Model;
 use crate::output::columns::{Align, Columns};
-use crate::output::identity_json::{ErrorJson, error_json};
+use crate::output::identity_json::{DeviceIdentityJson, ErrorJson, error_json};
 use crate::output::json::{self, Envelope};
 use crate::output::paint::Paint;
 use crate::output::table::{NO_DEVICE, write_problems};
@@ -67,51 +67,16 @@ fn write(out: &mut dyn Write, model: &Model, paint: Paint) -> io::Result<()> {
 struct ListJson {
     #[serde(flatten)]
     envelope: Envelope,
-    devices: Vec<DeviceJson>,
+    devices: Vec<DeviceIdentityJson>,
     errors: Vec<ErrorJson>,
-}
-
-#[derive(Serialize)]
-struct DeviceJson {
-    index: usize,
-    logical_id: Option<u64>,
-    chip_id: String,
-    arch: Option<&'static str>,
-    board: Option<Foreign>,
-    pci_address: Option<String>,
-    source: &'static str,
-    capacity_source: Option<&'static str>,
-    dram_total_bytes: Option<u64>,
-    l1_total_bytes: Option<u64>,
-    eth_l1_total_bytes: Option<u64>,
-    processes: u64,
 }
 
 impl ListJson {
     fn new(model: &Model, namespace: &str) -> ListJson {
         ListJson {
             envelope: Envelope::new(model.clock, &model.host, namespace),
-            devices: model.devices.iter().map(DeviceJson::new).collect(),
+            devices: model.devices.iter().map(DeviceIdentityJson::new).collect(),
             errors: model.problems.iter().map(error_json).collect(),
-        }
-    }
-}
-
-impl DeviceJson {
-    fn new(device: &Device) -> DeviceJson {
-        DeviceJson {
-            index: device.index,
-            logical_id: device.id.logical,
-            chip_id: format!("{:#018x}", device.id.chip_id),
-            arch: device.arch,
-            board: device.board.clone(),
-            pci_address: device.id.pci.clone(),
-            source: "ring",
-            capacity_source: device.capacity_source(),
-            dram_total_bytes: device.dram.total,
-            l1_total_bytes: device.l1.total,
-            eth_l1_total_bytes: device.eth_l1.total,
-            processes: device.processes,
         }
     }
 }

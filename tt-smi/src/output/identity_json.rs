@@ -1,9 +1,61 @@
-//! What lists of processes and of errors have in common in JSON.
+//! What lists of devices, of processes and of errors have in common in JSON.
 
 use serde::Serialize;
 
+use crate::directory::DeviceId;
 use crate::escape::Foreign;
-use crate::model::{Problem, Process};
+use crate::model::{Device, Problem, Process};
+
+/// Which device it is.
+#[derive(Debug, Serialize)]
+pub(crate) struct DeviceIdJson {
+    index: usize,
+    logical_id: Option<u64>,
+    chip_id: String,
+    pci_address: Option<String>,
+}
+
+impl DeviceIdJson {
+    pub(crate) fn new(index: usize, id: &DeviceId) -> DeviceIdJson {
+        DeviceIdJson {
+            index,
+            logical_id: id.logical,
+            chip_id: format!("{:#018x}", id.chip_id),
+            pci_address: id.pci.clone(),
+        }
+    }
+}
+
+/// What a device is, whatever is on it.
+#[derive(Debug, Serialize)]
+pub(crate) struct DeviceIdentityJson {
+    #[serde(flatten)]
+    id: DeviceIdJson,
+    arch: Option<&'static str>,
+    board: Option<Foreign>,
+    source: &'static str,
+    capacity_source: Option<&'static str>,
+    dram_total_bytes: Option<u64>,
+    l1_total_bytes: Option<u64>,
+    eth_l1_total_bytes: Option<u64>,
+    processes: u64,
+}
+
+impl DeviceIdentityJson {
+    pub(crate) fn new(device: &Device) -> DeviceIdentityJson {
+        DeviceIdentityJson {
+            id: DeviceIdJson::new(device.index, &device.id),
+            arch: device.arch,
+            board: device.board.clone(),
+            source: "ring",
+            capacity_source: device.capacity_source(),
+            dram_total_bytes: device.dram.total,
+            l1_total_bytes: device.l1.total,
+            eth_l1_total_bytes: device.eth_l1.total,
+            processes: device.processes,
+        }
+    }
+}
 
 /// Who a process is.
 #[derive(Debug, Serialize)]

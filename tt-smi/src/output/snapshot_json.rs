@@ -6,7 +6,7 @@ use serde::Serialize;
 use tt_shm_reader::Class;
 
 use super::figures_json::{Figures, FiguresJson};
-use super::identity_json::{ErrorJson, IdentityJson, error_json};
+use super::identity_json::{DeviceIdentityJson, ErrorJson, IdentityJson, error_json};
 use super::json::Envelope;
 use crate::escape::Foreign;
 use crate::model::{Clock, Device, Model, Process, Usage};
@@ -38,23 +38,13 @@ struct AggregatorJson {
 
 #[derive(Debug, Serialize)]
 struct DeviceJson {
-    index: usize,
-    logical_id: Option<u64>,
-    chip_id: String,
-    arch: Option<&'static str>,
-    board: Option<Foreign>,
-    pci_address: Option<String>,
-    source: &'static str,
-    capacity_source: Option<&'static str>,
+    #[serde(flatten)]
+    identity: DeviceIdentityJson,
     age_ms: u64,
     over_capacity: bool,
     conflict: bool,
-    dram_total_bytes: Option<u64>,
-    l1_total_bytes: Option<u64>,
-    eth_l1_total_bytes: Option<u64>,
     #[serde(flatten)]
     figures: FiguresJson,
-    processes: u64,
     events_per_second: Option<f64>,
     dispatches_per_second: Option<f64>,
     kernel_ring_total_bytes: Option<u64>,
@@ -142,22 +132,11 @@ fn device_json(device: &Device, age_ms: u64, clock: Clock) -> DeviceJson {
         counts: [device.dispatches, device.cached_dispatches, device.failed_allocs],
     };
     DeviceJson {
-        index: device.index,
-        logical_id: device.id.logical,
-        chip_id: format!("{:#018x}", device.id.chip_id),
-        arch: device.arch,
-        board: device.board.clone(),
-        pci_address: device.id.pci.clone(),
-        source: "ring",
-        capacity_source: device.capacity_source(),
+        identity: DeviceIdentityJson::new(device),
         age_ms,
         over_capacity: device.over_capacity,
         conflict: device.conflict,
-        dram_total_bytes: device.dram.total,
-        l1_total_bytes: device.l1.total,
-        eth_l1_total_bytes: device.eth_l1.total,
         figures: figures.json(),
-        processes: device.processes,
         events_per_second: device.events_per_second,
         dispatches_per_second: device.dispatches_per_second,
         kernel_ring_total_bytes: device.kernel_ring.map(|ring| ring.total),

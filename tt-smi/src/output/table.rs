@@ -8,6 +8,7 @@ use super::columns::{Align, Columns};
 use super::detail;
 use super::paint::Paint;
 use super::units::{self, UNKNOWN, age, bytes, bytes_or_unknown, percent, plural, share};
+use crate::escape::fit;
 use crate::model::{Memory, Model, Process, ProcessState};
 
 /// What to write beside the devices.
@@ -70,7 +71,7 @@ fn write_devices(out: &mut dyn Write, model: &Model, paint: Paint) -> io::Result
         let line = format!(
             "{:>3}  {:<kind$}  {:<12}  {}  {}  {:>4}  {:>6}  {}",
             device.index,
-            crate::escape::fit(&device.kind(), kind),
+            fit(&device.kind(), kind),
             device.id.pci.as_deref().unwrap_or(UNKNOWN),
             gauge(&device.dram, paint),
             gauge(&device.l1, paint),
@@ -100,35 +101,47 @@ fn gauge(memory: &Memory, paint: Paint) -> String {
 
 fn write_processes(out: &mut dyn Write, model: &Model, paint: Paint) -> io::Result<()> {
     use Align::{Left, Right};
-    let mut columns = Columns::new(&[
-        ("PID", Right),
-        ("USER", Left),
-        ("NAME", Left),
-        ("STATE", Left),
-        ("DEV", Left),
+    let figures = [
         ("DRAM", Right),
         ("L1", Right),
         ("KERNELS", Right),
         ("EV/S", Right),
         ("AGE", Right),
         ("REMARKS", Left),
-    ]);
+    ];
+    let mut columns = Columns::new(&[&WHO[..], &figures].concat());
     for process in &model.processes {
-        columns.push(vec![
-            process.pid_text(),
-            crate::escape::fit(&process.owner(), 12),
-            crate::escape::fit(&process.name, 24),
-            process.state_name().to_owned(),
-            process.device_set(),
+        let figures = [
             bytes_or_unknown(process.total(|usage| usage.dram.used)),
             bytes_or_unknown(process.total(|usage| usage.l1.used)),
             bytes_or_unknown(process.total(|usage| usage.kernel_loaded().0)),
             process.events_per_second.map_or_else(|| UNKNOWN.to_owned(), units::count),
             age(process.age_ns),
             remarks(process, model),
-        ]);
+        ];
+        columns.push(who(process, "").into_iter().chain(figures).collect());
     }
     columns.write(out, paint)
+}
+
+/// Headings of [`who`].
+pub(crate) const WHO: [(&str, Align); 5] = [
+    ("PID", Align::Right),
+    ("USER", Align::Left),
+    ("NAME", Align::Left),
+    ("STATE", Align::Left),
+    ("DEV", Align::Left),
+];
+
+/// Who a process is; `indent` stands before its name.
+pub(crate) fn who(process: &Process, indent: &str) -> [String; 5] {
+    [
+        process.pid_text(),
+        fit(&process.owner(), 12),
+        format!("{indent}{}", fit(&process.name, 24)),
+        process.state_name().to_owned(),
+        process.device_set(),
+    ]
 }
 
 /// What is wrong with it; of one that ended, what it had held.
@@ -164,7 +177,7 @@ fn write_usages(out: &mut dyn Write, model: &Model, paint: Paint) -> io::Result<
     for (process, usage) in pairs {
         columns.push(vec![
             process.pid_text(),
-            crate::escape::fit(&process.name, 16),
+            fit(&process.name, 16),
             usage.device.to_string(),
             bytes(usage.class(Class::Dram).bytes),
             bytes(usage.class(Class::Trace).bytes),

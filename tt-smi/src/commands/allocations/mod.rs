@@ -20,9 +20,9 @@ use json::ListingJson;
 /// Runs it.
 pub(crate) fn run(args: &AllocationsArgs, settings: &Settings) -> anyhow::Result<()> {
     let (segments, directory) = super::look(settings)?;
-    let devices = select(&args.device, &directory)?;
+    let devices = select(&args.only.device, &directory)?;
     let mut listing = Listing::default();
-    for segment in segments.of(&args.pid) {
+    for segment in segments.of(&args.only.pid) {
         listing.add(segment, &directory, |item| {
             devices.contains(&item.device)
                 && (args.class.is_empty() || args.class.iter().any(|filter| filter.matches(item.class)))
@@ -31,10 +31,7 @@ pub(crate) fn run(args: &AllocationsArgs, settings: &Settings) -> anyhow::Result
     }
     listing.sort(args.sort);
     let shown = Shown {
-        is_part: !(args.device.is_empty()
-            && args.pid.is_empty()
-            && args.class.is_empty()
-            && args.query.is_empty()),
+        is_part: !(args.only.is_all() && args.class.is_empty() && args.query.is_empty()),
         most: args.top.unwrap_or(usize::MAX),
         groups: args.group.map(|by| groups(&listing.items, by)),
         sizes: args.histogram.then(|| histogram(&listing.items)),

@@ -19,9 +19,9 @@ use json::ListingJson;
 /// Runs it.
 pub(crate) fn run(args: &ProgramsArgs, settings: &Settings) -> anyhow::Result<()> {
     let (segments, directory) = super::look(settings)?;
-    let devices = select(&args.device, &directory)?;
+    let devices = select(&args.only.device, &directory)?;
     let mut listing = Listing::default();
-    for segment in segments.of(&args.pid) {
+    for segment in segments.of(&args.only.pid) {
         listing.add(segment, &directory, &devices);
     }
     listing.entries.retain(|entry| args.query.matches(entry));
@@ -30,7 +30,7 @@ pub(crate) fn run(args: &ProgramsArgs, settings: &Settings) -> anyhow::Result<()
     if args.json {
         write_json(&mut out, &ListingJson::new(&listing, settings.namespace.as_str()))?;
     } else {
-        let is_part = !(args.device.is_empty() && args.pid.is_empty() && args.query.is_empty());
+        let is_part = !(args.only.is_all() && args.query.is_empty());
         write(&mut out, &listing, is_part, settings.paint)?;
     }
     out.flush()?;

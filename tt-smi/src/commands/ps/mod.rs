@@ -13,7 +13,7 @@ use crate::model::{Model, Process};
 use crate::output::columns::{Align, Columns};
 use crate::output::json::write as write_json;
 use crate::output::paint::Paint;
-use crate::output::table::write_problems;
+use crate::output::table::{WHO, who, write_problems};
 use crate::output::units::{self, UNKNOWN, age, bytes_or_unknown};
 use crate::procinfo::Cache;
 use crate::settings::Settings;
@@ -48,12 +48,8 @@ fn write(out: &mut dyn Write, lines: &[Line<'_>], model: &Model, paint: Paint) -
         return write_problems(out, model, paint);
     }
     let in_container = lines.iter().any(|line| container(line.process).is_some());
-    let mut heads = vec![
-        ("PID", Right),
-        ("USER", Left),
-        ("NAME", Left),
-        ("STATE", Left),
-        ("DEV", Left),
+    let mut heads = WHO.to_vec();
+    heads.extend([
         ("DRAM", Right),
         ("TRACE", Right),
         ("L1", Right),
@@ -62,7 +58,7 @@ fn write(out: &mut dyn Write, lines: &[Line<'_>], model: &Model, paint: Paint) -
         ("PEAK", Right),
         ("EV/S", Right),
         ("AGE", Right),
-    ];
+    ]);
     heads.extend(in_container.then_some(("CONTAINER", Left)));
     heads.push(("COMMAND", Left));
     let mut columns = Columns::new(&heads);
@@ -79,12 +75,7 @@ fn write(out: &mut dyn Write, lines: &[Line<'_>], model: &Model, paint: Paint) -
 fn cells(line: &Line<'_>) -> Vec<String> {
     let process = line.process;
     let all = |figure: fn(&crate::model::Usage) -> u64| bytes_or_unknown(process.total(figure));
-    vec![
-        process.pid_text(),
-        fit(&process.owner(), 12),
-        format!("{}{}", line.indent(), fit(&process.name, 24)),
-        process.state_name().to_owned(),
-        process.device_set(),
+    let figures = [
         all(|usage| usage.dram.used),
         all(|usage| usage.class(Class::Trace).bytes),
         all(|usage| usage.l1.used),
@@ -93,7 +84,8 @@ fn cells(line: &Line<'_>) -> Vec<String> {
         all(|usage| usage.dram.peak.low),
         process.events_per_second.map_or_else(|| UNKNOWN.to_owned(), units::count),
         age(process.age_ns),
-    ]
+    ];
+    who(process, &line.indent()).into_iter().chain(figures).collect()
 }
 
 /// `docker 0123456789ab`.

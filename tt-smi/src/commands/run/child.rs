@@ -13,7 +13,10 @@ use rustix::process::{
 use rustix::termios::tcgetpgrp;
 use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
 use signal_hook::iterator::Signals;
-use tt_shm_os::{NAMESPACE_ENV, Namespace};
+use tt_shm_os::NAMESPACE_ENV;
+
+use super::RunId;
+use crate::settings::Settings;
 
 /// How the command ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,16 +46,17 @@ pub(super) struct Running {
 
 impl Running {
     /// Starts it in our place: same terminal, same group, same files. From then on orphans among its descendants
-    /// become our children, so that the way up from each of them leads here.
-    pub(super) fn start(command: &[OsString], namespace: Option<&Namespace>) -> io::Result<Running> {
+    /// become our children, so that the way up leads here also from those that lost the run's number.
+    pub(super) fn start(command: &[OsString], settings: &Settings, run: RunId) -> io::Result<Running> {
         set_child_subreaper(rustix::process::getpid().into())?;
         // Caught before it starts: one that comes meanwhile must not end us alone.
         let mut signals = Signals::new(to_catch())?;
         let (program, arguments) = command.split_first().ok_or(io::ErrorKind::InvalidInput)?;
         let mut command = Command::new(program);
         command.args(arguments).env(tt_shm_writer::ENABLED_ENV, "1");
-        if let Some(namespace) = namespace {
-            command.env(NAMESPACE_ENV, namespace.as_str());
+        command.env(tt_shm_writer::RUN_ENV, run.text(&settings.namespace));
+        if settings.namespace_given {
+            command.env(NAMESPACE_ENV, settings.namespace.as_str());
         }
         let child = crate::with_first_limits(|| command.spawn())?;
         let pid = Pid::from_child(&child);

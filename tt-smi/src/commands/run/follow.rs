@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 use std::os::fd::{AsFd, OwnedFd};
+use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::setpriority_process;
@@ -10,6 +11,9 @@ use tt_shm_os::Namespace;
 use tt_shm_reader::TableSnapshot;
 
 use super::watch::Found;
+
+/// Between two looks for files to remove.
+const SWEEP: Duration = Duration::from_millis(100);
 
 /// What the merged rings told.
 pub(super) struct Followed {
@@ -26,14 +30,20 @@ pub(super) fn begin(namespace: &Namespace, found: Found) -> Result<Aggregator, S
 }
 
 /// Follows until the other end of `stop` is closed.
-pub(super) fn run(mut aggregator: Aggregator, stop: &OwnedFd) -> Followed {
+pub(super) fn run(mut aggregator: Aggregator, found: &Found, stop: &OwnedFd) -> Followed {
     // Of this thread alone: where cores are few, the command goes first. What is then missed of a ring makes a peak
     // a range, and says so.
     let _ = setpriority_process(None, 19);
     let mut identities = HashSet::new();
+    let mut swept = Instant::now();
     loop {
         aggregator.poll();
         identities.extend(aggregator.followed());
+        // Here and not as soon as they are found: the poll has seen them, too.
+        if swept.elapsed() > SWEEP {
+            found.remove_ended();
+            swept = Instant::now();
+        }
         if is_over(stop) {
             break;
         }

@@ -8,6 +8,7 @@ use super::child::End;
 use super::report::{Leak, Peaks, Ran, Report};
 use crate::escape::Foreign;
 use crate::model::{Clock, Peak};
+use crate::output::identity_json::DeviceIdJson;
 use crate::output::json::Envelope;
 
 #[derive(Serialize)]
@@ -27,10 +28,8 @@ pub(super) struct RunJson<'a> {
 
 #[derive(Serialize)]
 struct DeviceJson {
-    index: usize,
-    chip_id: String,
-    logical_id: Option<u64>,
-    pci_address: Option<String>,
+    #[serde(flatten)]
+    id: DeviceIdJson,
     dram_total_bytes: Option<u64>,
     l1_total_bytes: Option<u64>,
     /// All processes of the run together.
@@ -89,10 +88,7 @@ fn device_json(peaks: &Peaks) -> DeviceJson {
         (*what, PeakJson { low_bytes: peak.low, high_bytes: peak.high, exact: peak.is_exact() })
     };
     DeviceJson {
-        index: peaks.index,
-        chip_id: format!("{:#018x}", peaks.id.chip_id),
-        logical_id: peaks.id.logical,
-        pci_address: peaks.id.pci.clone(),
+        id: DeviceIdJson::new(peaks.index, &peaks.id),
         dram_total_bytes: peaks.dram_total,
         l1_total_bytes: peaks.l1_total,
         peaks: peaks.figures.iter().map(peak).collect(),

@@ -1,14 +1,15 @@
 //! `tt-smi run`: a command with tracking on, and at its end what it used.
 //!
 //! The command is not touched: it has our terminal, our files and our process group, and reports to shared memory as
-//! it would anyway. Two threads look from outside. One waits for new segments and keeps those of the run; one merges
-//! their rings, with the lowest priority. The report is made of what they have when the command has ended.
+//! it would anyway. Two threads look from outside. One waits for new segments and keeps those of the run, which
+//! carry its number; one merges their rings, with the lowest priority. The report is made of what they have when the command has ended.
 
 mod child;
 mod follow;
 mod json;
 mod lineage;
 mod report;
+mod run_id;
 mod text;
 mod watch;
 
@@ -26,6 +27,7 @@ use crate::private_file;
 use crate::settings::Settings;
 use child::Running;
 use report::Report;
+use run_id::RunId;
 use watch::{Found, Watch};
 
 /// Exit codes of a command that could not be started, as shells have them.
@@ -61,25 +63,26 @@ pub(crate) fn run(args: &RunArgs, settings: &Settings) -> anyhow::Result<()> {
 
 /// Runs the command and looks at it; the inner error says that it could not be started.
 fn observe(args: &RunArgs, settings: &Settings) -> anyhow::Result<Result<Report, std::io::Error>> {
-    let found = Found::default();
+    let run = RunId::random().context("cannot find a random number")?;
+    let found = Found::new(run);
     let watch = Watch::new(&settings.namespace, found.clone()).context("cannot watch /dev/shm")?;
     let aggregator = follow::begin(&settings.namespace, found.clone()).context("cannot aggregate")?;
     let (stop, tell) = pipe_with(PipeFlags::CLOEXEC).context("cannot make a pipe")?;
     let begun = Instant::now();
-    let running = match Running::start(&args.command, settings.namespace_given.then_some(&settings.namespace))
-    {
+    let running = match Running::start(&args.command, settings, run) {
         Ok(running) => running,
         Err(error) => return Ok(Err(error)),
     };
     let (end, followed) = std::thread::scope(|scope| {
         let watcher = scope.spawn(|| watch.run(&stop));
-        let follower = scope.spawn(|| follow::run(aggregator, &stop));
+        let follower = scope.spawn(|| follow::run(aggregator, &found, &stop));
         let end = running.wait();
         drop(tell);
         // Without what a thread that panicked knew, the report says less.
         let _ = watcher.join();
         (end, follower.join().ok())
     });
+    found.remove_ended();
     let end = end.context("cannot wait for the command")?;
     Ok(Ok(report::report(end, begun.elapsed(), &found.take(), followed.as_ref())))
 }

@@ -10,13 +10,17 @@ use std::sync::{Arc, Mutex, PoisonError};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
 use tt_shm_os::{Namespace, SHM_DIR, parse_segment_name};
-use tt_shm_reader::{Segment, segment_paths};
+use tt_shm_reader::{FileError, OpenError, Segment, segment_paths};
 
 use super::lineage::{Kin, kin};
+use super::run_id::RunId;
 
 /// What was found so far; shared by who finds and who follows.
-#[derive(Clone, Default)]
-pub(super) struct Found(Arc<Mutex<Inner>>);
+#[derive(Clone)]
+pub(super) struct Found {
+    run: RunId,
+    inner: Arc<Mutex<Inner>>,
+}
 
 #[derive(Default)]
 pub(super) struct Inner {
@@ -27,17 +31,32 @@ pub(super) struct Inner {
     verdicts: HashMap<u64, Kin>,
     /// Names that are settled.
     names: HashSet<String>,
+    /// Which of `kept` may have to be removed by us.
+    to_remove: Vec<usize>,
 }
 
 impl Found {
+    pub(super) fn new(run: RunId) -> Found {
+        Found { run, inner: Arc::default() }
+    }
+
     /// Whether a segment is of this run.
     pub(super) fn is_ours(&self, segment: &Segment) -> bool {
-        self.with(|inner| inner.judge(segment)) == Kin::Ours
+        self.with(|inner| inner.judge(self.run, segment)) == Kin::Ours
     }
 
     fn with<T>(&self, work: impl FnOnce(&mut Inner) -> T) -> T {
         // Nothing in here is left half done by a panic.
-        work(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+        work(&mut self.inner.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Removes what processes left to us that ended in an orderly way: see `docs/layout.md`, Liveness. What those
+    /// leave that were killed is not for us to decide.
+    pub(super) fn remove_ended(&self) {
+        self.with(|inner| {
+            let Inner { kept, to_remove, .. } = inner;
+            to_remove.retain(|index| kept.get(*index).is_some_and(|segment| !remove_if_ended(segment)));
+        });
     }
 
     /// Everything that was found.
@@ -53,12 +72,20 @@ impl Found {
             }
             let pid = parse_segment_name(name).map_or(0, |name| name.pid);
             match Segment::open(path) {
-                Ok(segment) => match inner.judge(&segment) {
-                    Kin::Ours => inner.kept.push(segment),
+                Ok(segment) => match inner.judge(self.run, &segment) {
+                    Kin::Ours => {
+                        if self.run.is_of(&segment) {
+                            inner.to_remove.push(inner.kept.len());
+                        }
+                        inner.kept.push(segment);
+                    }
                     Kin::Foreign => {}
                     Kin::Unknown => inner.unknown.push(pid),
                 },
-                Err(error) if error.is_not_found() => inner.unknown.push(pid),
+                // Gone already, or too many files are open.
+                Err(error @ OpenError::File(FileError::Open { .. })) if !error.is_permission_denied() => {
+                    inner.unknown.push(pid);
+                }
                 // Another user's, or no segment: our own can be opened.
                 Err(_) => {}
             }
@@ -67,12 +94,31 @@ impl Found {
 }
 
 impl Inner {
-    fn judge(&mut self, segment: &Segment) -> Kin {
+    /// By its number; of one that has none of ours (its environment was cleared, or it is of a run within the run)
+    /// its parents tell.
+    fn judge(&mut self, run: RunId, segment: &Segment) -> Kin {
+        if run.is_of(segment) {
+            return Kin::Ours;
+        }
         *self.verdicts.entry(segment.identity()).or_insert_with(|| match segment.pid_here() {
             Some(pid) => kin(Path::new("/proc"), pid, std::process::id()),
             None => Kin::Unknown,
         })
     }
+}
+
+/// Removes the file of a process that has ended; says whether there is nothing more to do.
+fn remove_if_ended(segment: &Segment) -> bool {
+    if segment.is_alive().unwrap_or(true) {
+        return false;
+    }
+    let path = tt_shm_os::path_of(segment.file_name());
+    let named = rustix::fs::lstat(&path).is_ok_and(|stat| (stat.st_dev, stat.st_ino) == segment.inode());
+    if named && segment.is_closed() {
+        // Somebody else was faster.
+        let _ = rustix::fs::unlink(&path);
+    }
+    true
 }
 
 /// Watches /dev/shm for new segments of a namespace.
