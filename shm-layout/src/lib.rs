@@ -57,7 +57,6 @@ mod counters;
 mod device;
 mod error;
 mod event;
-mod failure;
 pub mod points;
 pub mod protocol;
 mod row;

@@ -1,0 +1,140 @@
+//! The other rows: processes, their shares of devices, notices, history.
+
+use crate::class::Class;
+use crate::counters::Counters;
+use crate::words::viewed_struct;
+
+/// Values of [`ProcessStats::state`].
+pub mod process_state {
+    /// The row is not in use.
+    pub const FREE: u64 = 0;
+    /// The process is alive (running or stopped).
+    pub const ALIVE: u64 = 1;
+    /// It ended; its row stays for a while to show what it held.
+    pub const ENDED: u64 = 2;
+}
+
+/// Bits of [`ProcessStats::flags`].
+pub mod process_flags {
+    /// It had no room for all rows or names: totals exact, lists not complete.
+    pub const DEGRADED: u64 = 1 << 0;
+    /// Its events cannot be true: its figures are left out of all totals.
+    pub const BROKEN: u64 = 1 << 1;
+    /// Its name in /dev/shm is gone while it lives.
+    pub const UNLINKED: u64 = 1 << 2;
+    /// It ended in an orderly way.
+    pub const CLOSED: u64 = 1 << 3;
+}
+
+viewed_struct! {
+    /// A process.
+    pub struct ProcessStats, size 312 {
+        /// Batch that wrote this; 0 for a row that is not in use.
+        0 => pub generation: u64,
+        /// A value of [`process_state`].
+        8 => pub state: u64,
+        /// Bits of [`process_flags`].
+        16 => pub flags: u64,
+        /// Identity of its segment.
+        24 => pub identity: u64,
+        /// Process id as the process itself sees it.
+        32 => pub pid: u64,
+        /// Inode of its PID namespace, 0 if unknown.
+        40 => pub pid_namespace: u64,
+        /// Owner of the segment.
+        48 => pub uid: u64,
+        /// When the segment was made.
+        56 => pub started: u64,
+        /// When its end was noticed, 0 while it lives.
+        64 => pub ended: u64,
+        /// Position of the last event folded.
+        72 => pub position: u64,
+        /// Time of that event, 0 if there was none.
+        80 => pub last_event: u64,
+        /// Events missed because the ring went round.
+        88 => pub missed: u64,
+        /// Events that came too late to be merged by time.
+        96 => pub late: u64,
+        /// Events of the last second, in thousandths per second.
+        104 => pub events_per_1000s: u64,
+        /// Live allocations without a row.
+        112 => pub unlisted: u64,
+        /// Counts by [`crate::control::Anomaly`] code.
+        120 => pub anomalies: [u64; 16],
+        /// Process name, UTF-8, zero-filled.
+        248 => pub name: [u8; 64],
+    }
+}
+
+viewed_struct! {
+    /// A process on a device.
+    pub struct UsageStats, size 864 {
+        /// Batch that wrote this; 0 for a row that is not in use.
+        0 => pub generation: u64,
+        /// Index of the process row.
+        8 => pub process: u64,
+        /// Index of the device row.
+        16 => pub device: u64,
+        /// The process's own number for the device; `u64::MAX` if it has none.
+        24 => pub logical_id: u64,
+        /// Its counters, times converted.
+        32 => pub counters: Counters,
+    }
+}
+
+/// Values of [`Notice::kind`].
+pub mod notice_kind {
+    /// A file was refused; `text` says why.
+    pub const REFUSED: u64 = 1;
+    /// A process ended and what it held was reclaimed; `bytes` and `counts` say what.
+    pub const RECLAIMED: u64 = 2;
+    /// A process's events cannot be true; `text` says why.
+    pub const BROKEN: u64 = 3;
+}
+
+viewed_struct! {
+    /// Something an operator should know.
+    pub struct Notice, size 440 {
+        /// Batch that wrote this; 0 for a row that is not in use.
+        0 => pub generation: u64,
+        /// A value of [`notice_kind`].
+        8 => pub kind: u64,
+        /// When it was noticed.
+        16 => pub time: u64,
+        /// Process, 0 if unknown.
+        24 => pub pid: u64,
+        /// Owner of the file.
+        32 => pub uid: u64,
+        /// Bytes by [`Class`] code that were reclaimed, all devices together.
+        40 => pub bytes: [u64; Class::COUNT],
+        /// Allocations by [`Class`] code.
+        112 => pub counts: [u64; Class::COUNT],
+        /// File name, UTF-8, zero-filled.
+        184 => pub file: [u8; 96],
+        /// Reason, UTF-8, zero-filled.
+        280 => pub text: [u8; 160],
+    }
+}
+
+viewed_struct! {
+    /// A stretch of a device's history: a stamped cell. In the table its stamp is its start, and one more
+    /// for each time that it was written again (0: nothing there); readers round it down.
+    pub struct Bucket, size 64 {
+        /// Start of the bucket, a multiple of its length, plus the number of updates.
+        0 => pub start: u64,
+        /// Smallest DRAM used.
+        8 => pub dram_min: u64,
+        /// Largest DRAM used.
+        16 => pub dram_max: u64,
+        /// Last DRAM used.
+        24 => pub dram_last: u64,
+        /// Smallest L1 used.
+        32 => pub l1_min: u64,
+        /// Largest L1 used.
+        40 => pub l1_max: u64,
+        /// Last L1 used.
+        48 => pub l1_last: u64,
+        /// Zero.
+        56 => pub reserved: u64,
+    }
+}
