@@ -73,6 +73,8 @@ fn take_peaks(device: &mut Device, stats: &DeviceStats, now: u64) {
         l1: peak(&stats.l1_peak),
         eth: peak(&stats.eth_peak),
         classes: std::array::from_fn(|class| peak(&stats.classes[class].peak)),
+        cb_resident: peak(&stats.cb_resident_peak),
+        kernel_resident: peak(&stats.kernel_resident_peak),
     };
     (device.dram_makeup, device.l1_makeup) = (stats.dram_composition, stats.l1_composition);
     if stats.failure.time <= now {

@@ -4,7 +4,7 @@ use shm_layout::table::{ClassStats, Composition, DeviceStats, Failure, Peak, dev
 use shm_layout::{Class, Counters, DeviceEntry, Event, UNKNOWN, known};
 
 use crate::entry;
-use crate::figures::{Live, Memory, Share, Used, compose, held_alone};
+use crate::figures::{Live, Memory, Resident, Share, Used, compose, held_alone};
 use crate::history::History;
 use crate::order::Order;
 use crate::peaks::PeakTracker;
@@ -17,6 +17,8 @@ pub(crate) struct Peaks {
     pub(crate) l1: PeakTracker,
     pub(crate) eth: PeakTracker,
     pub(crate) classes: [PeakTracker; Class::COUNT],
+    pub(crate) cb_resident: PeakTracker,
+    pub(crate) kernel_resident: PeakTracker,
 }
 
 /// What has to be noted of a device, all processes together, before something happens on it. One word, so that the
@@ -41,6 +43,7 @@ pub(crate) struct Device {
     pub(crate) uid: u32,
     pub(crate) used: Used,
     pub(crate) classes: [Live; Class::COUNT],
+    pub(crate) resident: Resident,
     pub(crate) peaks: Peaks,
     /// What the peaks were made of.
     pub(crate) dram_makeup: Composition,
@@ -94,6 +97,7 @@ impl Device {
             uid,
             used: Used::default(),
             classes: Default::default(),
+            resident: Resident::default(),
             peaks: Peaks::default(),
             dram_makeup: NOTHING,
             l1_makeup: NOTHING,
@@ -131,6 +135,7 @@ impl Device {
             self.exchange_class(class, Live::default(), Live::default(), self.since);
         }
         self.exchange_used(Exchange { old: Used::default(), new: Used::default() }, self.since);
+        self.exchange_resident(Resident::default(), Resident::default(), self.since);
     }
 
     /// Takes the old share of one class out and the new one in, and raises its peak.
@@ -162,6 +167,16 @@ impl Device {
             self.owes |= owes::L1;
         }
         self.peaks.eth.raise(eth, time, 0);
+    }
+
+    /// The same for what is resident.
+    #[inline]
+    pub(crate) fn exchange_resident(&mut self, old: Resident, new: Resident, time: u64) {
+        self.resident.exchange(old, new);
+        if self.entered {
+            self.peaks.cb_resident.raise(self.resident.cb, time, 0);
+            self.peaks.kernel_resident.raise(self.resident.kernels, time, 0);
+        }
     }
 
     /// Whether something of [`owes`] has to be noted.
@@ -216,13 +231,19 @@ impl Device {
         for (class, peak) in self.peaks.classes.iter_mut().enumerate() {
             peak.widen(all().fold(0, |sum: u64, own| sum.saturating_add(own.classes[class].peak_bytes)));
         }
+        // What is resident is loaded or allocated, too.
+        let loaded = |class: Class| self.peaks.classes[class as usize].to_peak().high;
+        let [cb, application, fabric, dispatch] =
+            [Class::Cb, Class::KernelApplication, Class::KernelFabric, Class::KernelDispatch].map(loaded);
+        self.peaks.cb_resident.widen(cb);
+        self.peaks.kernel_resident.widen(application.saturating_add(fabric).saturating_add(dispatch));
     }
 
     /// The same where the processes' own peaks do not reach back as far.
     #[cold]
     pub(crate) fn widen_without_bound(&mut self) {
-        let Peaks { dram, l1, eth, classes } = &mut self.peaks;
-        for peak in [dram, l1, eth].into_iter().chain(classes) {
+        let Peaks { dram, l1, eth, classes, cb_resident, kernel_resident } = &mut self.peaks;
+        for peak in [dram, l1, eth, cb_resident, kernel_resident].into_iter().chain(classes) {
             peak.widen(UNKNOWN);
         }
     }
@@ -237,6 +258,12 @@ impl Device {
         if let Some((class, bytes)) = class {
             self.peaks.classes[class].lower(bytes, since, self.classes[class].bytes);
         }
+    }
+
+    /// A late event changed what is resident: peaks of that seen since its time are in doubt.
+    pub(crate) fn doubt_residents(&mut self, since: u64) {
+        self.peaks.cb_resident.doubt(since, self.resident.cb);
+        self.peaks.kernel_resident.doubt(since, self.resident.kernels);
     }
 
     /// Begins a new window: the peaks are what is used then.
@@ -312,6 +339,8 @@ impl Device {
             classes,
             dram_composition: self.dram_makeup,
             l1_composition: self.l1_makeup,
+            cb_resident_peak: self.peaks.cb_resident.to_peak(),
+            kernel_resident_peak: self.peaks.kernel_resident.to_peak(),
         }
     }
 }

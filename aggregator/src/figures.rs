@@ -27,6 +27,28 @@ impl Used {
     }
 }
 
+/// What is resident of circular buffers, and of kernels on Tensix cores.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Resident {
+    pub(crate) cb: u64,
+    pub(crate) kernels: u64,
+}
+
+impl Resident {
+    #[inline]
+    pub(crate) fn of(counters: &Counters) -> Resident {
+        let kernels = counters.kernel_resident_bytes.wrapping_add(counters.system_kernel_bytes);
+        Resident { cb: counters.cb_resident_bytes, kernels }
+    }
+
+    /// See [`Used::exchange`].
+    #[inline]
+    pub(crate) fn exchange(&mut self, old: Resident, new: Resident) {
+        self.cb = self.cb.wrapping_sub(old.cb).wrapping_add(new.cb);
+        self.kernels = self.kernels.wrapping_sub(old.kernels).wrapping_add(new.kernels);
+    }
+}
+
 /// One class of a device, all processes together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Live {

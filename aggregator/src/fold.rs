@@ -3,7 +3,7 @@
 use shm_layout::{Class, Counters};
 
 use crate::device::{Device, Exchange, owes};
-use crate::figures::{Live, Share, Used};
+use crate::figures::{Live, Resident, Share, Used};
 use crate::model::{Model, counters_of, shares_of};
 use crate::stretch::Late;
 
@@ -32,6 +32,9 @@ impl Model {
         let Some(usage) = usage.and_then(|row| self.usages.get(row)) else { return };
         let Some(device) = self.devices.change(batch, usage.device) else { return };
         device.lower(late.change, late.class, late.since);
+        if late.residents {
+            device.doubt_residents(late.since);
+        }
         let row = usage.device;
         self.widen(row, late.since);
     }
@@ -84,6 +87,7 @@ impl Model {
             device.exchange_class(class, before, after, time);
         }
         device.exchange_used(Exchange { old: Used::of(&old), new: Used::of(&counters) }, time);
+        device.exchange_resident(Resident::of(&old), Resident::of(&counters), time);
         if time >= self.started {
             device.history.observe(time, device.used.dram, device.used.l1);
         }

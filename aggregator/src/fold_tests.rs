@@ -55,6 +55,7 @@ fn random_event(random: &mut Random, held: &mut Held, stamp: u64) -> Event {
             size: random.below(50),
             address: random.below(50),
             aux: 0,
+            flags: flags::RESIDENT,
             ..event(EventKind::KernelDispatch, Class::Cb, 0, stamp)
         },
         _ => {
@@ -73,7 +74,7 @@ fn sums_and_peaks_are_those_of_adding_everything_up() {
         let mut model = model(3);
         let mut held: [Held; 3] = Default::default();
         let mut truth = [Counters::ZERO; 3];
-        let (mut dram, mut l1, mut made_of) = (0, 0, [0; 3]);
+        let (mut dram, mut l1, mut cb, mut kernels, mut made_of) = (0, 0, 0, 0, [0; 3]);
         for stamp in 1..400 {
             let process = random.below(3) as usize;
             let event = random_event(&mut random, &mut held[process], stamp);
@@ -84,6 +85,9 @@ fn sums_and_peaks_are_those_of_adding_everything_up() {
                 (dram, made_of) = (used.iter().sum(), used);
             }
             l1 = l1.max(truth.iter().map(Counters::l1_used).sum::<u64>());
+            cb = cb.max(truth.iter().map(|own| own.cb_resident_bytes).sum::<u64>());
+            let resident = |own: &Counters| own.kernel_resident_bytes + own.system_kernel_bytes;
+            kernels = kernels.max(truth.iter().map(resident).sum::<u64>());
             if random.below(5) == 0 {
                 model.tick(stamp);
             }
@@ -94,6 +98,9 @@ fn sums_and_peaks_are_those_of_adding_everything_up() {
         assert_eq!(shown.l1_used_bytes, truth.iter().map(Counters::l1_used).sum::<u64>());
         assert_eq!((shown.dram_peak.low, shown.dram_peak.high), (dram, dram));
         assert_eq!((shown.l1_peak.low, shown.l1_peak.high), (l1, l1));
+        assert!(cb > 0 && kernels > 0);
+        assert_eq!((shown.cb_resident_peak.low, shown.cb_resident_peak.high), (cb, cb));
+        assert_eq!((shown.kernel_resident_peak.low, shown.kernel_resident_peak.high), (kernels, kernels));
         for holder in shown.dram_composition.holders.iter().filter(|holder| holder.identity != 0) {
             assert_eq!(holder.bytes, made_of[holder.identity as usize - 1]);
         }
@@ -162,6 +169,29 @@ fn a_late_free_lowers_what_is_certain_of_a_peak() {
     let peak = shown(&model).dram_peak;
     assert_eq!((peak.low, peak.high), (100, 200));
     assert_eq!(model.totals.late, 1);
+}
+
+#[test]
+fn a_late_dispatch_takes_the_certainty_from_what_was_resident() {
+    let dispatch = |cb, kernels, stamp| Event {
+        address: cb,
+        size: kernels,
+        flags: flags::RESIDENT,
+        ..event(EventKind::KernelDispatch, Class::Cb, 0, stamp)
+    };
+    let mut model = model(2);
+    let cb = |bytes, stamp| event(EventKind::CbAlloc, Class::Cb, bytes, stamp);
+    for process in 0..2 {
+        fold(&mut model, process, 5, &cb(100, 1)).unwrap();
+    }
+    fold(&mut model, 0, 10, &dispatch(100, 0, 2)).unwrap();
+    fold(&mut model, 1, 30, &dispatch(100, 0, 2)).unwrap();
+    let peak = shown(&model).cb_resident_peak;
+    assert_eq!((peak.low, peak.high), (200, 200));
+    // In truth another program, as large in all, had taken the place of the first before.
+    fold(&mut model, 0, 20, &dispatch(40, 60, 3)).unwrap();
+    let peak = shown(&model).cb_resident_peak;
+    assert_eq!((model.totals.late, peak.low, peak.high), (1, 140, 200));
 }
 
 #[test]

@@ -48,6 +48,11 @@ impl PeakTracker {
         }
     }
 
+    /// What was used from `since` on was not what it seemed, and nobody knows by how much.
+    pub(crate) fn doubt(&mut self, since: u64, now: u64) {
+        self.lower(u64::MAX, since, now);
+    }
+
     pub(crate) fn to_peak(self) -> Peak {
         Peak { low: self.low, high: self.low.max(self.bound), time: self.time, count: self.count }
     }

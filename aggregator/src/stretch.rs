@@ -3,7 +3,7 @@
 use shm_layout::{Event, EventKind, Implausible, NO_DEVICE};
 
 use crate::device::{Device, Exchange, owes};
-use crate::figures::{Live, Used};
+use crate::figures::{Live, Resident, Used};
 use crate::model::{Model, Usage};
 use crate::queue::Run;
 
@@ -45,6 +45,8 @@ pub(crate) struct Late {
     pub(crate) change: Exchange,
     /// Its class, and the bytes that it took away.
     pub(crate) class: Option<(usize, u64)>,
+    /// Whether it changed what is resident.
+    pub(crate) residents: bool,
     pub(crate) since: u64,
     /// Whether later changes of other processes came before it, not only a later failure.
     pub(crate) changes_order: bool,
@@ -171,6 +173,7 @@ impl Stretch<'_> {
         let Stretch { usage, device, .. } = self;
         let class = moved_class(event);
         let old_class = class.map(|class| Live::of(&usage.counters, class));
+        let old_resident = changes_residents(event).then(|| Resident::of(&usage.counters));
         usage.counters.apply(event)?;
         let change = Exchange { old: self.used, new: Used::of(&usage.counters) };
         self.used = change.new;
@@ -182,6 +185,12 @@ impl Stretch<'_> {
             less = Some((class, old.bytes.saturating_sub(new.bytes)));
         }
         device.exchange_used(change, time);
+        let mut residents = false;
+        if let Some(old) = old_resident {
+            let new = Resident::of(&usage.counters);
+            device.exchange_resident(old, new, time);
+            residents = old != new;
+        }
         if time >= self.started {
             device.history.observe(time, device.used.dram, device.used.l1);
         }
@@ -194,11 +203,11 @@ impl Stretch<'_> {
             }
             _ => {}
         }
-        let moved = class.is_some() || change.is_change();
+        let moved = class.is_some() || change.is_change() || residents;
         let changes_order = moved && device.order.is_late(usage.process, time);
         // Events of one process are in order, so that failure is another's.
         let late = changes_order || (moved && time < device.last_failed);
-        Ok(late.then_some(Late { change, class: less, since: time, changes_order }))
+        Ok(late.then_some(Late { change, class: less, residents, since: time, changes_order }))
     }
 }
 
@@ -212,6 +221,13 @@ fn recent_from(now: u64) -> u64 {
 fn may_lower(event: &Event) -> bool {
     use EventKind::{CbFree, Free, KernelDispatch, KernelUnload};
     matches!(event.kind(), Some(Free | CbFree | KernelUnload | KernelDispatch))
+}
+
+/// Whether an event can change what is resident.
+#[inline]
+fn changes_residents(event: &Event) -> bool {
+    use EventKind::{CbFree, KernelDispatch, KernelLoad, KernelUnload};
+    matches!(event.kind(), Some(CbFree | KernelLoad | KernelUnload | KernelDispatch))
 }
 
 /// The class whose bytes an event changes.

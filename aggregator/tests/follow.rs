@@ -149,6 +149,34 @@ fn attaching_late_to_two_processes_gives_a_range() {
 }
 
 #[test]
+fn what_was_resident_before_we_came_is_at_most_what_was_loaded() {
+    let scene = Scene::new();
+    let mut process = TestProcess::new(&scene.namespace, 64);
+    let index = process.register(chip(3));
+    process.emit(buffer(EventKind::CbAlloc, index, Class::Cb, 900));
+    let dispatch = |cb| Event {
+        address: cb,
+        flags: shm_layout::flags::RESIDENT,
+        ..Event::new(EventKind::KernelDispatch, index)
+    };
+    process.emit(dispatch(900));
+    (0..100).for_each(|_| process.emit(dispatch(50)));
+    let mut aggregator = scene.aggregator();
+    let shown = device(&settled(&mut aggregator), 3);
+    assert_eq!(
+        (shown.cb_resident_bytes, shown.cb_resident_peak.low, shown.cb_resident_peak.high),
+        (50, 50, 900)
+    );
+    process.emit(dispatch(60));
+    process.emit(dispatch(20));
+    let shown = device(&settled(&mut aggregator), 3);
+    assert_eq!((shown.cb_resident_bytes, shown.cb_resident_peak.low), (20, 60));
+    aggregator.reset_window();
+    let shown = device(&settled(&mut aggregator), 3);
+    assert_eq!((shown.cb_resident_peak.low, shown.cb_resident_peak.high), (20, 20));
+}
+
+#[test]
 fn a_late_event_makes_the_peak_a_range() {
     let scene = Scene::new();
     let (mut one, mut two) = (scene.process(), scene.process());

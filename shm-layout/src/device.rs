@@ -75,7 +75,7 @@ viewed_struct! {
         24 => pub known: u64,
         /// DRAM capacity.
         32 => pub dram_bytes: u64,
-        /// DRAM channels.
+        /// DRAM channels as tt-metal counts them: what interleaved buffers are spread over, each of the same size.
         40 => pub dram_channels: u64,
         /// Tensix cores.
         48 => pub tensix_cores: u64,

@@ -14,7 +14,7 @@ pub const SEGMENT_MAGIC: u64 = u64::from_le_bytes(*b"TTSHMSEG");
 pub const MAJOR: u32 = 1;
 /// Grows when something is added that older readers can ignore.
 pub const MINOR: u32 = 2;
-/// Incompatible features that this version knows.
+/// Incompatible features of segments that this version knows.
 pub const KNOWN_FEATURES: u64 = 0;
 
 /// Words of an event slot or a row.
@@ -139,7 +139,12 @@ impl SegmentHeader {
     }
 
     fn check(&self, len: u64) -> Result<(), LayoutError> {
-        check_identity(self.magic, SEGMENT_MAGIC, (self.major, self.minor), self.incompatible)?;
+        check_identity(
+            self.magic,
+            SEGMENT_MAGIC,
+            (self.major, self.minor),
+            self.incompatible & !KNOWN_FEATURES,
+        )?;
         expect("header_len", self.header_len, size_of::<SegmentHeader>() as u64)?;
         expect("total_len", self.total_len, len)?;
         expect("control words", self.control.capacity, CONTROL_WORDS as u64)?;
@@ -170,7 +175,7 @@ pub(crate) fn check_identity(
     found: u64,
     expected: u64,
     (found_major, found_minor): (u32, u32),
-    incompatible: u64,
+    unknown: u64,
 ) -> Result<(), LayoutError> {
     if found != expected {
         return Err(LayoutError::Magic { found, expected });
@@ -178,7 +183,6 @@ pub(crate) fn check_identity(
     if found_major != MAJOR {
         return Err(LayoutError::Version { found_major, found_minor, major: MAJOR, minor: MINOR });
     }
-    let unknown = incompatible & !KNOWN_FEATURES;
     if unknown != 0 {
         return Err(LayoutError::Features { unknown, found_major, found_minor, major: MAJOR, minor: MINOR });
     }

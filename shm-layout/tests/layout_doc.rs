@@ -73,7 +73,7 @@ fn structs_of_a_segment() {
 fn structs_of_a_table() {
     check_structs! {
         TableHeader in shm_layout::table { magic, major, minor, header_len, total_len, incompatible, compatible, boot_id, identity, pid, started, started_realtime_ns, control, devices, processes, usages, notices, history, failures, reserved }
-        DeviceStats in shm_layout::table { generation, flags, entry, processes, dram_used_bytes, l1_used_bytes, eth_used_bytes, cb_resident_bytes, kernel_resident_bytes, system_kernel_bytes, system_kernel_eth_bytes, dispatches, cached_dispatches, failed_allocs, events, events_per_1000s, dispatches_per_1000s, kernel_ring_total_bytes, kernel_ring_used_bytes, kernel_ring_programs, exact_since, dram_peak, l1_peak, eth_peak, failure, classes, dram_composition, l1_composition }
+        DeviceStats in shm_layout::table { generation, flags, entry, processes, dram_used_bytes, l1_used_bytes, eth_used_bytes, cb_resident_bytes, kernel_resident_bytes, system_kernel_bytes, system_kernel_eth_bytes, dispatches, cached_dispatches, failed_allocs, events, events_per_1000s, dispatches_per_1000s, kernel_ring_total_bytes, kernel_ring_used_bytes, kernel_ring_programs, exact_since, dram_peak, l1_peak, eth_peak, failure, classes, dram_composition, l1_composition, cb_resident_peak, kernel_resident_peak }
         Peak in shm_layout::table { low, high, time, count }
         Composition in shm_layout::table { classes, holders, others }
         Holder in shm_layout::table { identity, pid, bytes }

@@ -87,7 +87,7 @@ viewed_struct! {
 
 viewed_struct! {
     /// A device, all processes together.
-    pub struct DeviceStats, size 1680 {
+    pub struct DeviceStats, size 1744 {
         /// Batch that wrote this; 0 for a row that is not in use.
         0 => pub generation: u64,
         /// Bits of [`device_flags`].
@@ -144,5 +144,9 @@ viewed_struct! {
         1136 => pub dram_composition: Composition,
         /// What the L1 peak was made of.
         1408 => pub l1_composition: Composition,
+        /// Largest `cb_resident_bytes`; nothing is counted.
+        1680 => pub cb_resident_peak: Peak,
+        /// Largest sum of `kernel_resident_bytes` and `system_kernel_bytes`; nothing is counted.
+        1712 => pub kernel_resident_peak: Peak,
     }
 }

@@ -21,6 +21,8 @@ use crate::words::{Word, load_pod, shared_struct, words_of};
 
 /// First eight bytes of a table, "TTSHMTAB".
 pub const TABLE_MAGIC: u64 = u64::from_le_bytes(*b"TTSHMTAB");
+/// Incompatible features of tables, all of which this version has: bit 0, device rows have peaks of what is resident.
+pub const TABLE_FEATURES: u64 = 1;
 /// Devices in a table: one process that claims as many as it can leaves room for others'.
 pub const TABLE_DEVICES: usize = 2 * MAX_DEVICES;
 /// Processes that a table can show.
@@ -132,7 +134,7 @@ shared_struct! {
         160 => pub notices: Block,
         /// [`Bucket`]s per device row.
         176 => pub history: Block,
-        /// [`FailureRecord`] rows; none before version 1.1.
+        /// [`FailureRecord`] rows.
         192 => pub failures: Block,
         /// Zero.
         208 => pub reserved: [u64; 102],
@@ -146,8 +148,6 @@ const USAGE_BYTES: u64 = 8 * USAGE_ROW_WORDS as u64;
 const NOTICE_BYTES: u64 = 8 * NOTICE_ROW_WORDS as u64;
 const HISTORY_BYTES: u64 = 8 * HISTORY_WORDS as u64;
 const FAILURE_BYTES: u64 = 8 * FAILURE_ROW_WORDS as u64;
-/// The first version that has [`TableHeader::failures`].
-const FAILURES_SINCE: u32 = 1;
 
 impl TableHeader {
     /// A header with the blocks laid out, everything else zero.
@@ -156,6 +156,7 @@ impl TableHeader {
         let mut header: TableHeader = bytemuck::zeroed();
         header.magic = TABLE_MAGIC;
         (header.major, header.minor) = (MAJOR, MINOR);
+        header.incompatible = TABLE_FEATURES;
         header.header_len = size_of::<TableHeader>() as u64;
         header.control = planner.place(control::WORDS as u64, CONTROL_BYTES);
         header.devices = planner.place(TABLE_DEVICES as u64, DEVICE_BYTES);
@@ -175,16 +176,19 @@ impl TableHeader {
         if len < needed || words.len() < words_of::<TableHeader>() {
             return Err(LayoutError::TooShort { len, needed });
         }
-        let mut header: TableHeader = load_pod(words);
-        if header.minor < FAILURES_SINCE {
-            header.failures = Block { offset: 0, capacity: 0 };
-        }
+        let header: TableHeader = load_pod(words);
         header.check(len)?;
         Ok(header)
     }
 
     fn check(&self, len: u64) -> Result<(), LayoutError> {
-        check_identity(self.magic, TABLE_MAGIC, (self.major, self.minor), self.incompatible)?;
+        check_identity(
+            self.magic,
+            TABLE_MAGIC,
+            (self.major, self.minor),
+            self.incompatible & !TABLE_FEATURES,
+        )?;
+        expect("features", self.incompatible, TABLE_FEATURES)?;
         expect("header_len", self.header_len, size_of::<TableHeader>() as u64)?;
         expect("total_len", self.total_len, len)?;
         expect("control words", self.control.capacity, control::WORDS as u64)?;
@@ -194,9 +198,7 @@ impl TableHeader {
         self.processes.check("processes", PROCESS_BYTES, MAX_PROCESSES as u64, len)?;
         self.usages.check("usages", USAGE_BYTES, MAX_USAGES as u64, len)?;
         self.notices.check("notices", NOTICE_BYTES, MAX_NOTICES as u64, len)?;
-        if self.minor >= FAILURES_SINCE {
-            self.failures.check("failures", FAILURE_BYTES, MAX_FAILURES as u64, len)?;
-        }
+        self.failures.check("failures", FAILURE_BYTES, MAX_FAILURES as u64, len)?;
         self.history.check("history", HISTORY_BYTES, TABLE_DEVICES as u64, len)
     }
 }

@@ -72,6 +72,13 @@ fn entries(device: &Device) -> Vec<Entry<'_>> {
         Entry { name: "L1", now: l1.used, total: l1.total, peak: &l1.peak, makeup: Some(&device.l1_makeup) },
         Entry { name: "eth L1", now: eth.used, total: eth.total, peak: &eth.peak, makeup: None },
     ];
+    let residents = [
+        ("CBs resident", device.cb_resident, &device.cb_resident_peak),
+        ("kernels resident", device.kernel_resident, &device.kernel_resident_peak),
+    ];
+    for (name, now, peak) in residents.into_iter().filter(|(_, _, peak)| peak.high != Some(0)) {
+        entries.push(Entry { name, now, total: l1.total, peak, makeup: None });
+    }
     for class in Class::ALL {
         let figure = device.class(class);
         if figure.peak.high != Some(0) {
@@ -154,6 +161,8 @@ struct DevicePeaksJson {
     dram: MemoryPeakJson,
     l1: MemoryPeakJson,
     eth_l1: PeakJson,
+    cb_resident: PeakJson,
+    kernel_resident: PeakJson,
     classes: std::collections::BTreeMap<&'static str, PeakJson>,
 }
 
@@ -205,6 +214,8 @@ fn device_json(device: &Device, clock: Clock) -> DevicePeaksJson {
         dram: memory(&device.dram.peak, &device.dram_makeup),
         l1: memory(&device.l1.peak, &device.l1_makeup),
         eth_l1: PeakJson::new(&device.eth_l1.peak, clock),
+        cb_resident: PeakJson::new(&device.cb_resident_peak, clock),
+        kernel_resident: PeakJson::new(&device.kernel_resident_peak, clock),
         classes: Class::ALL
             .map(|class| (class.name(), PeakJson::new(&device.class(class).peak, clock)))
             .into(),

@@ -33,8 +33,12 @@ pub struct Device {
     pub classes: [ClassFigure; Class::COUNT],
     /// Circular buffers of the programs dispatched last.
     pub cb_resident: u64,
+    /// The most that was.
+    pub cb_resident_peak: Peak,
     /// Kernels resident on Tensix cores: fabric, dispatch, and the application's dispatched last.
     pub kernel_resident: u64,
+    /// The most that was.
+    pub kernel_resident_peak: Peak,
     /// Of these, the application's.
     pub kernel_application_resident: u64,
     /// Processes that have something on it.
@@ -151,7 +155,9 @@ impl Device {
             ),
             classes: class_figures(stats),
             cb_resident: stats.cb_resident_bytes,
+            cb_resident_peak: Peak::from(&stats.cb_resident_peak).uncounted(),
             kernel_resident: stats.kernel_resident_bytes.saturating_add(stats.system_kernel_bytes),
+            kernel_resident_peak: Peak::from(&stats.kernel_resident_peak).uncounted(),
             kernel_application_resident: stats.kernel_resident_bytes,
             processes: stats.processes,
             dispatches: stats.dispatches,

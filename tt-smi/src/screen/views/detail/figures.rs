@@ -62,8 +62,8 @@ fn rows(device: &Device) -> Vec<Row> {
         whole("L1", &device.l1, l1_parts(device)),
         class(device, Class::L1, "  buffers", Of::Above(l1), Part::L1),
         class(device, Class::L1Small, "  L1_SMALL", Of::Above(l1), Part::L1Small),
-        resident("  CBs resident", device.cb_resident, l1, Part::Cb),
-        resident("  kernels res.", device.kernel_resident, l1, Part::Kernels),
+        resident("  CBs resident", device.cb_resident, device.cb_resident_peak, l1, Part::Cb),
+        resident("  kernels res.", device.kernel_resident, device.kernel_resident_peak, l1, Part::Kernels),
         whole("ethernet L1", &device.eth_l1, vec![(Part::Kernels, device.eth_l1.used)]),
         class(device, Class::Cb, "CBs allocated", Of::Nothing, Part::Cb),
     ];
@@ -115,8 +115,8 @@ fn class(device: &Device, class: Class, name: &'static str, of: Of, part: Part) 
     Row { name, count: Some(figure.count), used: figure.bytes, of, parts, peak: Some(figure.peak) }
 }
 
-fn resident(name: &'static str, used: u64, total: Option<u64>, part: Part) -> Row {
-    Row { name, count: None, used, of: Of::Above(total), parts: vec![(part, used)], peak: None }
+fn resident(name: &'static str, used: u64, peak: Peak, total: Option<u64>, part: Part) -> Row {
+    Row { name, count: None, used, of: Of::Above(total), parts: vec![(part, used)], peak: Some(peak) }
 }
 
 /// How wide things are.
