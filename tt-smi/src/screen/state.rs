@@ -230,7 +230,7 @@ impl State {
         match reply {
             Reply::Done => None,
             Reply::Ignored if action == Action::Back => self.show(View::Overview),
-            Reply::Ignored => None,
+            Reply::Ignored | Reply::Inside => None,
             Reply::Device(index, view) => {
                 self.chip = self.chip_at(index);
                 self.show(view)
