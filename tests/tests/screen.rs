@@ -367,7 +367,7 @@ fn what_outlives_steps_is_suspected_on_the_screen() {
     let device = tracker.register_device(&info).unwrap();
     let (kept, used) = (tracker.intern("kept").unwrap(), tracker.intern("used").unwrap());
     let terminal = Terminal::start(program(&space, SMI, &["top", "--view", "allocations"]), 160, 40);
-    terminal.await_text("None since the screen was opened");
+    terminal.await_text("None at present");
     // One more is kept after each step; what it needs for itself is freed.
     let do_step = |step: u64| {
         tracker.marker(MarkerPhase::Begin, step, NameId::NONE).unwrap();
