@@ -16,6 +16,8 @@ const ENTER: &str = "\r";
 const ESCAPE: &str = "\x1b";
 const F9: &str = "\x1b[20~";
 const DOWN: &str = "\x1b[B";
+const RIGHT: &str = "\x1b[C";
+const LEFT: &str = "\x1b[D";
 
 /// The demonstration on a screen of this size, with its first figures.
 fn demo(space: &Space, columns: u16, rows: u16) -> Terminal {
@@ -111,6 +113,27 @@ fn filter_sort_group_and_drill_down() {
     terminal.await_text("PEAK WAS");
     terminal.press(ESCAPE);
     terminal.await_text("STATE");
+    quit(terminal);
+}
+
+#[test]
+fn columns_that_do_not_fit_are_reached_with_the_arrows() {
+    let space = Space::new();
+    let mut terminal = demo(&space, 80, 24);
+    terminal.press("8");
+    terminal.await_screen("more at the right", |screen| screen.contains("DISP/S") && screen.contains('›'));
+    terminal.press(RIGHT);
+    let screen = terminal.await_text("MISSES");
+    assert!(
+        ["‹NAME", "TYPES", "BINARY x CORES", "HITS"].iter().all(|head| screen.contains(head)),
+        "{screen}"
+    );
+    terminal.press(ENTER);
+    terminal.await_text("Esc all programs");
+    terminal.press(ESCAPE);
+    terminal.await_text("MISSES");
+    terminal.press(LEFT);
+    terminal.await_text("DISP/S");
     quit(terminal);
 }
 
@@ -344,7 +367,7 @@ fn what_outlives_steps_is_suspected_on_the_screen() {
     let device = tracker.register_device(&info).unwrap();
     let (kept, used) = (tracker.intern("kept").unwrap(), tracker.intern("used").unwrap());
     let terminal = Terminal::start(program(&space, SMI, &["top", "--view", "allocations"]), 160, 40);
-    terminal.await_text("None since the screen was opened");
+    terminal.await_text("None at present");
     // One more is kept after each step; what it needs for itself is freed.
     let do_step = |step: u64| {
         tracker.marker(MarkerPhase::Begin, step, NameId::NONE).unwrap();

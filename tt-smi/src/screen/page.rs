@@ -48,6 +48,8 @@ pub(crate) enum Reply {
     Done,
     /// It means nothing here.
     Ignored,
+    /// Look into what is selected: for the list that it is in.
+    Inside,
     /// Show a device in a view.
     Device(usize, View),
     /// Show a process.

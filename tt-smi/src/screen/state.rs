@@ -1,17 +1,20 @@
 //! What the screen shows, and how that changes. Knows no terminal.
 
+mod menus;
+mod mouse;
+
 use std::time::Duration;
 
-use crossterm::event::{KeyEvent, KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
+use crossterm::event::{KeyEvent, MouseEvent};
 use ratatui::layout::{Position, Rect, Size};
 
-use super::action::{Action, Motion, View};
+use super::action::{Action, View};
 use super::data::{Data, Needs};
 use super::frame::Areas;
 use super::keys;
-use super::modals::{Chosen, Modal, Outcome};
+use super::modals::{Chosen, Modal};
 use super::options::Options;
-use super::page::{Page, ProcessKey, Reply, Scene};
+use super::page::{Page, Reply, Scene};
 use super::theme::Theme;
 use super::views::Pages;
 
@@ -223,73 +226,11 @@ impl State {
         devices.iter().position(|device| Some(device.id.chip_id) == self.chip).unwrap_or(0)
     }
 
-    fn open_filter(&mut self) {
-        let page = self.pages.get(self.view);
-        if !page.fields().is_empty() {
-            self.modal = Some(Modal::filter(&page.query(), page.fields()));
-        }
-    }
-
-    fn open_sort_menu(&mut self) {
-        let (names, now) = self.pages.get(self.view).sorts();
-        if !names.is_empty() {
-            self.modal = Some(Modal::sort(names, now));
-        }
-    }
-
-    fn open_signal_menu(&mut self) {
-        if self.options.readonly {
-            self.message = Some("--readonly: no signals are sent".to_owned());
-            return;
-        }
-        let target = self.target();
-        match target.and_then(|process| self.chosen(process)) {
-            Some(process) => self.modal = Some(Modal::signal(process)),
-            None => self.message = Some("no process that can be reached from here is selected".to_owned()),
-        }
-    }
-
-    fn chosen(&self, key: ProcessKey) -> Option<Chosen> {
-        let pid = u32::try_from(key.pid?).ok()?;
-        let processes = self.data.as_ref().map_or(&[][..], |data| &data.model.processes);
-        let shown = processes.iter().find(|process| ProcessKey::from(*process) == key);
-        let start_ticks = shown.and_then(|process| process.info.as_ref()).map(|info| info.start_ticks);
-        Some(Chosen { pid, start_ticks })
-    }
-
-    fn target(&self) -> Option<ProcessKey> {
-        let data = self.data.as_ref()?;
-        self.pages.get(self.view).target(&self.scene(data))
-    }
-
-    fn after_modal(&mut self, outcome: Outcome) -> Option<Effect> {
-        match outcome {
-            Outcome::Open => return None,
-            Outcome::Closed => {}
-            Outcome::Filter(query) => {
-                if let Some(data) = &self.data {
-                    self.pages.get_mut(self.view).filter(query, data);
-                }
-            }
-            Outcome::Sort(choice) => {
-                if let Some(data) = &self.data {
-                    self.pages.get_mut(self.view).sort_by(choice, data);
-                }
-            }
-            Outcome::Signal { to, signal } => {
-                self.modal = None;
-                return Some(Effect::Signal { to, signal });
-            }
-        }
-        self.modal = None;
-        None
-    }
-
     fn after_page(&mut self, reply: Reply, action: Action) -> Option<Effect> {
         match reply {
             Reply::Done => None,
             Reply::Ignored if action == Action::Back => self.show(View::Overview),
-            Reply::Ignored => None,
+            Reply::Ignored | Reply::Inside => None,
             Reply::Device(index, view) => {
                 self.chip = self.chip_at(index);
                 self.show(view)
@@ -303,57 +244,6 @@ impl State {
                 None
             }
         }
-    }
-
-    fn mouse(&mut self, mouse: MouseEvent) -> Option<Effect> {
-        let at = Position::new(mouse.column, mouse.row);
-        let is_shifted = mouse.modifiers.contains(KeyModifiers::SHIFT);
-        match mouse.kind {
-            // With Shift a wheel turns sideways; some terminals say so themselves.
-            MouseEventKind::ScrollDown if is_shifted => self.wheel_aside(1),
-            MouseEventKind::ScrollUp if is_shifted => self.wheel_aside(-1),
-            MouseEventKind::ScrollRight => self.wheel_aside(1),
-            MouseEventKind::ScrollLeft => self.wheel_aside(-1),
-            MouseEventKind::ScrollDown => self.wheel(3),
-            MouseEventKind::ScrollUp => self.wheel(-3),
-            MouseEventKind::Down(MouseButton::Left) => self.click(at),
-            _ => None,
-        }
-    }
-
-    fn wheel(&mut self, lines: i32) -> Option<Effect> {
-        match &mut self.modal {
-            Some(modal) => {
-                modal.scroll(lines);
-                None
-            }
-            None => self.act(Action::Move(Motion::Lines(lines))),
-        }
-    }
-
-    fn wheel_aside(&mut self, steps: i32) -> Option<Effect> {
-        match self.modal {
-            Some(_) => None,
-            None => self.act(Action::Move(Motion::Aside(steps))),
-        }
-    }
-
-    fn click(&mut self, at: Position) -> Option<Effect> {
-        self.message = None;
-        if self.modal.is_some() {
-            // Beside a menu means: not this.
-            self.modal = None;
-            return None;
-        }
-        let areas = self.areas();
-        if let Some(view) = areas.tab_at(at) {
-            return self.show(view);
-        }
-        if !areas.body.contains(at) {
-            return None;
-        }
-        let reply = self.with_page(|page, scene| page.click(at, scene));
-        self.after_page(reply, Action::Open)
     }
 
     fn with_page(&mut self, ask: impl FnOnce(&mut dyn Page, &Scene<'_>) -> Reply) -> Reply {

@@ -7,6 +7,7 @@ mod events;
 #[cfg(test)]
 mod fixture;
 mod map;
+mod nested;
 mod overview;
 mod processes;
 mod programs;

@@ -131,7 +131,7 @@ fn draw_suspects(view: &Allocations, frame: &mut Frame<'_>, area: Rect, theme: &
         return;
     }
     let lines = [
-        " None since the screen was opened.".to_owned(),
+        " None at present.".to_owned(),
         format!(" A suspect's number rose {RISES} times, over {}, or {STEPS}", age(AT_LEAST_NS)),
         " steps, or more, never fell, and still rises.".to_owned(),
     ];

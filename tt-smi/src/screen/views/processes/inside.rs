@@ -12,15 +12,15 @@ use crate::lists::allocations::{Item, Listing};
 use crate::model::{Model, Process, ProcessState};
 use crate::output::units::{UNKNOWN, age, count, plural};
 use crate::screen::action::Action;
-use crate::screen::data::{Data, More};
-use crate::screen::page::{ProcessKey, Reply, Scene};
+use crate::screen::data::{Data, More, Needs};
+use crate::screen::page::{Page, ProcessKey, Reply, Scene};
 use crate::screen::views::allocations::items;
 use crate::screen::widgets::list::{Hit, List, Look};
 use crate::screen::widgets::text::split_top;
 
 /// The process, and what is known of it.
 #[derive(Debug)]
-pub(super) struct Inside {
+pub(crate) struct Inside {
     pub key: ProcessKey,
     process: Option<Box<Process>>,
     held: Option<String>,
@@ -60,16 +60,6 @@ impl Inside {
         self.figure_list.focus(!is_in_items);
     }
 
-    pub(super) fn refresh(&mut self, data: &Data) {
-        let key = self.key;
-        let found = data.model.processes.iter().find(|process| ProcessKey::from(*process) == key);
-        self.take_process(found, &data.model);
-        if let More::Allocations(listing) = &data.more {
-            self.listing = Some(listing.clone());
-        }
-        self.arrange();
-    }
-
     /// One that is gone from the table stays as it was seen last.
     fn take_process(&mut self, found: Option<&Process>, model: &Model) {
         if let Some(process) = found {
@@ -87,11 +77,6 @@ impl Inside {
         let pid = self.key.pid.unwrap_or(self.key.namespace_pid);
         let items = self.listing.as_ref().map_or(&[][..], |listing| &listing.items);
         self.item_list.arrange(items, |item| u64::from(item.pid) == pid);
-    }
-
-    /// The process, if it lives.
-    pub(super) fn living(&self) -> Option<ProcessKey> {
-        self.process.as_ref().filter(|process| process.state == ProcessState::Alive).map(|_| self.key)
     }
 
     fn items(&self) -> &[Item] {
@@ -140,8 +125,24 @@ impl Inside {
         }
         lines
     }
+}
 
-    pub(super) fn act(&mut self, action: Action, scene: &Scene<'_>) -> Reply {
+impl Page for Inside {
+    fn needs(&self) -> Needs {
+        Needs::Allocations
+    }
+
+    fn refresh(&mut self, data: &Data) {
+        let key = self.key;
+        let found = data.model.processes.iter().find(|process| ProcessKey::from(*process) == key);
+        self.take_process(found, &data.model);
+        if let More::Allocations(listing) = &data.more {
+            self.listing = Some(listing.clone());
+        }
+        self.arrange();
+    }
+
+    fn act(&mut self, action: Action, scene: &Scene<'_>) -> Reply {
         let parts = self.parts(scene.area);
         match action {
             Action::NextPane => self.focus(!self.is_in_items),
@@ -166,7 +167,7 @@ impl Inside {
         Reply::Done
     }
 
-    pub(super) fn click(&mut self, at: Position, scene: &Scene<'_>) -> Reply {
+    fn click(&mut self, at: Position, scene: &Scene<'_>) -> Reply {
         let parts = self.parts(scene.area);
         let listing = self.listing.clone();
         let items = listing.as_ref().map_or(&[][..], |listing| &listing.items);
@@ -184,7 +185,7 @@ impl Inside {
         Reply::Done
     }
 
-    pub(super) fn draw(&self, frame: &mut Frame<'_>, scene: &Scene<'_>) {
+    fn draw(&self, frame: &mut Frame<'_>, scene: &Scene<'_>) {
         let (parts, theme) = (self.parts(scene.area), scene.theme);
         for (y, (text, is_warning)) in (parts.head.y..parts.head.bottom()).zip(self.head_lines()) {
             let style = if is_warning { theme.warn() } else { theme.heading() };
@@ -201,16 +202,24 @@ impl Inside {
         self.item_list.draw(frame, parts.items, self.items(), theme, |_| Look::default());
     }
 
-    pub(super) fn sorts(&self) -> (Vec<&'static str>, Option<usize>) {
+    fn sorts(&self) -> (Vec<&'static str>, Option<usize>) {
         if self.is_in_items { self.item_list.sorts() } else { self.figure_list.sorts() }
     }
 
-    pub(super) fn sort_by(&mut self, choice: usize) {
+    fn sort_by(&mut self, choice: usize, _data: &Data) {
         if self.is_in_items {
             self.item_list.sort_by(choice)
         } else {
             self.figure_list.sort_by(choice)
         }
         self.arrange();
+    }
+
+    fn target(&self, _scene: &Scene<'_>) -> Option<ProcessKey> {
+        self.process.as_ref().filter(|process| process.state == ProcessState::Alive).map(|_| self.key)
+    }
+
+    fn summary(&self) -> Option<String> {
+        Some("Esc all processes".to_owned())
     }
 }

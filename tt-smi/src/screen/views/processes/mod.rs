@@ -14,8 +14,9 @@ use crate::model::{Model, Process};
 use crate::output::units::age;
 use crate::query::{Field, PROCESS_FIELDS, Query};
 use crate::screen::action::Action;
-use crate::screen::data::{Data, Needs};
+use crate::screen::data::Data;
 use crate::screen::page::{Page, ProcessKey, Reply, Scene};
+use crate::screen::views::nested::{Leads, Nested};
 use crate::screen::widgets::list::{Hit, List, Look};
 use crate::screen::widgets::text::split_bottom;
 use inside::Inside;
@@ -24,31 +25,35 @@ use row::{COLUMNS, Row, SORTED_BY};
 /// Ends that are told of below the list, at most.
 const ENDS: usize = 3;
 
-/// The rows, and the process that is looked into.
-#[derive(Debug)]
-pub(crate) struct Processes {
-    rows: Vec<Row>,
-    list: List<Row>,
-    query: Query,
-    is_tree: bool,
-    inside: Option<Inside>,
-    /// All processes, also those that the filter leaves out.
-    all: usize,
-}
-
-impl Default for Processes {
-    fn default() -> Processes {
-        let list = List::new(COLUMNS, SORTED_BY, Row::number);
-        Processes { rows: Vec::new(), list, query: Query::default(), is_tree: false, inside: None, all: 0 }
-    }
-}
+/// All processes, or one of them.
+pub(crate) type Processes = Nested<ProcessList>;
 
 impl Processes {
     /// Looks into one process.
     pub(crate) fn open(&mut self, key: ProcessKey) {
-        self.inside = Some(Inside::new(key));
+        self.look_into(Inside::new(key));
     }
+}
 
+/// The rows.
+#[derive(Debug)]
+pub(crate) struct ProcessList {
+    rows: Vec<Row>,
+    list: List<Row>,
+    query: Query,
+    is_tree: bool,
+    /// All processes, also those that the filter leaves out.
+    all: usize,
+}
+
+impl Default for ProcessList {
+    fn default() -> ProcessList {
+        let list = List::new(COLUMNS, SORTED_BY, Row::number);
+        ProcessList { rows: Vec::new(), list, query: Query::default(), is_tree: false, all: 0 }
+    }
+}
+
+impl ProcessList {
     fn take_rows(&mut self, model: &Model) {
         let wanted = |process: &&Process| self.query.matches(*process);
         self.rows = model.processes.iter().filter(wanted).map(|process| Row::new(process, model)).collect();
@@ -86,38 +91,30 @@ impl Processes {
     }
 }
 
-impl Page for Processes {
-    fn needs(&self) -> Needs {
-        if self.inside.is_some() { Needs::Allocations } else { Needs::Figures }
+impl Leads for ProcessList {
+    type Inside = Inside;
+
+    fn open(&self) -> Option<Inside> {
+        self.list.selected(&self.rows).map(|row| Inside::new(row.key))
     }
 
+    fn came_back(&mut self, from: &Inside) {
+        self.list.select_key(row::number(from.key), &self.rows);
+    }
+}
+
+impl Page for ProcessList {
     fn refresh(&mut self, data: &Data) {
         self.take_rows(&data.model);
-        if let Some(inside) = &mut self.inside {
-            inside.refresh(data);
-        }
     }
 
     fn act(&mut self, action: Action, scene: &Scene<'_>) -> Reply {
-        if let Some(inside) = &mut self.inside {
-            if action == Action::Back {
-                let number = row::number(inside.key);
-                self.inside = None;
-                self.list.select_key(number, &self.rows);
-                return Reply::Done;
-            }
-            return inside.act(action, scene);
-        }
         match action {
             Action::Move(motion) => {
-                let (area, _) = Processes::parts(scene.area, &scene.data.model);
+                let (area, _) = ProcessList::parts(scene.area, &scene.data.model);
                 self.list.go(motion, &self.rows, area);
             }
-            Action::Open => {
-                let Some(row) = self.list.selected(&self.rows) else { return Reply::Ignored };
-                self.open(row.key);
-                self.refresh(scene.data);
-            }
+            Action::Open => return Reply::Inside,
             Action::Tree => {
                 self.is_tree = !self.is_tree;
                 self.arrange();
@@ -133,13 +130,10 @@ impl Page for Processes {
     }
 
     fn click(&mut self, at: Position, scene: &Scene<'_>) -> Reply {
-        if let Some(inside) = &mut self.inside {
-            return inside.click(at, scene);
-        }
-        let (area, _) = Processes::parts(scene.area, &scene.data.model);
+        let (area, _) = ProcessList::parts(scene.area, &scene.data.model);
         match self.list.click(at, &self.rows, area) {
             Hit::Heading => self.arrange(),
-            Hit::Row { again: true } => return self.act(Action::Open, scene),
+            Hit::Row { again: true } => return Reply::Inside,
             Hit::Row { again: false } => {}
             Hit::Nothing => return Reply::Ignored,
         }
@@ -147,10 +141,7 @@ impl Page for Processes {
     }
 
     fn draw(&self, frame: &mut Frame<'_>, scene: &Scene<'_>) {
-        if let Some(inside) = &self.inside {
-            return inside.draw(frame, scene);
-        }
-        let (theme, (area, ends)) = (scene.theme, Processes::parts(scene.area, &scene.data.model));
+        let (theme, (area, ends)) = (scene.theme, ProcessList::parts(scene.area, &scene.data.model));
         self.list.draw(frame, area, &self.rows, theme, |row| match row.state {
             _ if row.is_flagged => Look::warn(theme),
             "alive" => Look::default(),
@@ -164,25 +155,20 @@ impl Page for Processes {
             };
             frame.render_widget(Line::styled(text, theme.dim()), Rect { y: area.y + 1, height: 1, ..area });
         }
-        Processes::draw_ends(frame, ends, scene);
+        ProcessList::draw_ends(frame, ends, scene);
     }
 
     fn sorts(&self) -> (Vec<&'static str>, Option<usize>) {
-        self.inside.as_ref().map_or_else(|| self.list.sorts(), Inside::sorts)
+        self.list.sorts()
     }
 
     fn sort_by(&mut self, choice: usize, _data: &Data) {
-        match &mut self.inside {
-            Some(inside) => inside.sort_by(choice),
-            None => {
-                self.list.sort_by(choice);
-                self.arrange();
-            }
-        }
+        self.list.sort_by(choice);
+        self.arrange();
     }
 
     fn fields(&self) -> &'static [Field] {
-        if self.inside.is_some() { &[] } else { PROCESS_FIELDS }
+        PROCESS_FIELDS
     }
 
     fn query(&self) -> Query {
@@ -195,16 +181,10 @@ impl Page for Processes {
     }
 
     fn target(&self, _scene: &Scene<'_>) -> Option<ProcessKey> {
-        match &self.inside {
-            Some(inside) => inside.living(),
-            None => self.list.selected(&self.rows).filter(|row| row.state != "ended").map(|row| row.key),
-        }
+        self.list.selected(&self.rows).filter(|row| row.state != "ended").map(|row| row.key)
     }
 
     fn summary(&self) -> Option<String> {
-        if self.inside.is_some() {
-            return Some("Esc all processes".to_owned());
-        }
         (!self.query.is_empty())
             .then(|| format!("{} of {}, {}", self.rows.len(), self.all, escape(&self.query.to_string())))
     }

@@ -192,5 +192,5 @@ pub(super) const COLUMNS: &[Column<Row>] = &[
         |row| row.container.clone().unwrap_or_else(|| UNKNOWN.to_owned()),
         |row| row.container.as_deref(),
     ),
-    Column::words("NAME: COMMAND", 0, 1, Row::tree_text, |row| Some(row.title.raw())),
+    Column::words("COMMAND", 0, 1, Row::tree_text, |row| Some(row.title.raw())),
 ];

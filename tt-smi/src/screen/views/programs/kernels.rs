@@ -5,11 +5,12 @@ use ratatui::layout::{Position, Rect};
 use ratatui::text::Line;
 use tt_shm_reader::{Kernel, KernelType};
 
-use super::row::Row;
+use super::row::{Row, number};
 use crate::model::{core_type_name, ranges};
 use crate::output::units::{UNKNOWN, bytes, plural};
 use crate::screen::action::Action;
-use crate::screen::page::{Reply, Scene};
+use crate::screen::data::{Data, More, Needs};
+use crate::screen::page::{Page, Reply, Scene};
 use crate::screen::widgets::list::{Column, Hit, List, Look};
 use crate::screen::widgets::text::split_top;
 
@@ -75,7 +76,7 @@ fn hex(number: Option<u64>) -> String {
 
 /// A program's kernels.
 #[derive(Debug)]
-pub(super) struct Kernels {
+pub(crate) struct Kernels {
     row: Row,
     is_gone: bool,
     loaded: Vec<Loaded>,
@@ -88,17 +89,6 @@ impl Kernels {
         let mut kernels = Kernels { row: row.clone(), is_gone: false, loaded: Vec::new(), list };
         kernels.take_row();
         kernels
-    }
-
-    /// Takes in the program as it is now; one that is gone stays as it was.
-    pub(super) fn refresh(&mut self, rows: &[Row]) {
-        let number = self.row.number();
-        let found = rows.iter().find(|row| row.number() == number);
-        self.is_gone = found.is_none();
-        if let Some(row) = found {
-            self.row = row.clone();
-            self.take_row();
-        }
     }
 
     fn take_row(&mut self) {
@@ -129,8 +119,26 @@ impl Kernels {
             ),
         ]
     }
+}
 
-    pub(super) fn act(&mut self, action: Action, scene: &Scene<'_>) -> Reply {
+impl Page for Kernels {
+    fn needs(&self) -> Needs {
+        Needs::Programs
+    }
+
+    /// The program as it is now; one that is gone stays as it was.
+    fn refresh(&mut self, data: &Data) {
+        let More::Programs(listing) = &data.more else { return };
+        let wanted = self.row.number();
+        let found = listing.entries.iter().position(|entry| number(entry) == wanted);
+        self.is_gone = found.is_none();
+        if let Some(place) = found {
+            self.row = Row { listing: listing.clone(), place, rate: None };
+            self.take_row();
+        }
+    }
+
+    fn act(&mut self, action: Action, scene: &Scene<'_>) -> Reply {
         let (_, area) = split_top(scene.area, 2);
         match action {
             Action::Move(motion) => self.list.go(motion, &self.loaded, area),
@@ -145,7 +153,7 @@ impl Kernels {
         Reply::Done
     }
 
-    pub(super) fn click(&mut self, at: Position, scene: &Scene<'_>) -> Reply {
+    fn click(&mut self, at: Position, scene: &Scene<'_>) -> Reply {
         let (_, area) = split_top(scene.area, 2);
         match self.list.click(at, &self.loaded, area) {
             Hit::Nothing => return Reply::Ignored,
@@ -155,7 +163,7 @@ impl Kernels {
         Reply::Done
     }
 
-    pub(super) fn draw(&self, frame: &mut Frame<'_>, scene: &Scene<'_>) {
+    fn draw(&self, frame: &mut Frame<'_>, scene: &Scene<'_>) {
         let (head, area) = split_top(scene.area, 2);
         for (y, line) in (head.y..head.bottom()).zip(self.head()) {
             frame.render_widget(Line::styled(line, scene.theme.heading()), Rect { y, height: 1, ..head });
@@ -163,12 +171,16 @@ impl Kernels {
         self.list.draw(frame, area, &self.loaded, scene.theme, |_| Look::default());
     }
 
-    pub(super) fn sorts(&self) -> (Vec<&'static str>, Option<usize>) {
+    fn sorts(&self) -> (Vec<&'static str>, Option<usize>) {
         self.list.sorts()
     }
 
-    pub(super) fn sort_by(&mut self, choice: usize) {
+    fn sort_by(&mut self, choice: usize, _data: &Data) {
         self.list.sort_by(choice);
         self.list.arrange(&self.loaded, |_| true);
+    }
+
+    fn summary(&self) -> Option<String> {
+        Some("Esc all programs".to_owned())
     }
 }

@@ -17,6 +17,7 @@ use crate::query::{Field, PROGRAM_FIELDS, Query};
 use crate::screen::action::Action;
 use crate::screen::data::{Data, More, Needs};
 use crate::screen::page::{Page, Reply, Scene};
+use crate::screen::views::nested::{Leads, Nested};
 use crate::screen::widgets::list::{Hit, List, Look};
 use kernels::Kernels;
 use rates::Rates;
@@ -25,27 +26,28 @@ use row::{COLUMNS, Row, SORTED_BY};
 /// Problems that are told, at most.
 const ERRORS: usize = 3;
 
-/// The rows, and the program that is looked into.
+/// All programs, or the kernels of one.
+pub(crate) type Programs = Nested<ProgramList>;
+
+/// The rows.
 #[derive(Debug)]
-pub(crate) struct Programs {
+pub(crate) struct ProgramList {
     /// `None` until it was read.
     listing: Option<Arc<Listing>>,
     rates: Rates,
     rows: Vec<Row>,
     list: List<Row>,
     query: Query,
-    kernels: Option<Kernels>,
 }
 
-impl Default for Programs {
-    fn default() -> Programs {
-        Programs {
+impl Default for ProgramList {
+    fn default() -> ProgramList {
+        ProgramList {
             listing: None,
             rates: Rates::default(),
             rows: Vec::new(),
             list: List::new(COLUMNS, SORTED_BY, Row::number),
             query: Query::default(),
-            kernels: None,
         }
     }
 }
@@ -56,7 +58,7 @@ struct Parts {
     sharing: Rect,
 }
 
-impl Programs {
+impl ProgramList {
     fn take_rows(&mut self) {
         let Some(listing) = &self.listing else { return };
         let rows = (0..listing.entries.len()).map(|place| {
@@ -127,7 +129,15 @@ fn sharing_of(one: &Sharing) -> String {
     text
 }
 
-impl Page for Programs {
+impl Leads for ProgramList {
+    type Inside = Kernels;
+
+    fn open(&self) -> Option<Kernels> {
+        self.list.selected(&self.rows).map(Kernels::new)
+    }
+}
+
+impl Page for ProgramList {
     fn needs(&self) -> Needs {
         Needs::Programs
     }
@@ -139,26 +149,13 @@ impl Page for Programs {
             self.rates.take(&listing.entries, data.model.clock.monotonic_ns);
             self.listing = Some(listing.clone());
             self.take_rows();
-            if let Some(kernels) = &mut self.kernels {
-                kernels.refresh(&self.rows);
-            }
         }
     }
 
     fn act(&mut self, action: Action, scene: &Scene<'_>) -> Reply {
-        if let Some(kernels) = &mut self.kernels {
-            if action == Action::Back {
-                self.kernels = None;
-                return Reply::Done;
-            }
-            return kernels.act(action, scene);
-        }
         match action {
             Action::Move(motion) => self.list.go(motion, &self.rows, self.parts(scene.area).list),
-            Action::Open => {
-                let Some(row) = self.list.selected(&self.rows) else { return Reply::Ignored };
-                self.kernels = Some(Kernels::new(row));
-            }
+            Action::Open => return Reply::Inside,
             Action::Reverse => {
                 self.list.reverse();
                 self.arrange();
@@ -170,12 +167,9 @@ impl Page for Programs {
     }
 
     fn click(&mut self, at: Position, scene: &Scene<'_>) -> Reply {
-        if let Some(kernels) = &mut self.kernels {
-            return kernels.click(at, scene);
-        }
         match self.list.click(at, &self.rows, self.parts(scene.area).list) {
             Hit::Heading => self.arrange(),
-            Hit::Row { again: true } => return self.act(Action::Open, scene),
+            Hit::Row { again: true } => return Reply::Inside,
             Hit::Row { again: false } => {}
             Hit::Nothing => return Reply::Ignored,
         }
@@ -183,9 +177,6 @@ impl Page for Programs {
     }
 
     fn draw(&self, frame: &mut Frame<'_>, scene: &Scene<'_>) {
-        if let Some(kernels) = &self.kernels {
-            return kernels.draw(frame, scene);
-        }
         let (parts, theme) = (self.parts(scene.area), scene.theme);
         let errors = self.listing.as_ref().map_or(&[][..], |listing| &listing.errors);
         for (y, error) in (parts.errors.y..parts.errors.bottom()).zip(errors) {
@@ -199,21 +190,16 @@ impl Page for Programs {
     }
 
     fn sorts(&self) -> (Vec<&'static str>, Option<usize>) {
-        self.kernels.as_ref().map_or_else(|| self.list.sorts(), Kernels::sorts)
+        self.list.sorts()
     }
 
     fn sort_by(&mut self, choice: usize, _data: &Data) {
-        match &mut self.kernels {
-            Some(kernels) => kernels.sort_by(choice),
-            None => {
-                self.list.sort_by(choice);
-                self.arrange();
-            }
-        }
+        self.list.sort_by(choice);
+        self.arrange();
     }
 
     fn fields(&self) -> &'static [Field] {
-        if self.kernels.is_some() { &[] } else { PROGRAM_FIELDS }
+        PROGRAM_FIELDS
     }
 
     fn query(&self) -> Query {
@@ -226,9 +212,6 @@ impl Page for Programs {
     }
 
     fn summary(&self) -> Option<String> {
-        if self.kernels.is_some() {
-            return Some("Esc all programs".to_owned());
-        }
         (!self.query.is_empty()).then(|| {
             format!("{} of {}, {}", self.list.len(), self.rows.len(), escape(&self.query.to_string()))
         })

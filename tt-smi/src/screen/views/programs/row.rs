@@ -24,14 +24,18 @@ impl Row {
 
     /// Tells it apart from others.
     pub(super) fn number(&self) -> u64 {
-        let entry = self.entry();
-        entry.program.id ^ u64::from(entry.pid).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+        number(self.entry())
     }
 
     /// Its name, escaped.
     pub(super) fn name(&self) -> String {
         self.entry().program.name.as_deref().map_or_else(|| UNKNOWN.to_owned(), escape)
     }
+}
+
+/// Tells a program apart from others.
+pub(super) fn number(entry: &Entry) -> u64 {
+    entry.program.id ^ u64::from(entry.pid).wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
 
 fn types_key(row: &Row) -> Option<&str> {

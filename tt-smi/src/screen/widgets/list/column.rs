@@ -47,7 +47,7 @@ impl<T> Column<T> {
         text: fn(&T) -> String,
         key: fn(&T) -> Option<u64>,
     ) -> Column<T> {
-        Column { head, width, rank, right: true, text, sort: Sort::Number(key), descending: true }
+        Column { descending: true, ..Column::ids(head, width, rank, text, key) }
     }
 
     /// At the left, by the alphabet.
@@ -58,7 +58,7 @@ impl<T> Column<T> {
         text: fn(&T) -> String,
         key: fn(&T) -> Option<&str>,
     ) -> Column<T> {
-        Column { head, width, rank, right: false, text, sort: Sort::Text(key), descending: false }
+        Column { sort: Sort::Text(key), ..Column::new(head, width, rank, text) }
     }
 
     /// At the right, the smallest first: numbers that are names.
@@ -69,7 +69,7 @@ impl<T> Column<T> {
         text: fn(&T) -> String,
         key: fn(&T) -> Option<u64>,
     ) -> Column<T> {
-        Column { head, width, rank, right: true, text, sort: Sort::Number(key), descending: false }
+        Column { right: true, sort: Sort::Number(key), ..Column::new(head, width, rank, text) }
     }
 
     fn least(&self, of: u16) -> u16 {

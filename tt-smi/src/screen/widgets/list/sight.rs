@@ -36,7 +36,7 @@ impl Sight {
 impl<T> List<T> {
     /// What is seen of the list as it is drawn in this area.
     pub(super) fn sight(&self, items: &[T], area: Rect) -> Sight {
-        let mut pages = self.pages(area.width);
+        let mut pages = self.pages(items, area);
         let last = pages.len() - 1;
         let (cut, stride) = self.cut(&pages[last], items, area);
         let most = last + cut.div_ceil(stride);
@@ -45,11 +45,21 @@ impl<T> List<T> {
         Sight { widths: pages.swap_remove(step.min(last)), shift: shift.min(cut), step, most }
     }
 
-    /// A column at the right is for the sign that there is more, where there is.
-    fn pages(&self, width: u16) -> Vec<Widths> {
-        let room = width.saturating_sub(GUTTER);
+    /// The sign that there is more stands behind the last heading; where that reaches to the end, it needs a
+    /// column of its own.
+    fn pages(&self, items: &[T], area: Rect) -> Vec<Widths> {
+        let room = area.width.saturating_sub(GUTTER);
         let pages = column::pages(self.columns, room);
-        if pages.len() == 1 { pages } else { column::pages(self.columns, room.saturating_sub(1)) }
+        let has_more = pages.len() > 1 || self.cut(&pages[0], items, area).0 > 0;
+        let reaches_end = |(place, width): &(usize, u16)| {
+            let column = &self.columns[*place];
+            // One more for the mark of the order.
+            column.right || column.head.len() + 1 >= usize::from(*width)
+        };
+        match has_more && pages.iter().filter_map(|page| page.last()).any(reaches_end) {
+            true => column::pages(self.columns, room.saturating_sub(1)),
+            false => pages,
+        }
     }
 
     /// How much of the longest text in sight is cut off, and how much of that a step shows.

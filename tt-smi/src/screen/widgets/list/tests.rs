@@ -1,7 +1,7 @@
 //! What a list does, without a terminal.
 
 use super::column::pages;
-use super::sight::without_start;
+use super::sight::{GUTTER, without_start};
 use super::*;
 
 const COLUMNS: &[Column<u64>] = &[
@@ -130,6 +130,27 @@ fn steps_to_the_right_show_other_columns_and_then_the_end_of_a_long_text() {
     assert_eq!(list.selected(&items), Some(&123_456), "the selection stays");
     list.click(Position::new(0, 0), &items, area);
     assert_eq!(list.sight(&items, area).step, 0, "a click on the sign goes back");
+}
+
+#[test]
+fn the_sign_covers_no_heading() {
+    const RIGHT: &[Column<u64>] = &[
+        Column::new("TEXT", 0, 0, |n| format!("{n:020}")),
+        Column::number("LAST", 6, 1, |n| n.to_string(), |n| Some(*n)),
+    ];
+    const LEFT: &[Column<u64>] = &[
+        Column::number("FIRST", 6, 1, |n| n.to_string(), |n| Some(*n)),
+        Column::new("TEXT", 0, 0, |n| format!("{n:020}")),
+    ];
+    let area = Rect::new(0, 0, 25, 5);
+    let used = |columns| {
+        let mut list = List::new(columns, 0, |n| *n);
+        list.arrange(&[5], |_| true);
+        let sight = list.sight(&[5], area);
+        assert!(sight.has_more());
+        GUTTER + sight.widths.iter().map(|(_, width)| width + 1).sum::<u16>() - 1
+    };
+    assert_eq!((used(RIGHT), used(LEFT)), (24, 25));
 }
 
 #[test]
