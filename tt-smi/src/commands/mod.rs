@@ -1,15 +1,16 @@
 //! One file per command.
 
-mod about;
 mod aggregate;
 mod allocations;
 mod bench;
 mod clean;
+mod completions;
 mod config;
 mod demo;
 mod doctor;
 mod events;
 mod list;
+mod man;
 mod official;
 mod oom;
 mod peak;
@@ -57,8 +58,8 @@ pub fn run(cli: Cli, settings: &Settings) -> anyhow::Result<()> {
         Some(Command::Bench(args)) => bench::run(&args, settings),
         Some(Command::Demo(args)) => demo::run(&args, settings),
         Some(Command::Config(args)) => config::run(&args, settings),
-        Some(Command::Completions(args)) => about::completions(&args),
-        Some(Command::Man(args)) => about::man(&args),
+        Some(Command::Completions(args)) => completions::run(&args),
+        Some(Command::Man(args)) => man::run(&args),
         Some(Command::DemoWorker(args)) => crate::demo::worker::run(&args, settings),
     }
 }
