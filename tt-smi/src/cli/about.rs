@@ -59,7 +59,7 @@ pub enum ConfigAction {
         #[arg(long)]
         force: bool,
     },
-    /// Show what counts, and where each comes from
+    /// Show the settings in effect, and where each comes from
     Print,
     /// Show where the file is, or would be
     Path,

@@ -68,7 +68,14 @@ pub fn run(cli: Cli, settings: &Settings) -> anyhow::Result<()> {
 fn top_or_snapshot(args: &ScreenArgs, settings: &Settings) -> anyhow::Result<()> {
     match settings.stdout_is_terminal {
         true => top::run(args, settings),
-        false => snapshot::run(&SnapshotArgs::default(), settings),
+        false => {
+            if args.is_any() {
+                eprintln!(
+                    "tt-smi: stdout is no terminal: the table of `snapshot`, without what was asked of the screen"
+                );
+            }
+            snapshot::run(&SnapshotArgs::default(), settings)
+        }
     }
 }
 
@@ -97,6 +104,14 @@ fn look(settings: &Settings) -> anyhow::Result<(Segments, Directory)> {
     let table = crate::source::table_snapshot(&settings.namespace);
     let directory = segments.directory(table.as_ref());
     Ok((segments, directory))
+}
+
+/// What to add to "nothing is there", if that is since nobody reports.
+fn why_nothing_listed(segments: &Segments) -> &'static str {
+    match segments.live.is_empty() {
+        true => ": no process reports here (`tt-smi doctor` says what to do)",
+        false => "",
+    }
 }
 
 /// Stdout for a command's data: locked, and buffered until it is flushed.
