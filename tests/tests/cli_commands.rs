@@ -301,3 +301,44 @@ fn every_command_has_a_page_a_completion_and_a_text() {
     assert!(!folder.0.join("tt-smi-demo-worker.1").exists());
     assert!(smi(&space, &["man"]).contains(".TH tt-smi 1"));
 }
+
+#[test]
+fn where_nothing_is_it_says_why_and_what_to_do() {
+    let space = Space::new();
+    for (arguments, says) in [
+        (
+            &["snapshot"][..],
+            "No device: no process reports allocations here (`tt-smi doctor` says what to do).",
+        ),
+        (&["list"], "No device: no process reports"),
+        (&["peak"], "No device: no process reports"),
+        (&["ps"], "No process reports allocations here"),
+        (&["allocations"], "Nothing is live: no process reports here (`tt-smi doctor` says what to do)."),
+        (&["programs"], "No program is loaded: no process reports here"),
+    ] {
+        assert!(smi(&space, arguments).contains(says), "{arguments:?}");
+    }
+    let _host = host(&space, [5]);
+    assert_eq!(smi(&space, &["allocations"]), "Nothing is live.\n");
+}
+
+#[test]
+fn a_mistake_is_told_with_its_place() {
+    let space = Space::new();
+    let errors = |command: &mut std::process::Command| {
+        let output = command.output().unwrap();
+        (output.status.code(), stderr(&output))
+    };
+    let (code, said) = errors(space.command(SMI).arg("list").env("TT_SHM_NAMESPACE", "../x"));
+    assert!(
+        code == Some(2) && said.contains("--namespace or TT_SHM_NAMESPACE: namespace \"../x\""),
+        "{said}"
+    );
+    let (code, said) = errors(space.command(SMI).args(["--view", "charts"]));
+    assert!(code == Some(0) && said.contains("stdout is no terminal"), "{said}");
+    let report = "/nonexistent/report.json";
+    let (code, said) =
+        errors(space.command(SMI).args(["run", "--json", report, "--", "sh", "-c", "echo began >&2"]));
+    let first = said.lines().next().unwrap();
+    assert!(code == Some(0) && first.contains(report), "before the command begins: {said}");
+}

@@ -4,6 +4,8 @@ mod common;
 
 use common::{SMI, host};
 use serde_json::Value;
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
 use tt_shm_tests::space::until;
 use tt_shm_tests::{Monitor, Space};
 
@@ -65,4 +67,36 @@ fn people_get_a_line_per_finding() {
             "{check}:\n{text}"
         );
     }
+}
+
+/// The official tool has the same name.
+#[test]
+fn of_two_programs_the_first_in_path_is_told() {
+    let space = Space::new();
+    let folder = std::env::temp_dir().join(format!("tt-smi-path-{}", space.namespace()));
+    let [this, official] = ["this", "official"].map(|name| folder.join(name));
+    for folder in [&this, &official] {
+        std::fs::create_dir_all(folder).unwrap();
+    }
+    std::os::unix::fs::symlink(SMI, this.join("tt-smi")).unwrap();
+    std::fs::write(official.join("tt-smi"), "#!/usr/bin/python3\n").unwrap();
+    std::fs::set_permissions(official.join("tt-smi"), std::fs::Permissions::from_mode(0o755)).unwrap();
+    let first = |folders: &[&PathBuf]| {
+        let mut command = space.command(SMI);
+        command.args(["doctor", "--json"]).env("PATH", std::env::join_paths(folders).unwrap());
+        let report: Value = serde_json::from_slice(&command.output().unwrap().stdout).unwrap();
+        let findings = report["findings"].as_array().unwrap();
+        let finding = findings.iter().find(|finding| finding["check"] == "path").unwrap();
+        format!("{}: {}", finding["level"].as_str().unwrap(), finding["found"].as_str().unwrap())
+    };
+    let (this_first, official_first) = (first(&[&this, &official]), first(&[&official, &this]));
+    let alone = first(&[&this]);
+    std::fs::remove_dir_all(&folder).unwrap();
+    let of = |folder: &PathBuf| folder.join("tt-smi").display().to_string();
+    assert_eq!(alone, format!("pass: {} is this one", of(&this)));
+    assert_eq!(this_first, format!("{alone}; the official tool comes after it"));
+    assert_eq!(
+        official_first,
+        format!("warn: {} is the official tool, which shows no memory", of(&official))
+    );
 }

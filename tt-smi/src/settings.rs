@@ -2,6 +2,7 @@
 
 use std::io::IsTerminal;
 
+use anyhow::Context;
 use tt_shm_os::Namespace;
 
 use crate::cli::{Cli, ColorChoice};
@@ -28,7 +29,7 @@ pub struct Settings {
 impl Settings {
     /// Resolves what was typed, with the environment.
     pub fn resolve(cli: &Cli) -> anyhow::Result<Settings> {
-        let given = cli.namespace()?;
+        let given = cli.namespace().context("--namespace or TT_SHM_NAMESPACE")?;
         // A service does not stop working because somebody's file has a mistake.
         let resolved = if cli.wants_config() {
             Resolved::load(|name| std::env::var_os(name))?

@@ -2,8 +2,10 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, ValueHint};
 use clap_complete::Shell;
+
+use super::values::command_name;
 
 /// `completions`
 #[derive(Debug, Args)]
@@ -16,6 +18,9 @@ pub struct CompletionsArgs {
     /// Which shell they are for
     #[arg(value_enum)]
     pub shell: Shell,
+    /// What the command is called there, if not tt-smi
+    #[arg(long, default_value = "tt-smi", hide_default_value = true, value_parser = command_name)]
+    pub name: String,
 }
 
 /// `man`
@@ -26,7 +31,7 @@ Examples:
   tt-smi man --dir /usr/local/share/man/man1")]
 pub struct ManArgs {
     /// Write a page for each command into DIR, which must exist
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub dir: Option<PathBuf>,
 }
 
@@ -54,7 +59,7 @@ pub enum ConfigAction {
         #[arg(long)]
         force: bool,
     },
-    /// Show what counts, and where each comes from
+    /// Show the settings in effect, and where each comes from
     Print,
     /// Show where the file is, or would be
     Path,

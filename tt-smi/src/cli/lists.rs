@@ -45,19 +45,19 @@ pub struct AllocationsArgs {
     /// kernel_dispatch, system_memory, or kernel for all three kinds of kernels; may be repeated
     #[arg(long, value_name = "CLASS")]
     pub class: Vec<ClassFilter>,
-    /// Only those of which all of this holds: FIELD OP VALUE ..., or a word of the name
+    /// Only what fits all terms, such as 'size>1MiB name~cache'; a bare word is sought in the name
     #[arg(long, short, value_name = "QUERY", default_value = "", hide_default_value = true, value_parser = allocation_query)]
     pub query: Query,
     /// Largest or oldest first, or by address
     #[arg(long, value_enum, default_value_t = SortBy::Size, value_name = "BY")]
     pub sort: SortBy,
-    /// List at most so many single ones or groups (subtotals are always of all)
+    /// List at most N allocations or groups; the sums above the list are always of all
     #[arg(long, value_name = "N")]
     pub top: Option<usize>,
-    /// Groups instead of single ones: what has one name, class, process, or size to a power of two
+    /// List groups instead of single allocations
     #[arg(long, value_enum, value_name = "BY")]
     pub group: Option<GroupBy>,
-    /// Also how many there are of each size, by powers of two
+    /// Also count the allocations of each size, by powers of two
     #[arg(long)]
     pub histogram: bool,
     /// JSON instead of a table
@@ -80,7 +80,7 @@ pub enum SortBy {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  tt-smi programs --query 'misses>0 last<10s'   who is still being sent to the device
+  tt-smi programs --query 'misses>0 last<10s'   which are still loaded anew each time
   tt-smi programs --query 'class=kernel_fabric'
 
 Fields of a query: class, size, pid, name, device, id, program, dispatches, hits, misses, last.
@@ -89,7 +89,7 @@ pub struct ProgramsArgs {
     /// Where.
     #[command(flatten)]
     pub only: OnlyArgs,
-    /// Only those of which all of this holds: FIELD OP VALUE ..., or a word of the name
+    /// Only what fits all terms, such as 'size>1MiB name~cache'; a bare word is sought in the name
     #[arg(long, short, value_name = "QUERY", default_value = "", hide_default_value = true, value_parser = program_query)]
     pub query: Query,
     /// JSON instead of a table
@@ -109,13 +109,13 @@ Examples:
 Fields of a query: kind, class, size, pid, name, device, age, address, program, id, cores, core.
 Operators: = != > >= < <= ~ (contains) !~. Each line of JSON is described by docs/schema/event.json.")]
 pub struct EventsArgs {
-    /// Go on with what happens from now on, also in new processes, until Ctrl-C
+    /// Show what happens from now on, also in new processes, until Ctrl-C
     #[arg(long, short)]
     pub follow: bool,
     /// Only this process; may be repeated
     #[arg(long, value_name = "PID")]
     pub pid: Vec<u32>,
-    /// Only those of which all of this holds: FIELD OP VALUE ..., or a word of the name
+    /// Only what fits all terms, such as 'size>1MiB name~cache'; a bare word is sought in the name
     #[arg(long, short, value_name = "QUERY", default_value = "", hide_default_value = true, value_parser = event_query)]
     pub query: Query,
     /// One JSON object per line
@@ -136,7 +136,7 @@ pub struct OomArgs {
     /// Only this device: index, PCI address or chip id; may be repeated
     #[arg(long, value_name = "DEVICE")]
     pub device: Vec<DeviceSelector>,
-    /// At most so many, the latest
+    /// Show at most N, the latest first
     #[arg(long, default_value_t = 5, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub last: u32,
     /// JSON instead of text

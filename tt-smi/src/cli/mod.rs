@@ -26,7 +26,7 @@ use tt_shm_os::Namespace;
 #[derive(Debug, Parser)]
 #[command(name = "tt-smi", version, propagate_version = true, max_term_width = 100, after_help = EXAMPLES)]
 pub struct Cli {
-    /// Which group of processes to look at [default: default]
+    /// Look at the processes that were started with this TT_SHM_NAMESPACE [default: default]
     #[arg(long, global = true, env = tt_shm_os::NAMESPACE_ENV, value_name = "NS", hide_env_values = true)]
     #[arg(help_heading = EVERYWHERE)]
     pub namespace: Option<String>,
@@ -84,19 +84,19 @@ pub enum Command {
     Top(ScreenArgs),
     /// Devices and processes as they are now
     Snapshot(SnapshotArgs),
-    /// Snapshots as lines of JSON, one after each interval
+    /// Snapshots as lines of JSON, one every so often
     Watch(WatchArgs),
     /// The devices: index, board, PCI address, chip id, capacities
     List(ListArgs),
-    /// The processes: who they are, what they have and had
+    /// The processes: who they are, what they use, their peaks
     Ps(PsArgs),
-    /// What is live: per device and class, then one by one
+    /// Live allocations: sums per device and class, then one by one
     Allocations(AllocationsArgs),
     /// Programs: binaries, circular buffers, dispatches, cache hits
     Programs(ProgramsArgs),
-    /// What happened: the events that the rings still hold, or all from now on
+    /// What happened: the last events of each process, or with --follow all from now on
     Events(EventsArgs),
-    /// The most that was ever used, when, and by whom
+    /// Peaks: the most that was used on each device, when, and by whom
     Peak(PeakArgs),
     /// The last allocations that failed: why, who held what then, and what came before
     ///
@@ -109,7 +109,11 @@ pub enum Command {
     /// report goes to stderr. All that the command starts counts, however briefly it lives, and nothing else in the
     /// namespace. Others may watch the run meanwhile.
     Run(RunArgs),
-    /// Run the aggregator: publishes devices, peaks and history for every reader
+    /// Run the aggregator: keeps peaks, history and failures while nobody looks
+    ///
+    /// Stays in the foreground until Ctrl-C or SIGTERM. While it runs, every command reads what it publishes: peaks of
+    /// all processes together are exact, events per second are known, and failures keep who held what. Without it each
+    /// command aggregates by itself, from when it is started.
     Aggregate(AggregateArgs),
     /// Check this machine (/dev/shm, segments, aggregator, driver), and say what to do
     ///
@@ -117,7 +121,7 @@ pub enum Command {
     Doctor(DoctorArgs),
     /// Remove what dead processes left in /dev/shm
     ///
-    /// The table of a killed aggregator stays: the next one takes history and peaks from it.
+    /// Nobody who lives is disturbed. What other users left only root can remove. The table of a killed aggregator stays: the next one takes history and peaks from it.
     Clean(CleanArgs),
     /// Start a made-up workload in real processes and watch it
     Demo(DemoArgs),

@@ -18,10 +18,10 @@ pub struct ScreenArgs {
     /// The view to begin with
     #[arg(long, value_enum, value_name = "VIEW")]
     pub view: Option<View>,
-    /// Time between two looks, such as 100ms or 2s
+    /// How often to refresh, such as 100ms or 2s
     #[arg(long, value_name = "TIME", value_parser = interval)]
     pub interval: Option<Duration>,
-    /// Colours; safe needs no difference between red and green
+    /// Colours
     #[arg(long, value_enum, value_name = "THEME")]
     pub theme: Option<Palette>,
     /// What graphs are drawn with
@@ -30,7 +30,7 @@ pub struct ScreenArgs {
     /// Draw with characters that every terminal has
     #[arg(long)]
     pub ascii: bool,
-    /// Send no signals to processes
+    /// Never send a signal to a process (F9)
     #[arg(long)]
     pub readonly: bool,
 }

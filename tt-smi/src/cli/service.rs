@@ -43,7 +43,7 @@ Examples:
   tt-smi clean --dry-run            what dead processes left, and what they held
   tt-smi clean --all-namespaces")]
 pub struct CleanArgs {
-    /// Not only the given namespace
+    /// In every namespace, not only this one
     #[arg(long)]
     pub all_namespaces: bool,
     /// Say what would be removed, and remove nothing

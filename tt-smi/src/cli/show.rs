@@ -45,7 +45,7 @@ Examples:
 JSON is described by docs/schema/snapshot.json; what is not known is null, empty in CSV, and left
 out for Prometheus.")]
 pub struct SnapshotArgs {
-    /// How to write it
+    /// Output format
     #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
     pub format: Format,
     /// Short for --format json
@@ -86,7 +86,7 @@ pub struct WatchArgs {
     /// Time between two lines, such as 500ms or 2s [default: `interval` of the settings, else 500ms]
     #[arg(long, short, value_name = "TIME", value_parser = interval)]
     pub interval: Option<Duration>,
-    /// End after so many lines [default: go on until Ctrl-C]
+    /// End after N lines [default: go on until Ctrl-C]
     #[arg(long, short = 'n', value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub samples: Option<u64>,
 }
@@ -118,7 +118,7 @@ rate, dispatches, hits, misses, age. Operators: = != > >= < <= ~ (contains) !~.
 A pid in parentheses is what a process in a container calls itself. PEAK is the sum of the process's
 peaks on each device. Events per second are known where an aggregator runs.")]
 pub struct PsArgs {
-    /// Only processes of which all of this holds: FIELD OP VALUE ..., or a word of name or command
+    /// Only who fits all terms, such as 'user=ann dram>1GiB'; a bare word is sought in name and command
     #[arg(long, short, value_name = "QUERY", default_value = "", hide_default_value = true, value_parser = process_query)]
     pub query: Query,
     /// What to sort by

@@ -32,10 +32,10 @@ Examples:
   tt-smi --namespace try demo --devices 32 --workers 8 --rate 1000
   tt-smi --namespace try snapshot --detail      from another terminal")]
 pub struct DemoArgs {
-    /// Devices of the mesh
+    /// How many devices to make up
     #[arg(long, default_value_t = 4, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=128))]
     pub devices: u32,
-    /// Processes
+    /// How many processes to start
     #[arg(long, default_value_t = 3, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=64))]
     pub workers: u32,
     /// The same seed gives the same workload
@@ -44,7 +44,7 @@ pub struct DemoArgs {
     /// Dispatches per second of each process
     #[arg(long, default_value_t = 200, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub rate: u32,
-    /// End after so many seconds [default: until q or Ctrl-C]
+    /// End after N seconds [default: until q or Ctrl-C]
     #[arg(long, value_name = "N")]
     pub seconds: Option<u64>,
     /// How it is shown.

@@ -53,9 +53,24 @@ pub fn interval(text: &str) -> Result<Duration, String> {
     }
 }
 
+/// A name that stands in a script as it is.
+pub(super) fn command_name(text: &str) -> Result<String, String> {
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    match !text.is_empty() && !text.starts_with(['-', '.']) && text.chars().all(plain) {
+        true => Ok(text.to_owned()),
+        false => Err("a command is called by letters, digits, -, _ and .".to_owned()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn names_of_commands() {
+        assert!(["tt-smi", "tt-smi-mem", "tt_smi.2"].iter().all(|name| command_name(name).is_ok()));
+        assert!(["", "-x", "a b", "a;b", "$(a)", "../a"].iter().all(|name| command_name(name).is_err()));
+    }
 
     #[test]
     fn durations() {

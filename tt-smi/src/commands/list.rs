@@ -11,7 +11,7 @@ use crate::output::columns::{Align, Columns};
 use crate::output::identity_json::{DeviceIdentityJson, ErrorJson, error_json};
 use crate::output::json::{self, Envelope};
 use crate::output::paint::Paint;
-use crate::output::table::{NO_DEVICE, write_problems};
+use crate::output::table::{why_nothing, write_problems};
 use crate::output::units::{UNKNOWN, bytes_or_unknown};
 use crate::settings::Settings;
 
@@ -31,7 +31,7 @@ pub(crate) fn run(args: &ListArgs, settings: &Settings) -> anyhow::Result<()> {
 fn write(out: &mut dyn Write, model: &Model, paint: Paint) -> io::Result<()> {
     use Align::{Left, Right};
     if model.devices.is_empty() {
-        writeln!(out, "{NO_DEVICE}")?;
+        writeln!(out, "No device: {}.", why_nothing(model))?;
         return write_problems(out, model, paint);
     }
     let mut columns = Columns::new(&[

@@ -1,15 +1,16 @@
 //! One file per command.
 
-mod about;
 mod aggregate;
 mod allocations;
 mod bench;
 mod clean;
+mod completions;
 mod config;
 mod demo;
 mod doctor;
 mod events;
 mod list;
+mod man;
 mod official;
 mod oom;
 mod peak;
@@ -57,8 +58,8 @@ pub fn run(cli: Cli, settings: &Settings) -> anyhow::Result<()> {
         Some(Command::Bench(args)) => bench::run(&args, settings),
         Some(Command::Demo(args)) => demo::run(&args, settings),
         Some(Command::Config(args)) => config::run(&args, settings),
-        Some(Command::Completions(args)) => about::completions(&args),
-        Some(Command::Man(args)) => about::man(&args),
+        Some(Command::Completions(args)) => completions::run(&args),
+        Some(Command::Man(args)) => man::run(&args),
         Some(Command::DemoWorker(args)) => crate::demo::worker::run(&args, settings),
     }
 }
@@ -67,7 +68,14 @@ pub fn run(cli: Cli, settings: &Settings) -> anyhow::Result<()> {
 fn top_or_snapshot(args: &ScreenArgs, settings: &Settings) -> anyhow::Result<()> {
     match settings.stdout_is_terminal {
         true => top::run(args, settings),
-        false => snapshot::run(&SnapshotArgs::default(), settings),
+        false => {
+            if args.is_any() {
+                eprintln!(
+                    "tt-smi: stdout is no terminal: the table of `snapshot`, without what was asked of the screen"
+                );
+            }
+            snapshot::run(&SnapshotArgs::default(), settings)
+        }
     }
 }
 
@@ -96,6 +104,14 @@ fn look(settings: &Settings) -> anyhow::Result<(Segments, Directory)> {
     let table = crate::source::table_snapshot(&settings.namespace);
     let directory = segments.directory(table.as_ref());
     Ok((segments, directory))
+}
+
+/// What to add to "nothing is there", if that is since nobody reports.
+fn why_nothing_listed(segments: &Segments) -> &'static str {
+    match segments.live.is_empty() {
+        true => ": no process reports here (`tt-smi doctor` says what to do)",
+        false => "",
+    }
 }
 
 /// Stdout for a command's data: locked, and buffered until it is flushed.

@@ -14,7 +14,7 @@ use crate::output::columns::{Align, Columns};
 use crate::output::detail::peak_text;
 use crate::output::json::{self, Envelope, PeakJson};
 use crate::output::paint::Paint;
-use crate::output::table::{NO_DEVICE, write_problems};
+use crate::output::table::{why_nothing, write_problems};
 use crate::output::units::{UNKNOWN, age, bytes, percent};
 use crate::settings::Settings;
 use crate::source::Source;
@@ -35,7 +35,8 @@ pub(crate) fn run(args: &PeakArgs, settings: &Settings) -> anyhow::Result<()> {
     } else {
         write(&mut out, &model, settings.paint)?;
     }
-    Ok(out.flush()?)
+    out.flush()?;
+    super::ensure_readable(&model)
 }
 
 fn reset(settings: &Settings) -> anyhow::Result<()> {
@@ -91,7 +92,7 @@ fn entries(device: &Device) -> Vec<Entry<'_>> {
 
 fn write(out: &mut dyn Write, model: &Model, paint: Paint) -> io::Result<()> {
     if model.devices.is_empty() {
-        writeln!(out, "{NO_DEVICE}")?;
+        writeln!(out, "No device: {}.", why_nothing(model))?;
         return write_problems(out, model, paint);
     }
     let since = model.window_since.map(|since| model.clock.rfc3339(since));

@@ -20,9 +20,13 @@ pub struct Parts {
     pub detail: bool,
 }
 
-/// What is said where there is nothing to show.
-pub(crate) const NO_DEVICE: &str =
-    "No device: no process reports allocations here (`tt-smi doctor` says what to do).";
+/// What is said where there is nothing to show: why, and what to do.
+pub(crate) fn why_nothing(model: &Model) -> &'static str {
+    match model.hidden {
+        0 => "no process reports allocations here (`tt-smi doctor` says what to do)",
+        _ => "what reports here is other users' (root sees all)",
+    }
+}
 
 const BAR: usize = 6;
 
@@ -30,7 +34,7 @@ const BAR: usize = 6;
 pub fn write(out: &mut dyn Write, model: &Model, parts: Parts, paint: Paint) -> io::Result<()> {
     write_headline(out, model, paint)?;
     if model.devices.is_empty() {
-        writeln!(out, "{NO_DEVICE}")?;
+        writeln!(out, "No device: {}.", why_nothing(model))?;
     } else {
         write_devices(out, model, paint)?;
     }

@@ -31,6 +31,7 @@ pub(crate) fn run(args: &AllocationsArgs, settings: &Settings) -> anyhow::Result
     }
     listing.sort(args.sort);
     let shown = Shown {
+        why: super::why_nothing_listed(&segments),
         is_part: !(args.only.is_all() && args.class.is_empty() && args.query.is_empty()),
         most: args.top.unwrap_or(usize::MAX),
         groups: args.group.map(|by| groups(&listing.items, by)),
@@ -49,6 +50,8 @@ pub(crate) fn run(args: &AllocationsArgs, settings: &Settings) -> anyhow::Result
 
 /// What of a listing is shown.
 struct Shown {
+    /// Why nothing is there at all, if so.
+    why: &'static str,
     /// Only some were asked for.
     is_part: bool,
     /// At most so many single ones or groups.
@@ -61,7 +64,12 @@ struct Shown {
 
 fn write(out: &mut dyn Write, listing: &Listing, shown: &Shown, paint: Paint) -> io::Result<()> {
     if listing.items.is_empty() {
-        return writeln!(out, "Nothing {}is live.", if shown.is_part { "like that " } else { "" });
+        return writeln!(
+            out,
+            "Nothing {}is live{}.",
+            if shown.is_part { "like that " } else { "" },
+            shown.why
+        );
     }
     write_subtotals(out, listing, paint)?;
     if let Some(sizes) = &shown.sizes {

@@ -47,7 +47,11 @@ pub(crate) fn run(args: &OomArgs, settings: &Settings) -> anyhow::Result<()> {
     } else {
         text::write(&mut out, &report, settings.paint)?;
     }
-    Ok(out.flush()?)
+    out.flush()?;
+    // Asked at the end: a table, or a process that died, may have told something.
+    let unread = report.known == 0 && segments.live.is_empty() && !segments.refused.is_empty();
+    anyhow::ensure!(!unread, "nothing could be read");
+    Ok(())
 }
 
 /// What there is to tell.

@@ -31,17 +31,23 @@ pub(crate) fn run(args: &ProgramsArgs, settings: &Settings) -> anyhow::Result<()
         write_json(&mut out, &ListingJson::new(&listing, settings.namespace.as_str()))?;
     } else {
         let is_part = !(args.only.is_all() && args.query.is_empty());
-        write(&mut out, &listing, is_part, settings.paint)?;
+        let why = super::why_nothing_listed(&segments);
+        write(&mut out, &listing, (is_part, why), settings.paint)?;
     }
     out.flush()?;
     listing.errors.iter().for_each(|error| eprintln!("tt-smi: {error}"));
     Ok(())
 }
 
-fn write(out: &mut dyn Write, listing: &Listing, is_part: bool, paint: Paint) -> io::Result<()> {
+fn write(
+    out: &mut dyn Write,
+    listing: &Listing,
+    (is_part, why): (bool, &str),
+    paint: Paint,
+) -> io::Result<()> {
     use Align::{Left, Right};
     if listing.entries.is_empty() {
-        return writeln!(out, "No program {}is loaded.", if is_part { "like that " } else { "" });
+        return writeln!(out, "No program {}is loaded{why}.", if is_part { "like that " } else { "" });
     }
     let mut columns = Columns::new(&[
         ("PID", Right),

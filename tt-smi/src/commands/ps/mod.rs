@@ -13,7 +13,7 @@ use crate::model::{Model, Process};
 use crate::output::columns::{Align, Columns};
 use crate::output::json::write as write_json;
 use crate::output::paint::Paint;
-use crate::output::table::{WHO, who, write_problems};
+use crate::output::table::{WHO, who, why_nothing, write_problems};
 use crate::output::units::{self, UNKNOWN, age, bytes_or_unknown};
 use crate::procinfo::Cache;
 use crate::settings::Settings;
@@ -40,11 +40,13 @@ pub(crate) fn run(args: &PsArgs, settings: &Settings) -> anyhow::Result<()> {
 fn write(out: &mut dyn Write, lines: &[Line<'_>], model: &Model, paint: Paint) -> io::Result<()> {
     use Align::{Left, Right};
     if lines.is_empty() {
-        let nobody = match model.processes.is_empty() {
-            true => "No process reports allocations here (`tt-smi doctor` says what to do).",
-            false => "No process is like that.",
-        };
-        writeln!(out, "{nobody}")?;
+        match (model.processes.is_empty(), model.hidden) {
+            (true, 0) => {
+                writeln!(out, "No process reports allocations here (`tt-smi doctor` says what to do).")?
+            }
+            (true, _) => writeln!(out, "No process: {}.", why_nothing(model))?,
+            (false, _) => writeln!(out, "No process is like that.")?,
+        }
         return write_problems(out, model, paint);
     }
     let in_container = lines.iter().any(|line| container(line.process).is_some());

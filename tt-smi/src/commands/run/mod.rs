@@ -14,9 +14,11 @@ mod text;
 mod watch;
 
 use std::io::ErrorKind;
+use std::path::Path;
 use std::time::Instant;
 
 use anyhow::Context;
+use rustix::fs::{Access, access};
 use rustix::pipe::{PipeFlags, pipe_with};
 
 use crate::cli::RunArgs;
@@ -36,6 +38,7 @@ const NOT_STARTED: u8 = 126;
 
 /// Runs the command; ends with its exit code.
 pub(crate) fn run(args: &RunArgs, settings: &Settings) -> anyhow::Result<()> {
+    args.json.as_deref().map(warn_early);
     let report = match observe(args, settings)? {
         Ok(report) => report,
         Err(error) => {
@@ -58,6 +61,15 @@ pub(crate) fn run(args: &RunArgs, settings: &Settings) -> anyhow::Result<()> {
     match report.end.code() {
         0 => Ok(()),
         code => Err(Exit(code).into()),
+    }
+}
+
+/// Says before a long run, not only behind it, that its report cannot be written. The command runs all the same.
+fn warn_early(path: &Path) {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    if let Err(errno) = access(folder, Access::WRITE_OK | Access::EXEC_OK) {
+        let (path, error) = (path.to_string_lossy(), std::io::Error::from(errno));
+        eprintln!("tt-smi: there will be no report in {}: {error}", crate::escape::escape(&path));
     }
 }
 
