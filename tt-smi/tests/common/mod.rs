@@ -93,6 +93,8 @@ fn device(number: u64) -> DeviceStats {
         dram_peak: exact(4 * GIB, 99),
         l1_peak: exact(61 * MIB, 12),
         eth_peak: exact(112 * KIB, 0),
+        cb_resident_peak: exact(12 * MIB, 0),
+        kernel_resident_peak: exact(140 * KIB, 0),
         failure: Failure {
             time: NOW - 5 * SECOND,
             pid: 4242,
