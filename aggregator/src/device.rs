@@ -56,6 +56,8 @@ pub(crate) struct Device {
     since: u64,
     entered: bool,
     pub(crate) order: Order,
+    /// That of changes of what is resident.
+    pub(crate) resident_order: Order,
     pub(crate) history: History,
     pub(crate) events: u64,
     pub(crate) event_rate: Rate,
@@ -106,6 +108,7 @@ impl Device {
             since,
             entered: false,
             order: Order::default(),
+            resident_order: Order::default(),
             history: History::default(),
             events: 0,
             event_rate: Rate::default(),
@@ -231,7 +234,11 @@ impl Device {
         for (class, peak) in self.peaks.classes.iter_mut().enumerate() {
             peak.widen(all().fold(0, |sum: u64, own| sum.saturating_add(own.classes[class].peak_bytes)));
         }
-        // What is resident is loaded or allocated, too.
+        self.widen_residents();
+    }
+
+    /// The same of what is resident, which is loaded or allocated, too.
+    fn widen_residents(&mut self) {
         let loaded = |class: Class| self.peaks.classes[class as usize].to_peak().high;
         let [cb, application, fabric, dispatch] =
             [Class::Cb, Class::KernelApplication, Class::KernelFabric, Class::KernelDispatch].map(loaded);
@@ -264,6 +271,7 @@ impl Device {
     pub(crate) fn doubt_residents(&mut self, since: u64) {
         self.peaks.cb_resident.doubt(since, self.resident.cb);
         self.peaks.kernel_resident.doubt(since, self.resident.kernels);
+        self.widen_residents();
     }
 
     /// Begins a new window: the peaks are what is used then.

@@ -32,9 +32,6 @@ impl Model {
         let Some(usage) = usage.and_then(|row| self.usages.get(row)) else { return };
         let Some(device) = self.devices.change(batch, usage.device) else { return };
         device.lower(late.change, late.class, late.since);
-        if late.residents {
-            device.doubt_residents(late.since);
-        }
         let row = usage.device;
         self.widen(row, late.since);
     }

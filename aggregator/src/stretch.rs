@@ -1,6 +1,6 @@
 //! Folding events: those of one process on one device in one go, so that rows are looked up once for all.
 
-use shm_layout::{Event, EventKind, Implausible, NO_DEVICE};
+use shm_layout::{Class, Event, EventKind, Implausible, NO_DEVICE};
 
 use crate::device::{Device, Exchange, owes};
 use crate::figures::{Live, Resident, Used};
@@ -45,8 +45,6 @@ pub(crate) struct Late {
     pub(crate) change: Exchange,
     /// Its class, and the bytes that it took away.
     pub(crate) class: Option<(usize, u64)>,
-    /// Whether it changed what is resident.
-    pub(crate) residents: bool,
     pub(crate) since: u64,
     /// Whether later changes of other processes came before it, not only a later failure.
     pub(crate) changes_order: bool,
@@ -123,8 +121,16 @@ impl Model {
         let pid = self.processes.get(process).map_or(0, |process| process.stats.pid);
         let usage = self.usages.change(batch, row)?;
         let device = self.devices.change(batch, usage.device)?;
-        let used = Used::of(&usage.counters);
-        Some(Stretch { usage, device, used, pid, recent_from: recent_from(self.now), started: self.started })
+        let (used, resident) = (Used::of(&usage.counters), Resident::of(&usage.counters));
+        Some(Stretch {
+            usage,
+            device,
+            used,
+            resident,
+            pid,
+            recent_from: recent_from(self.now),
+            started: self.started,
+        })
     }
 }
 
@@ -134,6 +140,8 @@ struct Stretch<'a> {
     device: &'a mut Device,
     /// What the process uses.
     used: Used,
+    /// What is resident of it.
+    resident: Resident,
     pid: u64,
     recent_from: u64,
     started: u64,
@@ -170,10 +178,9 @@ impl Stretch<'_> {
 
     #[inline(always)]
     fn fold_one(&mut self, event: &Event, time: u64) -> Result<Option<Late>, Implausible> {
-        let Stretch { usage, device, .. } = self;
+        let Stretch { usage, device, resident, .. } = self;
         let class = moved_class(event);
         let old_class = class.map(|class| Live::of(&usage.counters, class));
-        let old_resident = changes_residents(event).then(|| Resident::of(&usage.counters));
         usage.counters.apply(event)?;
         let change = Exchange { old: self.used, new: Used::of(&usage.counters) };
         self.used = change.new;
@@ -183,31 +190,41 @@ impl Stretch<'_> {
             let new = Live::of(&usage.counters, class);
             device.exchange_class(class, old, new, time);
             less = Some((class, old.bytes.saturating_sub(new.bytes)));
+            if class >= Class::Cb as usize {
+                exchange_resident(resident, usage, device, time);
+            }
         }
         device.exchange_used(change, time);
-        let mut residents = false;
-        if let Some(old) = old_resident {
-            let new = Resident::of(&usage.counters);
-            device.exchange_resident(old, new, time);
-            residents = old != new;
-        }
         if time >= self.started {
             device.history.observe(time, device.used.dram, device.used.l1);
         }
         match event.kind() {
             Some(EventKind::KernelDispatch) => {
                 device.dispatch_rate.add(u64::from(time >= self.recent_from));
+                exchange_resident(resident, usage, device, time);
             }
             Some(EventKind::AllocFailed) => {
                 device.note_failure(event, usage.process, self.pid, time);
             }
             _ => {}
         }
-        let moved = class.is_some() || change.is_change() || residents;
+        let moved = class.is_some() || change.is_change();
         let changes_order = moved && device.order.is_late(usage.process, time);
         // Events of one process are in order, so that failure is another's.
         let late = changes_order || (moved && time < device.last_failed);
-        Ok(late.then_some(Late { change, class: less, residents, since: time, changes_order }))
+        Ok(late.then_some(Late { change, class: less, since: time, changes_order }))
+    }
+}
+
+/// Takes over what is resident of a process after an event that can change it. Apart, and with the question whether
+/// it came late: most events change nothing there, and a dispatch may change it without changing the L1 used.
+#[cold]
+fn exchange_resident(resident: &mut Resident, usage: &Usage, device: &mut Device, time: u64) {
+    let new = Resident::of(&usage.counters);
+    let old = std::mem::replace(resident, new);
+    device.exchange_resident(old, new, time);
+    if old != new && device.resident_order.is_late(usage.process, time) {
+        device.doubt_residents(time);
     }
 }
 
@@ -221,13 +238,6 @@ fn recent_from(now: u64) -> u64 {
 fn may_lower(event: &Event) -> bool {
     use EventKind::{CbFree, Free, KernelDispatch, KernelUnload};
     matches!(event.kind(), Some(Free | CbFree | KernelUnload | KernelDispatch))
-}
-
-/// Whether an event can change what is resident.
-#[inline]
-fn changes_residents(event: &Event) -> bool {
-    use EventKind::{CbFree, KernelDispatch, KernelLoad, KernelUnload};
-    matches!(event.kind(), Some(CbFree | KernelLoad | KernelUnload | KernelDispatch))
 }
 
 /// The class whose bytes an event changes.

@@ -156,6 +156,8 @@ fn what_was_resident_before_we_came_is_at_most_what_was_loaded() {
     process.emit(buffer(EventKind::CbAlloc, index, Class::Cb, 900));
     let dispatch = |cb| Event {
         address: cb,
+        size: 0,
+        aux: 0,
         flags: shm_layout::flags::RESIDENT,
         ..Event::new(EventKind::KernelDispatch, index)
     };
