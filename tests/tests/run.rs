@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use std::process::{Output, Stdio};
 use std::time::Duration;
 use tt_shm_tests::space::{Process, until};
-use tt_shm_tests::{Command, Space};
+use tt_shm_tests::{Command, Monitor, Space};
 
 /// A folder for scripts and reports, removed at the end.
 struct Folder(PathBuf);
@@ -108,10 +108,7 @@ fn processes_one_after_the_other_do_not_add_up() {
 fn processes_that_live_for_a_moment_are_counted() {
     let space = Space::new();
     let folder = Folder::new(&space);
-    let mut daemon = space.command(SMI);
-    daemon.arg("aggregate").stdout(Stdio::null()).stderr(Stdio::null());
-    let daemon = Process::spawn(daemon);
-    until("a table", || space.files().into_iter().find(|file| file.to_string_lossy().ends_with("table")));
+    let _monitor = Monitor::start(SMI, &space);
     let commands = [Command::Grow { count: 7 }, Command::Exit];
     // The one drops its tracker, the other one exits without.
     let (drops, exits) = (folder.script("a", &commands[..1]), folder.script("b", &commands));
@@ -124,7 +121,6 @@ fn processes_that_live_for_a_moment_are_counted() {
     let leaked = |process: &Value| process["never_freed"][0]["bytes"] == 448;
     assert!(report["processes"].as_array().unwrap().iter().all(leaked), "{report}");
     assert_eq!(space.segments(), Vec::<PathBuf>::new(), "nothing is left behind");
-    drop(daemon);
 }
 
 #[test]
@@ -148,9 +144,7 @@ fn nothing_is_left_to_a_run_for_ever() {
     let by_tracker = |space: &Space| drop(common::tracker(space));
     let by_clean = |space: &Space| drop(common::smi(space, &["clean"]));
     let [tracker, clean, daemon] = &spaces;
-    let mut command = daemon.command(SMI);
-    command.arg("aggregate").stdout(Stdio::null()).stderr(Stdio::null());
-    let aggregator = Process::spawn(command);
+    let _monitor = Monitor::start(SMI, daemon);
     for space in &spaces {
         let folder = Folder::new(space);
         let script = std::fs::File::open(folder.script("a", &[Command::Exit])).unwrap();
@@ -167,7 +161,6 @@ fn nothing_is_left_to_a_run_for_ever() {
     by_tracker(tracker);
     by_clean(clean);
     assert_eq!([left(tracker), left(clean)], [0; 2]);
-    drop(aggregator);
 }
 
 #[test]
