@@ -137,6 +137,17 @@ fn a_process_without_the_number_of_the_run_is_known_by_its_parents() {
     }
 }
 
+#[test]
+fn a_process_without_it_that_is_gone_is_named() {
+    let space = Space::new();
+    let folder = Folder::new(&space);
+    let script = folder.script("a", &[Command::Grow { count: 7 }]);
+    let host = format!("env -u TT_SHM_RUN {HOST} < {script}");
+    let (output, report) = run(&space, &folder, &format!("kill -STOP $PPID; {host}; kill -CONT $PPID"));
+    assert_eq!(report["unknown_pids"].as_array().unwrap().len(), 1, "{report}");
+    assert!(String::from_utf8_lossy(&output.stderr).contains("not counted, perhaps of others: pid "));
+}
+
 /// What a run that was killed leaves behind: at first it is left to the run, then anybody removes it.
 #[test]
 fn nothing_is_left_to_a_run_for_ever() {

@@ -20,7 +20,7 @@ pub(super) struct Report {
     pub(super) lasted: Duration,
     pub(super) processes: Vec<Ran>,
     pub(super) devices: Vec<Peaks>,
-    /// Pids of processes that ended before it could be told whose they were.
+    /// Pids of processes without the number of the run that ended before their parents could be asked for.
     pub(super) unknown: Vec<u32>,
     /// Allocations that failed.
     pub(super) failed: u64,
