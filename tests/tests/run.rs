@@ -100,7 +100,9 @@ fn processes_one_after_the_other_do_not_add_up() {
     let (_, report) = run(&space, &folder, &script);
     assert_eq!(report["processes"].as_array().unwrap().len(), 2);
     let l1 = &report["devices"][0]["peaks"]["l1"];
-    assert_eq!((&l1["low_bytes"], &l1["high_bytes"]), (&448.into(), &448.into()));
+    // If the end of the first is noticed only when the second has begun, both is possible, and that is said.
+    let both = if l1["exact"] == true { 448 } else { 640 };
+    assert_eq!((&l1["low_bytes"], &l1["high_bytes"]), (&448.into(), &both.into()));
 }
 
 /// While the run itself is stopped, and an aggregator and later trackers remove what the dead leave.
@@ -121,6 +123,25 @@ fn processes_that_live_for_a_moment_are_counted() {
     let leaked = |process: &Value| process["never_freed"][0]["bytes"] == 448;
     assert!(report["processes"].as_array().unwrap().iter().all(leaked), "{report}");
     assert_eq!(space.segments(), Vec::<PathBuf>::new(), "nothing is left behind");
+}
+
+/// Nobody could notice in time that the first is dead: that both held memory at once must not be called exact.
+#[test]
+fn who_was_killed_is_not_added_to_who_came_next() {
+    let space = Space::new();
+    let folder = Folder::new(&space);
+    let (a, b) = (
+        folder.script("a", &[Command::Grow { count: 7 }]),
+        folder.script("b", &[Command::Grow { count: 3 }]),
+    );
+    let at = folder.0.display();
+    let first = format!("{{ cat {a}; sleep 2; }} | sh -c 'echo $$ > {at}/pid; exec {HOST}' > {at}/out &");
+    let done = format!("while [ \"$(grep -c Done {at}/out)\" != 2 ]; do sleep 0.01; done; sleep 0.5");
+    let (_, report) =
+        run(&space, &folder, &format!("{first} {done}; kill -9 $(cat {at}/pid); {}", followed(&b)));
+    let l1 = &report["devices"][0]["peaks"]["l1"];
+    assert_eq!(l1["low_bytes"], 448, "{report}");
+    assert!(l1["high_bytes"] == 448 || l1["exact"] == false, "{report}");
 }
 
 #[test]
