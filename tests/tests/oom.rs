@@ -2,12 +2,10 @@
 
 mod common;
 
-use common::{HOST, SMI, host, json, smi};
+use common::{FAIL, HOST, SMI, host, json, smi};
 use serde_json::Value;
 use tt_shm_tests::space::until;
 use tt_shm_tests::{Command, Host, Monitor, Space};
-
-const FAIL: Command = Command::Fail { request: 4096, free: 9000, largest: 1000 };
 
 #[track_caller]
 fn oom(space: &Space, arguments: &[&str]) -> Value {

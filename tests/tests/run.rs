@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use std::process::{Output, Stdio};
 use std::time::Duration;
 use tt_shm_tests::space::{Process, until};
-use tt_shm_tests::{Command, Space};
+use tt_shm_tests::{Command, Monitor, Space};
 
 /// A folder for scripts and reports, removed at the end.
 struct Folder(PathBuf);
@@ -100,7 +100,9 @@ fn processes_one_after_the_other_do_not_add_up() {
     let (_, report) = run(&space, &folder, &script);
     assert_eq!(report["processes"].as_array().unwrap().len(), 2);
     let l1 = &report["devices"][0]["peaks"]["l1"];
-    assert_eq!((&l1["low_bytes"], &l1["high_bytes"]), (&448.into(), &448.into()));
+    // If the end of the first is noticed only when the second has begun, both is possible, and that is said.
+    let both = if l1["exact"] == true { 448 } else { 640 };
+    assert_eq!((&l1["low_bytes"], &l1["high_bytes"]), (&448.into(), &both.into()));
 }
 
 /// While the run itself is stopped, and an aggregator and later trackers remove what the dead leave.
@@ -108,10 +110,7 @@ fn processes_one_after_the_other_do_not_add_up() {
 fn processes_that_live_for_a_moment_are_counted() {
     let space = Space::new();
     let folder = Folder::new(&space);
-    let mut daemon = space.command(SMI);
-    daemon.arg("aggregate").stdout(Stdio::null()).stderr(Stdio::null());
-    let daemon = Process::spawn(daemon);
-    until("a table", || space.files().into_iter().find(|file| file.to_string_lossy().ends_with("table")));
+    let _monitor = Monitor::start(SMI, &space);
     let commands = [Command::Grow { count: 7 }, Command::Exit];
     // The one drops its tracker, the other one exits without.
     let (drops, exits) = (folder.script("a", &commands[..1]), folder.script("b", &commands));
@@ -124,7 +123,26 @@ fn processes_that_live_for_a_moment_are_counted() {
     let leaked = |process: &Value| process["never_freed"][0]["bytes"] == 448;
     assert!(report["processes"].as_array().unwrap().iter().all(leaked), "{report}");
     assert_eq!(space.segments(), Vec::<PathBuf>::new(), "nothing is left behind");
-    drop(daemon);
+}
+
+/// Nobody could notice in time that the first is dead: that both held memory at once must not be called exact. The first
+/// dies between two looks at its lock, which are a quarter of a second apart.
+#[test]
+fn who_was_killed_is_not_added_to_who_came_next() {
+    let space = Space::new();
+    let folder = Folder::new(&space);
+    let (a, b) = (
+        folder.script("a", &[Command::Grow { count: 7 }]),
+        folder.script("b", &[Command::Grow { count: 3 }]),
+    );
+    let at = folder.0.display();
+    let first = format!("{{ cat {a}; sleep 2; }} | sh -c 'echo $$ > {at}/pid; exec {HOST}' > {at}/out &");
+    let done = format!("while [ \"$(grep -c Done {at}/out)\" != 2 ]; do sleep 0.01; done; sleep 0.3");
+    let (_, report) =
+        run(&space, &folder, &format!("{first} {done}; kill -9 $(cat {at}/pid); {}", followed(&b)));
+    let l1 = &report["devices"][0]["peaks"]["l1"];
+    assert_eq!(l1["low_bytes"], 448, "{report}");
+    assert!(l1["high_bytes"] == 448 || l1["exact"] == false, "{report}");
 }
 
 #[test]
@@ -141,6 +159,17 @@ fn a_process_without_the_number_of_the_run_is_known_by_its_parents() {
     }
 }
 
+#[test]
+fn a_process_without_it_that_is_gone_is_named() {
+    let space = Space::new();
+    let folder = Folder::new(&space);
+    let script = folder.script("a", &[Command::Grow { count: 7 }]);
+    let host = format!("env -u TT_SHM_RUN {HOST} < {script}");
+    let (output, report) = run(&space, &folder, &format!("kill -STOP $PPID; {host}; kill -CONT $PPID"));
+    assert_eq!(report["unknown_pids"].as_array().unwrap().len(), 1, "{report}");
+    assert!(String::from_utf8_lossy(&output.stderr).contains("not counted, perhaps of others: pid "));
+}
+
 /// What a run that was killed leaves behind: at first it is left to the run, then anybody removes it.
 #[test]
 fn nothing_is_left_to_a_run_for_ever() {
@@ -148,9 +177,7 @@ fn nothing_is_left_to_a_run_for_ever() {
     let by_tracker = |space: &Space| drop(common::tracker(space));
     let by_clean = |space: &Space| drop(common::smi(space, &["clean"]));
     let [tracker, clean, daemon] = &spaces;
-    let mut command = daemon.command(SMI);
-    command.arg("aggregate").stdout(Stdio::null()).stderr(Stdio::null());
-    let aggregator = Process::spawn(command);
+    let _monitor = Monitor::start(SMI, daemon);
     for space in &spaces {
         let folder = Folder::new(space);
         let script = std::fs::File::open(folder.script("a", &[Command::Exit])).unwrap();
@@ -167,7 +194,6 @@ fn nothing_is_left_to_a_run_for_ever() {
     by_tracker(tracker);
     by_clean(clean);
     assert_eq!([left(tracker), left(clean)], [0; 2]);
-    drop(aggregator);
 }
 
 #[test]

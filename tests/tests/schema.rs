@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{HOST, SMI, host, json, smi, tracker};
+use common::{FAIL, HOST, SMI, host, json, smi, tracker};
 use serde_json::Value;
 use std::path::PathBuf;
 use tt_shm_tests::space::until;
@@ -163,7 +163,6 @@ fn who_ended_and_what_could_not_be_read_are_described() {
 
 #[test]
 fn failures_are_described_with_an_aggregator_and_without() {
-    const FAIL: Command = Command::Fail { request: 4096, free: 9000, largest: 1000 };
     let space = Space::new();
     // One whose ring tells what it held, one whose ring has forgotten, one that did not say what was free.
     let (mut whole, mut lapped) = (host(&space, [5]), Host::start_with(HOST, &space, [6], 64));

@@ -5,11 +5,14 @@ use serde_json::Value;
 use std::path::PathBuf;
 use tt_shm_reader::Segment;
 use tt_shm_tests::monitor::as_truth;
-use tt_shm_tests::{Host, Space, Truth};
+use tt_shm_tests::{Command, Host, Space, Truth};
 use tt_shm_writer::Tracker;
 
 pub(crate) const HOST: &str = env!("CARGO_BIN_EXE_host");
 pub(crate) const SMI: &str = env!("CARGO_BIN_EXE_smi");
+
+/// An allocation that fails though there is room, only not in one piece.
+pub(crate) const FAIL: Command = Command::Fail { request: 4096, free: 9000, largest: 1000 };
 
 pub(crate) fn host(space: &Space, chips: impl IntoIterator<Item = u64>) -> Host {
     Host::start(HOST, space, chips)

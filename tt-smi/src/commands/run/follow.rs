@@ -12,7 +12,7 @@ use tt_shm_reader::TableSnapshot;
 
 use super::watch::Found;
 
-/// Between two looks for files to remove.
+/// Between two looks who lives, and for files to remove.
 const SWEEP: Duration = Duration::from_millis(100);
 
 /// What the merged rings told.
@@ -41,6 +41,7 @@ pub(super) fn run(mut aggregator: Aggregator, found: &Found, stop: &OwnedFd) -> 
         identities.extend(aggregator.followed());
         // Here and not as soon as they are found: the poll has seen them, too.
         if swept.elapsed() > SWEEP {
+            found.look_who_lives();
             found.remove_ended();
             swept = Instant::now();
         }

@@ -21,7 +21,7 @@ pub(super) struct RunJson<'a> {
     signal: Option<u8>,
     devices: Vec<DeviceJson>,
     processes: Vec<ProcessJson<'a>>,
-    /// Pids that are not counted: ended before it could be told whose they were.
+    /// Pids that are not counted: without the number of the run, and ended before their parents could be asked for.
     unknown_pids: &'a [u32],
     failed_allocations: u64,
 }

@@ -94,6 +94,7 @@ fn observe(args: &RunArgs, settings: &Settings) -> anyhow::Result<Result<Report,
         let _ = watcher.join();
         (end, follower.join().ok())
     });
+    found.look_who_lives();
     found.remove_ended();
     let end = end.context("cannot wait for the command")?;
     Ok(Ok(report::report(end, begun.elapsed(), &found.take(), followed.as_ref())))

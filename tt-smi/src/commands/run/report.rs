@@ -20,7 +20,7 @@ pub(super) struct Report {
     pub(super) lasted: Duration,
     pub(super) processes: Vec<Ran>,
     pub(super) devices: Vec<Peaks>,
-    /// Pids of processes that ended before it could be told whose they were.
+    /// Pids of processes without the number of the run that ended before their parents could be asked for.
     pub(super) unknown: Vec<u32>,
     /// Allocations that failed.
     pub(super) failed: u64,
@@ -62,7 +62,7 @@ pub(super) fn report(end: End, lasted: Duration, found: &Inner, followed: Option
     let mut claims = Claims::default();
     found.kept.iter().for_each(|segment| claims.add_segment(segment));
     let directory = claims.finish();
-    let counted: Vec<Counted<'_>> = found.kept.iter().map(Counted::new).collect();
+    let counted: Vec<Counted<'_>> = found.kept.iter().map(|one| Counted::new(one, found)).collect();
     let failed = counted.iter().flat_map(|one| &one.counters).map(|counters| counters.failed_allocs).sum();
     let peaks = |(index, id): (usize, &DeviceId)| peaks_of(index, id, &counted, followed);
     Report {
@@ -79,11 +79,25 @@ pub(super) fn report(end: End, lasted: Duration, found: &Inner, followed: Option
 struct Counted<'a> {
     segment: &'a Segment,
     counters: Vec<Counters>,
+    /// When it was last seen alive, CLOCK_MONOTONIC.
+    alive_at: u64,
 }
 
 impl<'a> Counted<'a> {
-    fn new(segment: &'a Segment) -> Counted<'a> {
-        Counted { segment, counters: segment.counters().map(|now| now.counters).unwrap_or_default() }
+    fn new(segment: &'a Segment, found: &Inner) -> Counted<'a> {
+        let counters = segment.counters().map(|now| now.counters).unwrap_or_default();
+        let alive_at = found.alive_at.get(&segment.identity()).copied().unwrap_or(0);
+        Counted { segment, counters, alive_at }
+    }
+
+    /// Whether a peak of a device may count what this process held there after it had ended.
+    fn casts_doubt_on(&self, peak: &Peak, chip_id: u64) -> bool {
+        let holds = |own: &Counters| {
+            let resident = [own.cb_resident_bytes, own.kernel_resident_bytes, own.kernel_resident_eth_bytes];
+            Class::ALL.iter().any(|class| own.class(*class).live_bytes > 0)
+                || resident.iter().any(|bytes| *bytes > 0)
+        };
+        peak.time.is_some_and(|time| self.alive_at < time) && self.on(chip_id).is_some_and(holds)
     }
 
     fn on(&self, chip_id: u64) -> Option<&Counters> {
@@ -92,8 +106,9 @@ impl<'a> Counted<'a> {
     }
 }
 
-/// The peaks of a device: of the merged rings if nothing is missing there; of a process that was alone on the device
-/// what it counted itself, which is exact whatever was missed, unless it reset its peaks; else a range.
+/// The peaks of a device: of the merged rings if nothing is missing there, and nobody in doubt; of a process that was
+/// alone on the device what it counted itself, which is exact whatever was missed, unless it reset its peaks; else a
+/// range.
 fn peaks_of(index: usize, id: &DeviceId, all: &[Counted<'_>], followed: Option<&Followed>) -> Option<Peaks> {
     let merged = followed.and_then(|followed| {
         followed.snapshot.devices.iter().find(|(_, stats)| stats.entry.chip_id == id.chip_id)
@@ -104,14 +119,20 @@ fn peaks_of(index: usize, id: &DeviceId, all: &[Counted<'_>], followed: Option<&
         on_chip.into_iter().all(|one| followed.identities.contains(&one.segment.identity()))
     });
     let entry = all.iter().flat_map(|one| one.segment.devices()).find(|entry| entry.chip_id == id.chip_id)?;
-    let figures = figures(merged.map(|(_, stats)| stats).filter(|_| all_followed), &own);
+    let doubted = |peak: &Peak| all.iter().any(|one| one.casts_doubt_on(peak, id.chip_id));
+    let figures = figures(merged.map(|(_, stats)| stats).filter(|_| all_followed), &own, &doubted);
     Some(Peaks { index, id: id.clone(), dram_total: entry.dram_total(), l1_total: entry.l1_total(), figures })
 }
 
-fn figures(merged: Option<&DeviceStats>, own: &[&Counters]) -> Vec<(&'static str, Peak)> {
+fn figures(
+    merged: Option<&DeviceStats>,
+    own: &[&Counters],
+    doubted: &dyn Fn(&Peak) -> bool,
+) -> Vec<(&'static str, Peak)> {
     let nobody = DeviceId { chip_id: 0, logical: None, pci: None };
     let merged = merged.map(|stats| Device::new(0, 0, &nobody, stats, false));
-    let peak = |merged: Option<Peak>, count: fn(&Counters) -> u64| best(merged, own, count);
+    let sure = |merged: Option<Peak>| merged.filter(|peak| !doubted(peak));
+    let peak = |merged: Option<Peak>, count: fn(&Counters) -> u64| best(sure(merged), own, count);
     let mut figures = vec![
         ("dram_used", peak(merged.as_ref().map(|m| m.dram.peak), |own| own.dram_peak_bytes)),
         ("l1_used", peak(merged.as_ref().map(|m| m.l1.peak), |own| own.l1_peak_bytes)),
@@ -120,7 +141,7 @@ fn figures(merged: Option<&DeviceStats>, own: &[&Counters]) -> Vec<(&'static str
     for class in Class::ALL {
         let merged = merged.as_ref().map(|m| m.class(class).peak);
         let counted = |own: &&Counters| own.class(class).peak_bytes;
-        figures.push((class.name(), best_of(merged, own.iter().map(counted).collect(), forgot(own))));
+        figures.push((class.name(), best_of(sure(merged), own.iter().map(counted).collect(), forgot(own))));
     }
     figures
 }

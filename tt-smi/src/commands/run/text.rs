@@ -27,7 +27,8 @@ pub(super) fn write(out: &mut dyn Write, report: &Report, paint: Paint) -> io::R
     if !report.unknown.is_empty() {
         let pids: Vec<String> = report.unknown.iter().map(u32::to_string).collect();
         let pids = pids.join(", ");
-        writeln!(out, "not counted: ended before it could be told whose they were: pid {pids}")?;
+        let why = "TT_SHM_RUN was not set for them, and they ended before their parents could be asked for";
+        writeln!(out, "not counted, perhaps of others: pid {pids} ({why})")?;
     }
     if report.processes.is_empty() {
         return Ok(());

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
-use tt_shm_os::{Namespace, SHM_DIR, parse_segment_name};
+use tt_shm_os::{Namespace, SHM_DIR, monotonic_ns, parse_segment_name};
 use tt_shm_reader::{FileError, OpenError, Segment, segment_paths};
 
 use super::lineage::{Kin, kin};
@@ -33,6 +33,10 @@ pub(super) struct Inner {
     names: HashSet<String>,
     /// Which of `kept` may have to be removed by us.
     to_remove: Vec<usize>,
+    /// When each was last seen alive, CLOCK_MONOTONIC, by identity.
+    pub(super) alive_at: HashMap<u64, u64>,
+    /// Identities of those that were seen dead.
+    ended: HashSet<u64>,
 }
 
 impl Found {
@@ -48,6 +52,22 @@ impl Found {
     fn with<T>(&self, work: impl FnOnce(&mut Inner) -> T) -> T {
         // Nothing in here is left half done by a panic.
         work(&mut self.inner.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Looks who lives. A process that ended counts as holding what it held until that is noticed: what is known of the
+    /// time after it was last seen alive is not certain.
+    pub(super) fn look_who_lives(&self) {
+        self.with(|inner| {
+            let Inner { kept, alive_at, ended, .. } = inner;
+            for segment in kept {
+                let (identity, now) = (segment.identity(), monotonic_ns());
+                if !ended.contains(&identity) && segment.is_alive().unwrap_or(false) && !segment.is_closed() {
+                    alive_at.insert(identity, now);
+                } else {
+                    ended.insert(identity);
+                }
+            }
+        });
     }
 
     /// Removes what processes left to us that ended in an orderly way: see `docs/layout.md`, Liveness. What those
