@@ -190,9 +190,7 @@ impl Aggregator {
             segment.file_name(),
             segment.words().head(),
         ));
-        // Spread, so that no poll looks at all locks.
-        let next_check = now + CHECK_NS * (row as u64 % 16) / 16;
-        self.sources.push(Source::new(segment, row, clock, next_check));
+        self.sources.push(Source::new(segment, row, clock, now));
         (Fate::Followed, None)
     }
 

@@ -37,9 +37,11 @@ impl Aggregator {
                 continue;
             }
             source.next_check = now + CHECK_NS;
-            // An error is no death: the next check asks again.
-            if source.segment.is_alive().is_ok_and(|alive| !alive) {
-                source.died = Some(now);
+            match source.segment.is_alive() {
+                Ok(true) => source.seen_alive = now,
+                Ok(false) => source.died = Some(now),
+                // No death: the next check asks again.
+                Err(_) => {}
             }
             self.refresh(index);
         }
@@ -65,7 +67,7 @@ impl Aggregator {
     fn reclaim(&mut self, index: usize, now: u64) {
         let source = self.sources.swap_remove(index);
         let held = self.model.holdings(source.process);
-        self.model.withdraw(source.process);
+        self.model.bury(source.process, source.seen_alive);
         let batch = self.model.batch();
         if let Some(process) = self.model.processes.change(batch, source.process) {
             process.stats.state = process_state::ENDED;

@@ -267,6 +267,17 @@ impl Device {
         }
     }
 
+    /// What a process held was gone at some time since then: peaks seen meanwhile may have been seen too high.
+    pub(crate) fn lower_by(&mut self, held: &Counters, since: u64) {
+        self.lower(Exchange { old: Used::of(held), new: Used::default() }, None, since);
+        for (class, (peak, live)) in self.peaks.classes.iter_mut().zip(&self.classes).enumerate() {
+            peak.lower(held.classes[class].live_bytes, since, live.bytes);
+        }
+        let Resident { cb, kernels } = Resident::of(held);
+        self.peaks.cb_resident.lower(cb, since, self.resident.cb);
+        self.peaks.kernel_resident.lower(kernels, since, self.resident.kernels);
+    }
+
     /// A late event changed what is resident: peaks of that seen since its time are in doubt.
     pub(crate) fn doubt_residents(&mut self, since: u64) {
         self.peaks.cb_resident.doubt(since, self.resident.cb);

@@ -232,6 +232,27 @@ impl Model {
         self.processes.change(batch, process);
     }
 
+    /// The same of one that ended, nobody knows when: after its last event, and after it was last seen alive. What it
+    /// held need not be part of peaks seen since then.
+    pub(crate) fn bury(&mut self, process: usize, seen_alive: u64) {
+        let Some(Process { stats, clock: kind, usages, .. }) = self.processes.get(process) else { return };
+        let (identity, pid, kind) = (stats.identity, stats.pid, *kind);
+        let since = stats.last_event.max(seen_alive).saturating_add(1);
+        let usages = usages.iter().flatten().filter_map(|row| self.usages.get(*row));
+        let held: Vec<(usize, Counters)> = usages.map(|usage| (usage.device, usage.counters)).collect();
+        self.withdraw(process);
+        let (batch, begin) = (self.batch(), self.window.begin());
+        for (device, counters) in &held {
+            if let Some(device) = self.devices.change(batch, *device) {
+                device.lower_by(counters, since);
+                // What it reached by itself, somebody used.
+                let time =
+                    |ticks| Some(self.clock.to_ns(kind, ticks)).filter(|time| ticks != 0 && *time >= begin);
+                device.raise_to_own_peaks(&Share { identity, pid, counters }, time);
+            }
+        }
+    }
+
     /// Frees the rows that the last batch showed as empty.
     pub(crate) fn free_retired(&mut self) {
         for row in std::mem::take(&mut self.retired) {

@@ -5,6 +5,7 @@ use shm_layout::{Counters, DeviceEntry, Event, MAX_COUNT, MAX_DEVICES, NO_DEVICE
 use tt_shm_os::{ClockKind, monotonic_ns};
 use tt_shm_reader::Segment;
 
+use crate::attach::CHECK_NS;
 use crate::clock::Clock;
 use crate::fold::Known;
 use crate::queue::{Item, Queue, Run, State};
@@ -45,6 +46,8 @@ pub(crate) struct Source {
     last_time: u64,
     pub(crate) devices: usize,
     pub(crate) next_check: u64,
+    /// When it was last known to live.
+    pub(crate) seen_alive: u64,
     pub(crate) died: Option<u64>,
     pub(crate) broken: bool,
     pub(crate) drained: bool,
@@ -52,7 +55,7 @@ pub(crate) struct Source {
 
 impl Source {
     /// Follows a segment from its first event if the ring still has it, else from now on.
-    pub(crate) fn new(segment: Segment, process: usize, clock: ClockKind, next_check: u64) -> Source {
+    pub(crate) fn new(segment: Segment, process: usize, clock: ClockKind, now: u64) -> Source {
         let words = segment.words();
         let whole = words.head() < words.ring.len() as u64;
         Source {
@@ -66,7 +69,9 @@ impl Source {
             queue: Queue::default(),
             last_time: 0,
             devices: 0,
-            next_check,
+            // Spread, so that no poll looks at all locks.
+            next_check: now + CHECK_NS * (process as u64 % 16) / 16,
+            seen_alive: now,
             died: None,
             broken: false,
             drained: false,

@@ -424,15 +424,39 @@ fn what_a_process_held_counts_until_its_end() {
     b.alloc(0, Class::Dram, 700);
     aggregator.settle();
     a.alloc(0, Class::Dram, 100);
-    let closed = shm_layout::control::state::CLOSED;
-    b.words().control[shm_layout::control::STATE].store(closed, std::sync::atomic::Ordering::Relaxed);
-    drop(b);
+    // It lives.
+    b.emit(Event::new(EventKind::DeviceOpen, 0));
+    end(b);
     // The end is seen at once, the allocation before it waits in the merge.
     aggregator.poll();
     let shown = device(&settled(&mut aggregator), 1);
     assert_eq!(aggregator.segments(), 1);
     assert_eq!(shown.dram_used_bytes, 100);
     assert_eq!((shown.dram_peak.low, shown.dram_peak.high), (800, 800));
+}
+
+fn end(process: TestProcess) {
+    let closed = shm_layout::control::state::CLOSED;
+    process.words().control[shm_layout::control::STATE].store(closed, std::sync::atomic::Ordering::Relaxed);
+}
+
+/// What it held may have been gone for some time when its end is noticed.
+#[test]
+fn what_a_process_held_need_not_be_part_of_a_peak_after_it_was_last_seen() {
+    let scene = Scene::new();
+    let mut aggregator = scene.aggregator();
+    let (mut a, mut b) = (scene.process(), scene.process());
+    a.register(chip(1));
+    b.register(chip(1));
+    b.alloc(0, Class::Dram, 700);
+    aggregator.settle();
+    end(b);
+    a.alloc(0, Class::Dram, 100);
+    let shown = device(&settled(&mut aggregator), 1);
+    assert_eq!((aggregator.segments(), shown.dram_used_bytes), (1, 100));
+    assert_eq!((shown.dram_peak.low, shown.dram_peak.high), (700, 800));
+    let class = shown.classes[Class::Dram as usize].peak;
+    assert_eq!((class.low, class.high), (700, 800));
 }
 
 /// What happened before a window may be folded only after it was asked for.
