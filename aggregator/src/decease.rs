@@ -67,7 +67,10 @@ impl Aggregator {
     fn reclaim(&mut self, index: usize, now: u64) {
         let source = self.sources.swap_remove(index);
         let held = self.model.holdings(source.process);
-        self.model.bury(source.process, source.seen_alive);
+        let closed = source.segment.closed_at().map(|ticks| self.model.clock.to_ns(source.clock, ticks));
+        // Whatever it says, nobody closes a segment after its end was noticed.
+        let closed = closed.unwrap_or(0).min(source.died.unwrap_or(now));
+        self.model.bury(source.process, closed.max(source.seen_alive));
         let batch = self.model.batch();
         if let Some(process) = self.model.processes.change(batch, source.process) {
             process.stats.state = process_state::ENDED;

@@ -232,12 +232,12 @@ impl Model {
         self.processes.change(batch, process);
     }
 
-    /// The same of one that ended, nobody knows when: after its last event, and after it was last seen alive. What it
-    /// held need not be part of peaks seen since then.
-    pub(crate) fn bury(&mut self, process: usize, seen_alive: u64) {
+    /// The same of one that ended, after its last event, and after it is known to have lived. What it held need not be
+    /// part of peaks seen since then.
+    pub(crate) fn bury(&mut self, process: usize, lived: u64) {
         let Some(Process { stats, clock: kind, usages, .. }) = self.processes.get(process) else { return };
         let (identity, pid, kind) = (stats.identity, stats.pid, *kind);
-        let since = stats.last_event.max(seen_alive).saturating_add(1);
+        let since = stats.last_event.max(lived).saturating_add(1);
         let usages = usages.iter().flatten().filter_map(|row| self.usages.get(*row));
         let held: Vec<(usize, Counters)> = usages.map(|usage| (usage.device, usage.counters)).collect();
         self.withdraw(process);

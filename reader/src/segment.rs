@@ -116,6 +116,11 @@ impl Segment {
         self.control(control::STATE) & state::CLOSED != 0
     }
 
+    /// When the process closed the segment, in ticks of its clock, if it noted that.
+    pub fn closed_at(&self) -> Option<u64> {
+        Some(self.control(control::CLOSED_AT)).filter(|ticks| *ticks != 0)
+    }
+
     /// Whether the process had no room for all rows or names: totals are exact, lists incomplete.
     pub fn is_degraded(&self) -> bool {
         self.control(control::STATE) & state::DEGRADED != 0

@@ -16,6 +16,8 @@ pub const NAME_COUNT: usize = 18;
 pub const ROWS_PUBLISHED: usize = 19;
 /// Live allocations that have no row because there was no room for one.
 pub const UNLISTED: usize = 20;
+/// Ticks when the process closed the segment, 0 if it did not or nobody noted it.
+pub const CLOSED_AT: usize = 21;
 /// First of the anomaly counts, see [`Anomaly`].
 pub const ANOMALIES: usize = 32;
 

@@ -124,7 +124,7 @@ fn bits() {
 fn control_words() {
     assert_codes(
         "## Segment control words",
-        named!(segment_control: HEAD, STATE, DEVICE_COUNT, NAME_COUNT, ROWS_PUBLISHED, UNLISTED, ANOMALIES),
+        named!(segment_control: HEAD, STATE, DEVICE_COUNT, NAME_COUNT, ROWS_PUBLISHED, UNLISTED, CLOSED_AT, ANOMALIES),
     );
     assert_codes(
         "## Table control words",

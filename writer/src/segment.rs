@@ -111,6 +111,13 @@ impl Segment {
         Word::store(state, Word::load(state) | bit);
     }
 
+    /// Notes that everything has ended, and when: what is still held is so no longer.
+    fn close(&self) {
+        stores_of!(SegmentState);
+        Word::store(&self.words.control[control::CLOSED_AT], self.ticks());
+        self.set_state(state::CLOSED);
+    }
+
     /// Counts a misuse.
     #[cold]
     pub(crate) fn count(&self, anomaly: Anomaly) {
@@ -127,7 +134,7 @@ impl Drop for Segment {
         if !self.published {
             return;
         }
-        self.set_state(state::CLOSED);
+        self.close();
         if self.header.is_left_to_run(tt_shm_os::monotonic_ns()) {
             touch(&self.path);
             return;
