@@ -1,5 +1,6 @@
 //! Where the data comes from: the aggregator's table if one runs, else the same aggregation in here.
 
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -13,8 +14,10 @@ use crate::segments::{Hidden, hidden};
 
 /// Rates are those of a second: an aggregation that is younger does not know them.
 const RATES_AFTER: Duration = Duration::from_millis(1100);
-/// A screen need not look at the rings more often than this: they hold many times what happens meanwhile.
-const SHORTEST_WAIT: Duration = Duration::from_millis(25);
+/// Events between two looks at the rings, all together: a quarter of what one ring holds.
+const EVENTS_AT_A_LOOK: u32 = 4096;
+/// Between two looks, however much or little happens.
+const WAIT: RangeInclusive<Duration> = Duration::from_millis(1)..=Duration::from_millis(50);
 /// How often to look whether an aggregator was started or ended, and who cannot be seen.
 const RECHECK: Duration = Duration::from_secs(1);
 
@@ -86,6 +89,29 @@ pub struct Source {
     checked: Instant,
 }
 
+/// An aggregation in here, which looks at the rings as often as they need it.
+#[derive(Debug)]
+struct Embedded {
+    aggregator: Box<Aggregator>,
+    since: Instant,
+    polled: Instant,
+    wait: Duration,
+}
+
+impl Embedded {
+    fn poll(&mut self) {
+        let events = self.aggregator.poll().events;
+        self.wait = wait_after(events, self.polled.elapsed());
+        self.polled = Instant::now();
+    }
+}
+
+/// How long to wait before the next look if so many events came since the last.
+fn wait_after(events: u64, elapsed: Duration) -> Duration {
+    let events = u32::try_from(events).unwrap_or(u32::MAX).max(1);
+    (elapsed * EVENTS_AT_A_LOOK / events).clamp(*WAIT.start(), *WAIT.end())
+}
+
 /// What there is beside the source and not in it, as of the last check.
 #[derive(Clone, Debug)]
 struct Beside {
@@ -96,7 +122,7 @@ struct Beside {
 #[derive(Debug)]
 enum From {
     Table(Box<Table>),
-    Embedded { aggregator: Box<Aggregator>, since: Instant },
+    Embedded(Embedded),
 }
 
 impl Source {
@@ -120,9 +146,10 @@ impl Source {
                 let running = Clock::now().age_ns(table.header().started);
                 (snapshot, origin, u128::from(running) >= RATES_AFTER.as_nanos())
             }
-            From::Embedded { aggregator, since } => {
-                aggregator.poll();
-                (aggregator.snapshot(), Origin::Embedded, since.elapsed() >= RATES_AFTER)
+            From::Embedded(embedded) => {
+                embedded.poll();
+                let rates_known = embedded.since.elapsed() >= RATES_AFTER;
+                (embedded.aggregator.snapshot(), Origin::Embedded, rates_known)
             }
         };
         let Beside { hidden, refused_table } = self.beside.clone();
@@ -133,16 +160,16 @@ impl Source {
     pub fn history(&self, row: usize, resolution: usize) -> Vec<Bucket> {
         match &self.from {
             From::Table(table) => table.history(row, resolution),
-            From::Embedded { aggregator, .. } => aggregator.history(row, resolution),
+            From::Embedded(embedded) => embedded.aggregator.history(row, resolution),
         }
     }
 
     /// Keeps an embedded aggregation going, so that no ring goes round unseen.
     pub fn poll(&mut self) {
-        if let From::Embedded { aggregator, .. } = &mut self.from {
+        if let From::Embedded(embedded) = &mut self.from {
             // Who comes back wants to see new processes at once.
-            aggregator.watch();
-            aggregator.poll();
+            embedded.aggregator.watch();
+            embedded.poll();
         }
     }
 
@@ -150,7 +177,7 @@ impl Source {
     pub fn poll_interval(&self) -> Duration {
         match &self.from {
             From::Table(_) => Duration::from_secs(1),
-            From::Embedded { aggregator, .. } => aggregator.sleep_hint().max(SHORTEST_WAIT),
+            From::Embedded(embedded) => embedded.wait,
         }
     }
 
@@ -162,7 +189,7 @@ impl Source {
         match &self.from {
             From::Table(table) if table.freshness().is_fresh() && !table.is_replaced() => {}
             From::Table(_) => *self = Source::open(&self.namespace)?,
-            From::Embedded { .. } => {
+            From::Embedded(_) => {
                 if let Some(table) = fresh_table(&self.namespace) {
                     self.from = From::Table(Box::new(table));
                 }
@@ -210,5 +237,20 @@ fn embedded(namespace: &Namespace) -> anyhow::Result<From> {
     // Most look once and end, and would have to wait for the end of a watch.
     let config = Config { reap: false, watch: false, ..Config::new(namespace.clone()) };
     let aggregator = Aggregator::new(config).context("cannot aggregate")?;
-    Ok(From::Embedded { aggregator: Box::new(aggregator), since: Instant::now() })
+    let (aggregator, now) = (Box::new(aggregator), Instant::now());
+    Ok(From::Embedded(Embedded { aggregator, since: now, polled: now, wait: *WAIT.start() }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_ring_fills_between_two_looks() {
+        let wait = |events, ms| wait_after(events, Duration::from_millis(ms)).as_millis();
+        assert_eq!(wait(0, 50), 50, "nothing happens");
+        assert_eq!(wait(40_000, 1000), 50, "little happens");
+        assert_eq!(wait(8192, 20), 10, "as fast as fills a quarter of a ring in 10 ms");
+        assert_eq!((wait(1 << 20, 5), wait(u64::MAX, 1)), (1, 1), "more than anybody can follow");
+    }
 }
