@@ -2,19 +2,13 @@
 
 mod common;
 
-use common::{Scene, buffer, chip};
+use common::{Scene, buffer, chip, settled};
 use shm_layout::{Class, Event, EventKind};
-use tt_shm_aggregator::Aggregator;
 use tt_shm_os::monotonic_ns;
-use tt_shm_reader::{TableSnapshot, process_state};
+use tt_shm_reader::process_state;
 
 /// Far from every other time, in ticks of every clock.
 const HOUR: u64 = 3_600_000_000_000;
-
-fn settled(aggregator: &mut Aggregator) -> TableSnapshot {
-    aggregator.settle();
-    aggregator.snapshot()
-}
 
 #[test]
 fn time_running_backwards_in_events_changes_no_total() {

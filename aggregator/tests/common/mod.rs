@@ -18,6 +18,7 @@ use tt_shm_aggregator::{Aggregator, Config};
 use tt_shm_os::{
     Anchor, ClockKind, Namespace, SHM_DIR, WriteMap, boot_id, lock_exclusive, path_of, segment_file_name,
 };
+use tt_shm_reader::{DeviceStats, TableSnapshot};
 
 /// A namespace of a test's own; what is in it goes when the test ends, however it ends.
 pub(crate) struct Scene {
@@ -177,4 +178,14 @@ fn nameless(len: u64) -> File {
 fn link(file: &File, path: &Path) {
     let source = format!("/proc/self/fd/{}", file.as_raw_fd());
     rustix::fs::linkat(CWD, source, CWD, path, AtFlags::SYMLINK_FOLLOW).unwrap();
+}
+
+pub(crate) fn device(snapshot: &TableSnapshot, chip_id: u64) -> DeviceStats {
+    let found = snapshot.devices.iter().find(|(_, device)| device.entry.chip_id == chip_id);
+    found.expect("the device is shown").1
+}
+
+pub(crate) fn settled(aggregator: &mut Aggregator) -> TableSnapshot {
+    aggregator.settle();
+    aggregator.snapshot()
 }
