@@ -100,10 +100,7 @@ impl Model {
         let Some(usage) = self.usages.get(row) else { return };
         let Some(process) = self.processes.get(usage.process) else { return };
         let Some(device) = self.devices.get_mut(device_row) else { return };
-        let in_window = |ticks: u64| {
-            let time = clock.to_ns(process.clock, ticks);
-            (ticks != 0 && time >= window.begin()).then_some(time)
-        };
+        let in_window = |ticks| window.time_in(clock, process.clock, ticks);
         let share =
             Share { identity: process.stats.identity, pid: process.stats.pid, counters: &usage.counters };
         device.raise_to_own_peaks(&share, in_window);

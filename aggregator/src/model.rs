@@ -62,6 +62,12 @@ impl Window {
     pub(crate) fn begin(&self) -> u64 {
         if self.count == 0 { 0 } else { self.since }
     }
+
+    /// When a process's clock showed so many ticks, if that was ever and in the window.
+    pub(crate) fn time_in(&self, clock: &Clock, kind: ClockKind, ticks: u64) -> Option<u64> {
+        let time = clock.to_ns(kind, ticks);
+        (ticks != 0 && time >= self.begin()).then_some(time)
+    }
 }
 
 /// See the module.
@@ -241,14 +247,13 @@ impl Model {
         let usages = usages.iter().flatten().filter_map(|row| self.usages.get(*row));
         let held: Vec<(usize, Counters)> = usages.map(|usage| (usage.device, usage.counters)).collect();
         self.withdraw(process);
-        let (batch, begin) = (self.batch(), self.window.begin());
+        let batch = self.batch();
         for (device, counters) in &held {
             if let Some(device) = self.devices.change(batch, *device) {
                 device.lower_by(counters, since);
                 // What it reached by itself, somebody used.
-                let time =
-                    |ticks| Some(self.clock.to_ns(kind, ticks)).filter(|time| ticks != 0 && *time >= begin);
-                device.raise_to_own_peaks(&Share { identity, pid, counters }, time);
+                let in_window = |ticks| self.window.time_in(&self.clock, kind, ticks);
+                device.raise_to_own_peaks(&Share { identity, pid, counters }, in_window);
             }
         }
     }

@@ -114,6 +114,7 @@ impl Segment {
     /// Notes that everything has ended, and when: what is still held is so no longer.
     fn close(&self) {
         stores_of!(SegmentState);
+        // No order between the two: each is true by itself, and who finds no time knows less.
         Word::store(&self.words.control[control::CLOSED_AT], self.ticks());
         self.set_state(state::CLOSED);
     }
