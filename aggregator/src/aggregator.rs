@@ -7,20 +7,20 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec};
 use tt_shm_os::monotonic_ns;
 
-use crate::adopt::Adopted;
-use crate::attach::{Fate, MAX_OPENS, MAX_PENDING};
-use crate::clock::Clock;
 use crate::config::Config;
-use crate::decease::LeftToRun;
-use crate::discover::Discovery;
 use crate::error::StartError;
-use crate::fold::Known;
-use crate::merge::merge;
+use crate::merge::fold::Known;
+use crate::merge::queue::{Run, State};
+use crate::merge::streams::merge;
+use crate::merge::stretch::FoldError;
 use crate::model::Model;
-use crate::queue::{Run, State};
-use crate::reset;
-use crate::source::{Drained, Source};
-use crate::stretch::FoldError;
+use crate::segments::attach::{Fate, MAX_OPENS, MAX_PENDING};
+use crate::segments::clock::Clock;
+use crate::segments::decease::LeftToRun;
+use crate::segments::discover::Discovery;
+use crate::segments::source::{Drained, Source};
+use crate::table::adopt::Adopted;
+use crate::table::reset;
 
 /// Sleeps while something happens, and at most.
 const SHORT_SLEEP: Duration = Duration::from_millis(1);

@@ -8,9 +8,9 @@ use tt_shm_os::Namespace;
 use crate::aggregator::Aggregator;
 use crate::config::Config;
 use crate::error::{DaemonError, PublishError};
-use crate::lockfile::Claim;
 use crate::log::Log;
-use crate::publish::TablePublisher;
+use crate::table::lockfile::Claim;
+use crate::table::publish::TablePublisher;
 
 /// What the daemon is told.
 #[derive(Debug)]

@@ -36,50 +36,22 @@
 
 #![forbid(unsafe_code)]
 
-mod adopt;
 mod aggregator;
-mod attach;
-mod clock;
 mod config;
 mod daemon;
-mod decease;
-mod device;
-mod discover;
-mod entry;
 mod error;
-mod failures;
-mod figures;
-mod fold;
-#[cfg(test)]
-mod fold_tests;
-mod history;
-mod lockfile;
 mod log;
 mod merge;
 mod model;
-mod notice;
-mod order;
-mod peaks;
-mod publish;
-mod publish_history;
-mod queue;
-mod rates;
-mod readback;
-mod reap;
-mod reset;
-mod rows;
-mod source;
-mod stretch;
-mod table_file;
-mod tick;
-mod view;
+mod segments;
+mod table;
 
-pub use adopt::Adopted;
 pub use aggregator::{Activity, Aggregator};
 pub use config::{Config, Only};
 pub use daemon::{DaemonConfig, run_daemon};
 pub use error::{DaemonError, PublishError, ResetError, StartError};
-pub use lockfile::Claim;
 pub use log::Log;
-pub use publish::TablePublisher;
-pub use reset::request_reset;
+pub use table::adopt::Adopted;
+pub use table::lockfile::Claim;
+pub use table::publish::TablePublisher;
+pub use table::reset::request_reset;

@@ -2,7 +2,7 @@
 
 use shm_layout::{Counters, Event};
 
-use crate::fold::Known;
+use crate::merge::fold::Known;
 
 /// What waits.
 #[derive(Debug)]

@@ -8,9 +8,9 @@ use tt_shm_os::path_of;
 use tt_shm_reader::Segment;
 
 use crate::aggregator::Aggregator;
-use crate::attach::{CHECK_NS, Fate, MAX_PENDING};
-use crate::notice::{About, Holdings};
-use crate::reap;
+use crate::model::notice::{About, Holdings};
+use crate::segments::attach::{CHECK_NS, Fate, MAX_PENDING};
+use crate::segments::reap;
 
 /// How long the row of a process that ended stays.
 const SHOW_ENDED_NS: u64 = 60_000_000_000;

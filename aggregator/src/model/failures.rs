@@ -9,9 +9,9 @@ use shm_layout::table::{
 };
 use shm_layout::{Class, Counters, MAX_BYTES};
 
-use crate::device::owes;
 use crate::model::Model;
-use crate::rows::Rows;
+use crate::model::device::owes;
+use crate::model::rows::Rows;
 
 /// Failures of a process that one poll looks into. What a process can do at full speed must not cost more
 /// than folding it; those beyond are counted like all others.

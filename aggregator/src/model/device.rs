@@ -3,12 +3,12 @@
 use shm_layout::table::{ClassStats, Composition, DeviceStats, Failure, Peak, device_flags};
 use shm_layout::{Class, Counters, DeviceEntry, Event, UNKNOWN, known};
 
-use crate::entry;
-use crate::figures::{Live, Memory, Resident, Share, Used, compose, held_alone};
-use crate::history::History;
-use crate::order::Order;
-use crate::peaks::PeakTracker;
-use crate::rates::Rate;
+use crate::merge::order::Order;
+use crate::model::entry;
+use crate::model::figures::{Live, Memory, Resident, Share, Used, compose, held_alone};
+use crate::model::history::History;
+use crate::model::peaks::PeakTracker;
+use crate::model::rates::Rate;
 
 /// The peaks of a device's window.
 #[derive(Clone, Copy, Debug, Default)]

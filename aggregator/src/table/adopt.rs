@@ -5,9 +5,9 @@ use shm_layout::table::{Bucket, DeviceStats, FailureRecord, HISTORY_RESOLUTIONS,
 use tt_shm_os::{Namespace, boot_id, path_of, table_file_name};
 use tt_shm_reader::{Table, TableSnapshot};
 
-use crate::device::{Device, Peaks};
+use crate::model::device::{Device, Peaks};
+use crate::model::peaks::PeakTracker;
 use crate::model::{Model, Window};
-use crate::peaks::PeakTracker;
 
 /// What an earlier aggregator of the same user knew of the devices.
 #[derive(Debug)]

@@ -12,9 +12,9 @@ use shm_layout::{Block, Word, point, store_pod, stores_of};
 
 use crate::aggregator::Aggregator;
 use crate::error::PublishError;
-use crate::lockfile::Claim;
-use crate::publish_history::Histories;
-use crate::table_file::TableFile;
+use crate::table::file::TableFile;
+use crate::table::history::Histories;
+use crate::table::lockfile::Claim;
 
 /// Rows that get their memory together.
 const STEP: usize = 32;

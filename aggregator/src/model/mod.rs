@@ -1,17 +1,29 @@
 //! What is known of all processes and devices at one moment of merged time. No I/O, no clock of its own:
 //! processes, events and states go in, rows come out.
 
+pub(crate) mod device;
+mod entry;
+pub(crate) mod failures;
+pub(crate) mod figures;
+pub(crate) mod history;
+pub(crate) mod notice;
+pub(crate) mod peaks;
+mod rates;
+pub(crate) mod rows;
+mod tick;
+mod view;
+
 use shm_layout::table::{MAX_PROCESSES, MAX_USAGES, ProcessStats, TABLE_DEVICES};
 use shm_layout::{Counters, DeviceEntry, MAX_DEVICES};
 use tt_shm_os::ClockKind;
 
-use crate::clock::Clock;
-use crate::device::Device;
-use crate::failures::Failures;
-use crate::figures::Share;
-use crate::notice::{Holdings, Notices};
-use crate::rates::Rate;
-use crate::rows::Rows;
+use crate::model::device::Device;
+use crate::model::failures::Failures;
+use crate::model::figures::Share;
+use crate::model::notice::{Holdings, Notices};
+use crate::model::rates::Rate;
+use crate::model::rows::Rows;
+use crate::segments::clock::Clock;
 
 /// Device rows that users other than our own may fill each; the rest stays for the others.
 const FOREIGN_DEVICES: usize = MAX_DEVICES / 2;
@@ -225,7 +237,7 @@ impl Model {
         let last_event = self.processes.get(process).map_or(0, |process| process.stats.last_event);
         let rows = self.processes.get_mut(process).map(|process| std::mem::take(&mut process.usages));
         for row in rows.into_iter().flatten().flatten() {
-            self.replace_counters(row, Counters::ZERO, time, crate::fold::Known::Followed);
+            self.replace_counters(row, Counters::ZERO, time, crate::merge::fold::Known::Followed);
             let batch = self.batch();
             let Some(device) = self.usages.get(row).map(|usage| usage.device) else { continue };
             self.retired.push(row);

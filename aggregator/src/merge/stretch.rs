@@ -2,10 +2,10 @@
 
 use shm_layout::{Class, Event, EventKind, Implausible, NO_DEVICE};
 
-use crate::device::{Device, Exchange, owes};
-use crate::figures::{Live, Resident, Used};
+use crate::merge::queue::Run;
+use crate::model::device::{Device, Exchange, owes};
+use crate::model::figures::{Live, Resident, Used};
 use crate::model::{Model, Usage};
-use crate::queue::Run;
 
 /// Events older than this do not belong to the rate of the last second.
 const RATE_NS: u64 = 1_000_000_000;

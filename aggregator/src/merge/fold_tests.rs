@@ -1,9 +1,9 @@
 //! The fold against plain addition.
 
-use crate::clock::Clock;
+use crate::merge::queue::{Item, Run};
+use crate::merge::stretch::FoldError;
 use crate::model::Model;
-use crate::queue::{Item, Run};
-use crate::stretch::FoldError;
+use crate::segments::clock::Clock;
 use shm_layout::table::{DeviceStats, ProcessStats, failure_flags};
 use shm_layout::{Class, Counters, DeviceEntry, Event, EventKind, NO_DEVICE, flags};
 use tt_shm_os::ClockKind;

@@ -10,10 +10,10 @@ use tt_shm_os::{ClockKind, parse_segment_name, path_of};
 use tt_shm_reader::{FileError, OpenError, Segment};
 
 use crate::aggregator::Aggregator;
-use crate::discover::Sightings;
-use crate::notice::{About, Holdings};
-use crate::reap;
-use crate::source::{Source, last_counters};
+use crate::model::notice::{About, Holdings};
+use crate::segments::discover::Sightings;
+use crate::segments::reap;
+use crate::segments::source::{Source, last_counters};
 
 /// Segments that users other than our own may have each, so that one cannot take all process rows.
 const FOREIGN_SEGMENTS: usize = MAX_PROCESSES / 4;
@@ -70,7 +70,7 @@ impl Aggregator {
         }
         if request
             && self.config.accept_resets
-            && crate::reset::take_request(&self.config.namespace, self.uid)
+            && crate::table::reset::take_request(&self.config.namespace, self.uid)
         {
             self.reset_window();
         }

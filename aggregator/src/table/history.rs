@@ -6,10 +6,10 @@ use shm_layout::Block;
 use shm_layout::protocol::stamped;
 use shm_layout::table::{self, BUCKET_WORDS, Bucket, HISTORY_RESOLUTIONS, HISTORY_WORDS, TableWords};
 
-use crate::device::Device;
 use crate::error::PublishError;
-use crate::rows::Rows;
-use crate::table_file::TableFile;
+use crate::model::device::Device;
+use crate::model::rows::Rows;
+use crate::table::file::TableFile;
 
 /// Up to where each device's history is written.
 #[derive(Debug)]

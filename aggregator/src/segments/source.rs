@@ -5,10 +5,10 @@ use shm_layout::{Counters, DeviceEntry, Event, MAX_COUNT, MAX_DEVICES, NO_DEVICE
 use tt_shm_os::{ClockKind, monotonic_ns};
 use tt_shm_reader::Segment;
 
-use crate::attach::CHECK_NS;
-use crate::clock::Clock;
-use crate::fold::Known;
-use crate::queue::{Item, Queue, Run, State};
+use crate::merge::fold::Known;
+use crate::merge::queue::{Item, Queue, Run, State};
+use crate::segments::attach::CHECK_NS;
+use crate::segments::clock::Clock;
 
 /// Events that wait at most; more stay in the ring. Bounds memory, whatever a segment holds.
 const MAX_QUEUED: usize = 4096;

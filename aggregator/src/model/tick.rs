@@ -1,6 +1,6 @@
 //! What follows from the time alone: windows, rates, history, compositions that readers want to see.
 
-use crate::device::owes;
+use crate::model::device::owes;
 use crate::model::{Model, shares_of};
 
 impl Model {

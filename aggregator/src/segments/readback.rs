@@ -7,10 +7,10 @@ use std::sync::atomic::AtomicU64;
 use tt_shm_reader::Segment;
 
 use crate::aggregator::Aggregator;
-use crate::device::failure_of;
-use crate::failures::{Past, blank};
 use crate::model::Model;
-use crate::source::Source;
+use crate::model::device::failure_of;
+use crate::model::failures::{Past, blank};
+use crate::segments::source::Source;
 
 /// Slots that are looked at in the ring of one dead process.
 const MAX_LOOKS_AT_DEAD: usize = 1 << 16;

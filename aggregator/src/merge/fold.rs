@@ -2,10 +2,10 @@
 
 use shm_layout::{Class, Counters};
 
-use crate::device::{Device, Exchange, owes};
-use crate::figures::{Live, Resident, Share, Used};
+use crate::merge::stretch::Late;
+use crate::model::device::{Device, Exchange, owes};
+use crate::model::figures::{Live, Resident, Share, Used};
 use crate::model::{Model, counters_of, shares_of};
-use crate::stretch::Late;
 
 /// Whether the way to new counters is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

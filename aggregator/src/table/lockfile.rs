@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{Mode, OFlags};
 use tt_shm_os::{Namespace, path_of, table_lock_file_name, try_lock_exclusive};
 
-use crate::adopt::Adopted;
 use crate::error::PublishError;
+use crate::table::adopt::Adopted;
 
 /// The right to publish the table of a namespace and user. Lasts until dropped, or until the process ends
 /// in whatever way.

@@ -5,11 +5,11 @@ use tt_shm_os::monotonic_ns;
 use tt_shm_reader::{Freshness, TableSnapshot};
 
 use crate::aggregator::{Aggregator, LONG_SLEEP};
-use crate::attach::Fate;
 use crate::model::{Model, Process, Usage};
+use crate::segments::attach::Fate;
 
 impl Model {
-    pub(crate) fn device_stats(&self, generation: u64, device: &crate::device::Device) -> DeviceStats {
+    pub(crate) fn device_stats(&self, generation: u64, device: &crate::model::device::Device) -> DeviceStats {
         device.stats(generation, || self.counters_on(device))
     }
 

@@ -86,7 +86,7 @@ impl TableFile {
 
     /// Removes the file, unless its name is another's by now.
     pub(crate) fn unlink(&self) -> std::io::Result<()> {
-        if crate::reap::inode_at(&self.path) == Some(self.inode) {
+        if crate::segments::reap::inode_at(&self.path) == Some(self.inode) {
             rustix::fs::unlink(&self.path)?;
         }
         Ok(())

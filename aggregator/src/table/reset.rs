@@ -32,7 +32,7 @@ pub(crate) fn take_request(namespace: &Namespace, uid: u32) -> bool {
     let may_ask = stat.st_uid == 0 || stat.st_uid == uid;
     // Only what can be removed counts, or one file would open a window every second. In a folder with the
     // sticky bit, that is ours and, for root, everybody's.
-    let same = crate::reap::inode_at(&path) == Some((stat.st_dev, stat.st_ino));
+    let same = crate::segments::reap::inode_at(&path) == Some((stat.st_dev, stat.st_ino));
     let taken = same && rustix::fs::unlink(&path).is_ok();
     shm_layout::point!(ResetTaken);
     taken && may_ask

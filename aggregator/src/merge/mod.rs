@@ -1,0 +1,9 @@
+//! The merge: events of all segments, in the order of their times, change the model.
+
+pub(crate) mod fold;
+#[cfg(test)]
+mod fold_tests;
+pub(crate) mod order;
+pub(crate) mod queue;
+pub(crate) mod streams;
+pub(crate) mod stretch;

@@ -1,0 +1,8 @@
+//! The way out: the model is published in the table, and taken over from the table before it.
+
+pub(crate) mod adopt;
+pub(crate) mod file;
+pub(crate) mod history;
+pub(crate) mod lockfile;
+pub(crate) mod publish;
+pub(crate) mod reset;
