@@ -31,6 +31,8 @@ const BUSY_NS: u64 = 50_000_000;
 /// How long a poll goes on looking at rings that have more. A process that fills its ring faster than it is
 /// folded cannot keep the others waiting for longer than that.
 const MAX_FOLLOW_NS: u64 = 20_000_000;
+/// Times that a poll asks who lives, each after burying those who did not.
+const MAX_LOOKS_AT_HOLDERS: usize = 4;
 
 /// What a poll found.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -61,6 +63,10 @@ pub struct Aggregator {
     /// Files of ended processes that are left to their run for now.
     pub(crate) left_to_runs: Vec<LeftToRun>,
     pub(crate) refusal_lines: u32,
+    /// When files were last looked for.
+    pub(crate) last_find: u64,
+    /// Whether what is found now was there before we came.
+    pub(crate) starting: bool,
     /// Whether the last poll was woken, or could have been, by something in /dev/shm.
     pub(crate) stirred: bool,
     /// When windows of peaks were asked for that are not open yet.
@@ -101,6 +107,8 @@ impl Aggregator {
             next_expiry: 0,
             left_to_runs: Vec::new(),
             refusal_lines: 0,
+            last_find: 0,
+            starting: true,
             stirred: false,
             windows_due: VecDeque::new(),
             busy_until: 0,
@@ -114,6 +122,7 @@ impl Aggregator {
                 break;
             }
         }
+        aggregator.starting = false;
         aggregator.begin();
         Ok(aggregator)
     }
@@ -129,6 +138,8 @@ impl Aggregator {
         if self.sources.iter().any(Source::is_behind) {
             self.settle();
         }
+        // Not before: the sums so far were those of the processes that had been read.
+        self.model.begin_history();
     }
 
     /// Notices new segments at once from now on, if it was not told so at its start.
@@ -160,9 +171,18 @@ impl Aggregator {
         let before = self.model.totals.events;
         let found = self.find(now);
         self.check_liveness(now);
-        let folded_through = self.follow(now);
-        self.bury_dead(now, folded_through);
+        let mut folded_through = self.follow(now, now.saturating_sub(self.merge_window()));
+        // What was just folded is published only if everybody whose memory is part of a new peak is known to have
+        // lived then.
+        for _ in 0..MAX_LOOKS_AT_HOLDERS {
+            if !self.has_dead() && !self.find_dead_holders() {
+                break;
+            }
+            folded_through = self.bury_dead();
+        }
         self.expire(now);
+        let unread = self.unread() > 0;
+        self.model.set_incomplete(unread);
         self.model.tick(folded_through);
         let activity =
             Activity { events: self.model.totals.events - before, changed: self.model.end_batch() };
@@ -170,10 +190,13 @@ impl Aggregator {
         activity
     }
 
-    /// Queues what is new in all rings and folds, in order of time, what is older than the window.
-    fn follow(&mut self, now: u64) -> u64 {
-        let window = u64::try_from(self.config.merge_window.as_nanos()).unwrap_or(u64::MAX);
-        let folded_through = now.saturating_sub(window);
+    fn merge_window(&self) -> u64 {
+        u64::try_from(self.config.merge_window.as_nanos()).unwrap_or(u64::MAX)
+    }
+
+    /// Queues what is new in all rings at `now` and folds, in order of time, what is not later than `folded_through`,
+    /// which it returns.
+    pub(crate) fn follow(&mut self, now: u64, folded_through: u64) -> u64 {
         loop {
             let (more, tail) = self.drain_all(now);
             // Who has more in its ring may have earlier events than the others: nobody passes it. In the
@@ -316,36 +339,31 @@ fn fold_run(model: &mut Model, source: &Source, run: &mut Run<'_>) -> Result<(),
     }
 }
 
-/// What a process held before its counters were read as a whole is not known: from its start on, or since the
-/// last event of it that was folded.
-#[inline(never)]
-fn doubt_before(model: &mut Model, process: usize, state: &State) {
-    let Some(stats) = model.processes.get(process).map(|process| process.stats) else { return };
-    let since = match state.known {
-        Known::Again => stats.last_event,
-        Known::First | Known::Followed => stats.started,
-    };
-    model.doubt_failures(process, since);
-}
-
 fn fold_state(model: &mut Model, source: &Source, time: u64, state: &State) {
     let batch = model.batch();
     // A hostile head may jump by any number.
     model.totals.missed = model.totals.missed.saturating_add(state.missed);
     let last = state.devices.iter().map(|counters| counters.time).max().unwrap_or(0);
     let last = model.clock.to_ns(source.clock, last);
-    doubt_before(model, source.process, state);
+    let Some(process) = model.processes.get(source.process) else { return };
+    let (stats, read_at) = (process.stats, process.read_at);
+    // What it held is not known since the last event of it that was folded, or since it was last read.
+    let since = match state.known {
+        Known::Again => stats.last_event.max(read_at),
+        Known::First => model.unfollowed_since(stats.identity, stats.started),
+    };
     let Some(process) = model.processes.change(batch, source.process) else { return };
     process.stats.missed = process.stats.missed.saturating_add(state.missed);
     process.stats.position = state.position;
+    process.read_at = time;
     if state.position > 0 {
         process.stats.last_event = last.min(time);
     }
     let usages = process.usages.clone();
-    debug_assert!(state.known != Known::Followed);
+    model.doubt_failures(source.process, since);
     for (usage, counters) in usages.into_iter().zip(&state.devices) {
         if let Some(usage) = usage {
-            model.replace_counters(usage, *counters, time, state.known);
+            model.fold_counters(usage, *counters, time, since, state.known);
         }
     }
 }

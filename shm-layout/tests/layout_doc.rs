@@ -81,7 +81,7 @@ fn structs_of_a_table() {
         Failure in shm_layout::table { time, pid, class, request_bytes, free_bytes, largest_free_bytes }
         ProcessStats in shm_layout::table { generation, state, flags, identity, pid, pid_namespace, uid, started, ended, position, last_event, missed, late, events_per_1000s, unlisted, anomalies, name }
         UsageStats in shm_layout::table { generation, process, device, logical_id, counters }
-        Bucket in shm_layout::table { start, dram_min, dram_max, dram_last, l1_min, l1_max, l1_last, reserved }
+        Bucket in shm_layout::table { start, dram_min, dram_max, dram_last, l1_min, l1_max, l1_last, flags }
         FailureRecord in shm_layout::table { generation, flags, time, chip_id, identity, position, pid, pid_namespace, uid, class, request_bytes, free_bytes, largest_free_bytes, name, classes, holder_count, holders, others, event_count, events }
         FailureHolder in shm_layout::table { identity, pid, pid_namespace, classes, name }
         PastEvent in shm_layout::table { time, identity, pid, kind, class, id, size }

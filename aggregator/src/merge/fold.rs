@@ -1,39 +1,65 @@
-//! How a state read as a whole, or an event that came late, changes the model.
+//! Folding what is not an event in its turn: a state read as a whole, an event out of order, a life that nobody
+//! followed, an end.
 
-use shm_layout::{Class, Counters};
+use shm_layout::{Counters, Event, Implausible, UNKNOWN};
 
-use crate::merge::stretch::Late;
-use crate::model::device::{Device, Exchange, owes};
-use crate::model::figures::{Live, Resident, Share, Used};
-use crate::model::{Model, counters_of, shares_of};
+use crate::model::Model;
+use crate::model::device::{Device, owes};
+use crate::model::figures::{FIGURES, Share, Sums, own_peaks};
+use crate::model::timeline::{Doubt, Span};
+use crate::model::{Process, counters_of, shares_of};
 
-/// Whether the way to new counters is known.
+/// Why counters were read as a whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Known {
-    /// Nothing happened in between that is not in the peaks.
-    Followed,
-    /// The counters were read as a whole for the first time: what came before is not known.
+    /// For the first time: what came before is not known.
     First,
-    /// The counters were read again after events had been missed.
+    /// Again after events had been missed.
     Again,
 }
 
 impl Model {
-    /// An event came after later ones of other processes: the sums in between were not those seen.
+    /// Counts an event in that comes after later ones were merged, or with which a new slice of time begins.
     #[cold]
-    pub(crate) fn fold_late(&mut self, process: usize, device: u8, late: &Late) {
+    pub(crate) fn fold_out_of_order(
+        &mut self,
+        process: usize,
+        row: usize,
+        event: &Event,
+        time: u64,
+    ) -> Result<(), Implausible> {
+        let Some(device_row) = self.usages.get(row).map(|usage| usage.device) else { return Ok(()) };
+        self.settle_debts(device_row);
+        let batch = self.batch();
+        let Some(usage) = self.usages.change(batch, row) else { return Ok(()) };
+        let before = usage.counters;
+        usage.counters.apply(event)?;
+        let (old, new, after) = (Sums::of(&before), Sums::of(&usage.counters), usage.counters);
+        let pid = self.processes.get(process).map_or(0, |process| process.stats.pid);
+        let (history_since, recent) = (self.history_since, self.is_recent(time));
+        let Some(device) = self.devices.change(batch, device_row) else { return Ok(()) };
+        let late = device.peaks.is_late(time);
+        device.note(event, process, pid, time, recent);
+        device.change(time, &old, &new);
+        device.grow_allocated(&before, &after);
+        if time >= history_since {
+            device.observe(time);
+        }
+        if late {
+            self.count_late(process, device_row, time);
+        }
+        Ok(())
+    }
+
+    fn count_late(&mut self, process: usize, device: usize, time: u64) {
         let batch = self.batch();
         self.totals.late += 1;
-        let usage = self.usage_of(process, device);
-        self.doubt_failures_on(process, device, late.since);
         if let Some(process) = self.processes.change(batch, process) {
             process.stats.late += 1;
         }
-        let Some(usage) = usage.and_then(|row| self.usages.get(row)) else { return };
-        let Some(device) = self.devices.change(batch, usage.device) else { return };
-        device.lower(late.change, late.class, late.since);
-        let row = usage.device;
-        self.widen(row, late.since);
+        if let Some(chip) = self.devices.get(device).map(|device| device.entry.chip_id) {
+            self.failures.doubt(batch, chip, time);
+        }
     }
 
     /// Notes what a process's device owes.
@@ -55,7 +81,7 @@ impl Model {
     }
 
     /// Notes what a device owes, before anything changes on it.
-    fn settle_debts(&mut self, device: usize) {
+    pub(crate) fn settle_debts(&mut self, device: usize) {
         if self.devices.get(device).is_some_and(|device| device.owes(owes::FAILURE)) {
             self.record_failure(device);
         }
@@ -65,67 +91,166 @@ impl Model {
         device.take_makeup(|| shares_of(usages, processes, &rows));
     }
 
-    /// Puts the counters of a process on a device in place of what was known.
-    pub(crate) fn replace_counters(&mut self, row: usize, counters: Counters, time: u64, known: Known) {
-        let batch = self.batch();
+    /// Puts the counters of a process on a device, read as a whole at `time`, in place of what was known. What it
+    /// had since `since` is not known, but that it was no more than its own peaks.
+    pub(crate) fn fold_counters(
+        &mut self,
+        row: usize,
+        counters: Counters,
+        time: u64,
+        since: u64,
+        known: Known,
+    ) {
         let Some(device_row) = self.usages.get(row).map(|usage| usage.device) else { return };
         self.settle_debts(device_row);
+        let batch = self.batch();
         let Some(usage) = self.usages.change(batch, row) else { return };
-        let old = std::mem::replace(&mut usage.counters, counters);
+        let before = std::mem::replace(&mut usage.counters, counters);
+        let (old, new) = (Sums::of(&before), Sums::of(&counters));
+        let more = self.possibly_more(row, &old, since);
+        let history_since = self.history_since;
         let Some(device) = self.devices.change(batch, device_row) else { return };
-        device.enter(time);
-        for class in 0..Class::COUNT {
-            let (mut before, mut after) = (Live::of(&old, class), Live::of(&counters, class));
-            if known != Known::Again {
-                // What a process allocated before it was seen is not what happened since, and what it
-                // allocated stays when it ends.
-                (before, after) = (before.without_history(), after.without_history());
-            }
-            device.exchange_class(class, before, after, time);
+        device.doubt(Span { from: since, to: time }, &Doubt { less: old.bytes, more });
+        device.find(time, &old, &new);
+        if known == Known::Again {
+            device.grow_allocated(&before, &counters);
         }
-        device.exchange_used(Exchange { old: Used::of(&old), new: Used::of(&counters) }, time);
-        device.exchange_resident(Resident::of(&old), Resident::of(&counters), time);
-        if time >= self.started {
-            device.history.observe(time, device.used.dram, device.used.l1);
+        if time >= history_since {
+            device.observe(time);
         }
-        if known != Known::Followed {
-            self.reach_back(row, device_row, &old);
+        self.attest(row, device_row);
+        let most = self.most_together(device_row);
+        if let Some(device) = self.devices.get_mut(device_row) {
+            device.peaks.cap(&most);
+            // What is missed next has a slice of its own.
+            let sums = device.sums;
+            device.peaks.cut(time, &sums);
         }
     }
 
-    /// Peaks of the time that was not followed: at least what the process itself reached in the window, at
-    /// most what all of them can have reached together.
-    fn reach_back(&mut self, row: usize, device_row: usize, old: &Counters) {
+    /// What the processes on a device can have had together: each its own peaks, unless it has reset them.
+    fn most_together(&self, device: usize) -> [u64; FIGURES] {
+        let rows = self.devices.get(device).map_or(&[][..], |device| &device.usages);
+        let mut most = [0_u64; FIGURES];
+        for counters in counters_of(&self.usages, rows) {
+            let forgot = counters.peak_reset_time != 0;
+            for (sum, own) in most.iter_mut().zip(own_peaks(counters)) {
+                *sum = if forgot { UNKNOWN } else { sum.saturating_add(own.bytes) };
+            }
+        }
+        most
+    }
+
+    /// How much more than `old` a process can have had since a moment: up to its own peaks, unless it has reset
+    /// them since. Then nobody knows.
+    fn possibly_more(&self, row: usize, old: &Sums, since: u64) -> [u64; FIGURES] {
+        let unknown = Doubt::ANYTHING_MORE.more;
+        let Some(usage) = self.usages.get(row) else { return unknown };
+        let Some(process) = self.processes.get(usage.process) else { return unknown };
+        let reset = usage.counters.peak_reset_time;
+        if reset != 0 && self.clock.to_ns(process.clock, reset) > since {
+            return unknown;
+        }
+        let own = own_peaks(&usage.counters);
+        std::array::from_fn(|figure| own[figure].bytes.saturating_sub(old.bytes[figure]))
+    }
+
+    /// What a process reached by itself in the window is certain.
+    fn attest(&mut self, row: usize, device: usize) {
         let (clock, window) = (&self.clock, self.window);
         let Some(usage) = self.usages.get(row) else { return };
-        let Some(process) = self.processes.get(usage.process) else { return };
-        let Some(device) = self.devices.get_mut(device_row) else { return };
-        let in_window = |ticks| window.time_in(clock, process.clock, ticks);
-        let share =
-            Share { identity: process.stats.identity, pid: process.stats.pid, counters: &usage.counters };
-        device.raise_to_own_peaks(&share, in_window);
-        let last_known = clock.to_ns(process.clock, old.time);
-        let since = if old.time == 0 { process.stats.started } else { last_known };
-        self.widen(device_row, since);
+        let Some(Process { stats, clock: kind, .. }) = self.processes.get(usage.process) else { return };
+        let share = Share { identity: stats.identity, pid: stats.pid, counters: &usage.counters };
+        if let Some(device) = self.devices.get_mut(device) {
+            device.attest_own_peaks(&share, |ticks| window.time_in(clock, *kind, ticks));
+        }
     }
 
-    /// Something was not followed from `since` to now: no peak of that time was above the sum of the processes'
-    /// own, unless one of them has reset its own since. Then nobody knows.
-    fn widen(&mut self, device: usize, since: u64) {
-        let (clock, now, since) = (&self.clock, self.now, since.max(self.window.begin()));
-        let Some(device) = self.devices.get_mut(device) else { return };
-        let rows = std::mem::take(&mut device.usages);
-        let reaches_back = |row: &usize| {
-            let usage = self.usages.get(*row)?;
-            let reset = usage.counters.peak_reset_time;
-            Some(reset == 0 || clock.to_ns(self.processes.get(usage.process)?.clock, reset) <= since)
-        };
-        if rows.iter().all(|row| reaches_back(row).unwrap_or(true)) {
-            device.widen(|| counters_of(&self.usages, &rows));
-        } else {
-            device.widen_without_bound();
+    /// Takes a process that ended out of all devices. What it held was there until `closed`, if it said when, else
+    /// until some time between `alive` and `noticed`.
+    pub(crate) fn bury(&mut self, process: usize, closed: Option<u64>, alive: u64, noticed: u64) {
+        let last_event = self.processes.get(process).map_or(0, |process| process.stats.last_event);
+        let from = alive.max(last_event).saturating_add(1);
+        for (row, device_row) in self.take_usages(process) {
+            let held = self.usages.get(row).map_or(Sums::ZERO, |usage| Sums::of(&usage.counters));
+            self.settle_debts(device_row);
+            let batch = self.batch();
+            let Some(device) = self.devices.change(batch, device_row) else { continue };
+            if closed.is_none() && held != Sums::ZERO {
+                device.doubt(Span { from, to: noticed }, &Doubt::up_to(held.bytes));
+            }
+            device.change(closed.unwrap_or(noticed), &held, &Sums::ZERO);
+            device.leave(row, last_event);
+            if noticed >= self.history_since {
+                device.observe(noticed);
+            }
+            self.attest(row, device_row);
+            self.empty(row);
         }
-        device.usages = rows;
-        device.exact_since = now;
+    }
+
+    /// Takes a process out of all devices whose segment says what cannot be. Nothing that it said since `since` is
+    /// believed, nor that it holds nothing now.
+    pub(crate) fn disown(&mut self, process: usize, since: u64) {
+        let now = self.now;
+        for (row, device_row) in self.take_usages(process) {
+            let said = self.usages.get(row).map_or(Sums::ZERO, |usage| Sums::of(&usage.counters));
+            self.settle_debts(device_row);
+            let batch = self.batch();
+            let Some(device) = self.devices.change(batch, device_row) else { continue };
+            device.find(now, &said, &Sums::ZERO);
+            device.doubt(Span { from: since, to: now }, &Doubt::ANYTHING);
+            device.leave(row, now);
+            self.empty(row);
+            self.attest_all(device_row);
+        }
+    }
+
+    /// What is certain of a device after nothing that was merged is: what each process reached by itself, and what
+    /// they hold now.
+    fn attest_all(&mut self, device_row: usize) {
+        let Some(device) = self.devices.get_mut(device_row) else { return };
+        let (sums, rows) = (device.sums, device.usages.clone());
+        device.peaks.find(&sums);
+        for row in rows {
+            self.attest(row, device_row);
+        }
+    }
+
+    /// A process lived from `start` to `end` on a device while nobody followed it. Its last counters tell its own
+    /// peaks.
+    pub(crate) fn fold_unfollowed(
+        &mut self,
+        device_row: usize,
+        share: &Share<'_>,
+        life: Span,
+        times: impl Fn(u64) -> Option<u64>,
+    ) {
+        let own = own_peaks(share.counters);
+        // A reset in its life made it forget what was before.
+        let more = match share.counters.peak_reset_time {
+            0 => own.map(|own| own.bytes),
+            _ => Doubt::ANYTHING_MORE.more,
+        };
+        let batch = self.batch();
+        self.settle_debts(device_row);
+        let Some(device) = self.devices.change(batch, device_row) else { return };
+        device.doubt(life, &Doubt { less: [0; FIGURES], more });
+        device.peaks.note_others(life);
+        device.attest_own_peaks(share, times);
+        let chip = device.entry.chip_id;
+        self.failures.doubt(batch, chip, life.from);
+    }
+
+    /// A process lived in that span of which nobody knows what it had, or on which devices.
+    pub(crate) fn fold_lost(&mut self, life: Span) {
+        for row in 0..self.devices.high_water() {
+            let batch = self.batch();
+            let Some(device) = self.devices.change(batch, row) else { continue };
+            device.doubt(life, &Doubt::ANYTHING_MORE);
+            device.peaks.note_others(life);
+            let chip = device.entry.chip_id;
+            self.failures.doubt(batch, chip, life.from);
+        }
     }
 }

@@ -3,7 +3,6 @@
 pub(crate) mod fold;
 #[cfg(test)]
 mod fold_tests;
-pub(crate) mod order;
 pub(crate) mod queue;
 pub(crate) mod streams;
 pub(crate) mod stretch;

@@ -3,7 +3,7 @@
 use shm_layout::{Class, Event, EventKind, Implausible, NO_DEVICE};
 
 use crate::merge::queue::Run;
-use crate::model::device::{Device, Exchange, owes};
+use crate::model::device::{Device, owes};
 use crate::model::figures::{Live, Resident, Used};
 use crate::model::{Model, Usage};
 
@@ -35,19 +35,8 @@ enum End {
     Over,
     /// Something is to be noted of all processes before the next event.
     Owing,
-    /// The last event came after later ones of other processes.
-    Late(Late),
-}
-
-/// A change that came late.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Late {
-    pub(crate) change: Exchange,
-    /// Its class, and the bytes that it took away.
-    pub(crate) class: Option<(usize, u64)>,
-    pub(crate) since: u64,
-    /// Whether later changes of other processes came before it, not only a later failure.
-    pub(crate) changes_order: bool,
+    /// The next event is not simply the next in time.
+    OutOfOrder,
 }
 
 impl Model {
@@ -90,10 +79,34 @@ impl Model {
             match end {
                 End::Over => {}
                 End::Owing => self.settle_debts_for(process, device),
-                End::Late(late) if late.changes_order => self.fold_late(process, device, &late),
-                End::Late(late) => self.doubt_failures_on(process, device, late.since),
+                End::OutOfOrder => self.fold_apart(process, device, run, tally)?,
             }
         }
+        Ok(())
+    }
+
+    /// The next event, which is not simply the next in time.
+    #[cold]
+    fn fold_apart(
+        &mut self,
+        process: usize,
+        device: u8,
+        run: &mut Run<'_>,
+        tally: &mut Tally,
+    ) -> Result<(), FoldError> {
+        let Some(((time, event), row)) = run.event_on(device).zip(self.usage_of(process, device)) else {
+            return Ok(());
+        };
+        self.fold_out_of_order(process, row, event, time)?;
+        let recent = u64::from(self.is_recent(time));
+        if let Some(device) = self.usages.get(row).and_then(|usage| self.devices.get_mut(usage.device)) {
+            device.events += 1;
+            device.event_rate.add(recent);
+        }
+        tally.events += 1;
+        tally.recent += recent;
+        tally.last = (time, event.stamp);
+        run.pass();
         Ok(())
     }
 
@@ -107,6 +120,11 @@ impl Model {
             run.pass();
         }
         End::Over
+    }
+
+    /// Whether an event of that time belongs to the rate of the last second.
+    pub(crate) fn is_recent(&self, time: u64) -> bool {
+        time >= recent_from(self.now)
     }
 
     /// The row of a process on a device, by the process's index of the device.
@@ -129,7 +147,7 @@ impl Model {
             resident,
             pid,
             recent_from: recent_from(self.now),
-            started: self.started,
+            history_since: self.history_since,
         })
     }
 }
@@ -144,7 +162,7 @@ struct Stretch<'a> {
     resident: Resident,
     pid: u64,
     recent_from: u64,
-    started: u64,
+    history_since: u64,
 }
 
 impl Stretch<'_> {
@@ -157,17 +175,16 @@ impl Stretch<'_> {
             if self.device.owes != 0 && (may_lower(event) || self.device.owes(owes::FAILURE)) {
                 break Ok(End::Owing);
             }
-            let late = match self.fold_one(event, time) {
-                Ok(late) => late,
-                Err(why) => break Err(why),
-            };
+            if !self.device.peaks.is_in_order(time) {
+                break Ok(End::OutOfOrder);
+            }
+            if let Err(why) = self.fold_one(event, time) {
+                break Err(why);
+            }
             run.pass();
             events += 1;
             recent += u64::from(time >= self.recent_from);
             tally.last = (time, event.stamp);
-            if let Some(late) = late {
-                break Ok(End::Late(late));
-            }
         };
         self.device.events += events;
         self.device.event_rate.add(recent);
@@ -177,55 +194,38 @@ impl Stretch<'_> {
     }
 
     #[inline(always)]
-    fn fold_one(&mut self, event: &Event, time: u64) -> Result<Option<Late>, Implausible> {
+    fn fold_one(&mut self, event: &Event, time: u64) -> Result<(), Implausible> {
         let Stretch { usage, device, resident, .. } = self;
         let class = moved_class(event);
         let old_class = class.map(|class| Live::of(&usage.counters, class));
         usage.counters.apply(event)?;
-        let change = Exchange { old: self.used, new: Used::of(&usage.counters) };
-        self.used = change.new;
-        device.enter(time);
-        let mut less = None;
+        device.peaks.advance(time);
         if let Some((class, old)) = class.zip(old_class) {
-            let new = Live::of(&usage.counters, class);
-            device.exchange_class(class, old, new, time);
-            less = Some((class, old.bytes.saturating_sub(new.bytes)));
+            device.exchange_class(class, old, Live::of(&usage.counters, class));
             if class >= Class::Cb as usize {
-                exchange_resident(resident, usage, device, time);
+                exchange_resident(resident, usage, device);
             }
         }
-        device.exchange_used(change, time);
-        if time >= self.started {
-            device.history.observe(time, device.used.dram, device.used.l1);
+        let used = Used::of(&usage.counters);
+        device.exchange_used(self.used, used);
+        self.used = used;
+        if time >= self.history_since {
+            device.observe(time);
         }
-        match event.kind() {
-            Some(EventKind::KernelDispatch) => {
-                device.dispatch_rate.add(u64::from(time >= self.recent_from));
-                exchange_resident(resident, usage, device, time);
-            }
-            Some(EventKind::AllocFailed) => {
-                device.note_failure(event, usage.process, self.pid, time);
-            }
-            _ => {}
+        device.note(event, usage.process, self.pid, time, time >= self.recent_from);
+        if event.kind == EventKind::KernelDispatch as u8 {
+            exchange_resident(resident, usage, device);
         }
-        let moved = class.is_some() || change.is_change();
-        let changes_order = moved && device.order.is_late(usage.process, time);
-        // Events of one process are in order, so that failure is another's.
-        let late = changes_order || (moved && time < device.last_failed);
-        Ok(late.then_some(Late { change, class: less, since: time, changes_order }))
+        Ok(())
     }
 }
 
-/// Takes over what is resident of a process after an event that can change it. Apart, and with the question whether
-/// it came late: most events change nothing there, and a dispatch may change it without changing the L1 used.
+/// Takes over what is resident of a process after an event that can change it. Kept out of line: most events
+/// change nothing there.
 #[cold]
-fn exchange_resident(resident: &mut Resident, usage: &Usage, device: &mut Device, time: u64) {
+fn exchange_resident(resident: &mut Resident, usage: &Usage, device: &mut Device) {
     let new = Resident::of(&usage.counters);
-    let old = std::mem::replace(resident, new);
-    device.exchange_resident(old, new, time);
-    if old != new && device.resident_order.is_late(usage.process, time) {
-        device.doubt_residents(time);
-    }
+    device.exchange_resident(std::mem::replace(resident, new), new);
 }
 
 /// The first moment of the last second.

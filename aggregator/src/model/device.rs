@@ -1,25 +1,16 @@
 //! A device, all processes together: sums, peaks, history.
 
-use shm_layout::table::{ClassStats, Composition, DeviceStats, Failure, Peak, device_flags};
-use shm_layout::{Class, Counters, DeviceEntry, Event, UNKNOWN, known};
+use shm_layout::table::{ClassStats, Composition, DeviceStats, Failure, device_flags};
+use shm_layout::{Class, Counters, DeviceEntry, Event, EventKind, known};
 
-use crate::merge::order::Order;
 use crate::model::entry;
-use crate::model::figures::{Live, Memory, Resident, Share, Used, compose, held_alone};
+use crate::model::figures::{
+    Allocated, CB_RESIDENT, DRAM, ETH, KERNEL_RESIDENT, L1, Live, Memory, Resident, Share, Sums, Used,
+    compose, counted_in, held_alone, own_peaks,
+};
 use crate::model::history::History;
-use crate::model::peaks::PeakTracker;
 use crate::model::rates::Rate;
-
-/// The peaks of a device's window.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Peaks {
-    pub(crate) dram: PeakTracker,
-    pub(crate) l1: PeakTracker,
-    pub(crate) eth: PeakTracker,
-    pub(crate) classes: [PeakTracker; Class::COUNT],
-    pub(crate) cb_resident: PeakTracker,
-    pub(crate) kernel_resident: PeakTracker,
-}
+use crate::model::timeline::{Doubt, Span, Timeline};
 
 /// What has to be noted of a device, all processes together, before something happens on it. One word, so that the
 /// fold asks for all of it at once.
@@ -32,7 +23,19 @@ pub(crate) mod owes {
     pub(crate) const FAILURE: u8 = 1 << 2;
 }
 
-const NOTHING: Composition = bytemuck::zeroed();
+/// What a peak was made of.
+#[derive(Debug)]
+pub(crate) struct Makeup {
+    pub(crate) composition: Composition,
+    /// The peak that it is of.
+    pub(crate) bytes: u64,
+    /// Whether everybody who held something is in it.
+    pub(crate) complete: bool,
+}
+
+impl Makeup {
+    const NOTHING: Makeup = Makeup { composition: bytemuck::zeroed(), bytes: 0, complete: true };
+}
 
 /// One device.
 #[derive(Debug)]
@@ -41,23 +44,17 @@ pub(crate) struct Device {
     pub(crate) conflict: bool,
     /// Who made this row; bounds what other users can fill the table with.
     pub(crate) uid: u32,
-    pub(crate) used: Used,
-    pub(crate) classes: [Live; Class::COUNT],
-    pub(crate) resident: Resident,
-    pub(crate) peaks: Peaks,
-    /// What the peaks were made of.
-    pub(crate) dram_makeup: Composition,
-    pub(crate) l1_makeup: Composition,
+    /// All processes together.
+    pub(crate) sums: Sums,
+    /// What was ever allocated, by class.
+    pub(crate) allocated: [Allocated; Class::COUNT],
+    pub(crate) peaks: Timeline,
+    pub(crate) dram_makeup: Makeup,
+    pub(crate) l1_makeup: Makeup,
     /// Bits of [`owes`].
     pub(crate) owes: u8,
-    pub(crate) exact_since: u64,
-    /// Start of the window of peaks, and whether what was folded so far reaches into it: a ring that is
-    /// read from its beginning starts with events from before.
-    since: u64,
-    entered: bool,
-    pub(crate) order: Order,
-    /// That of changes of what is resident.
-    pub(crate) resident_order: Order,
+    /// Whether processes may have something on it that could not be read.
+    pub(crate) incomplete: bool,
     pub(crate) history: History,
     pub(crate) events: u64,
     pub(crate) event_rate: Rate,
@@ -76,39 +73,21 @@ pub(crate) struct Device {
     pub(crate) history_changed: u64,
 }
 
-/// What an event or a new state of a process did to the device.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Exchange {
-    pub(crate) old: Used,
-    pub(crate) new: Used,
-}
-
-impl Exchange {
-    pub(crate) fn is_change(&self) -> bool {
-        self.old != self.new
-    }
-}
-
 impl Device {
-    /// A device that nothing is known of; `since` is the start of the window of peaks, 0 if it has none.
-    pub(crate) fn new(entry: DeviceEntry, uid: u32, since: u64, now: u64) -> Device {
+    /// A device that nothing is known of, with these peaks.
+    pub(crate) fn new(entry: DeviceEntry, uid: u32, peaks: Timeline) -> Device {
         Device {
             // Each process has a number of its own for it.
             entry: DeviceEntry { logical_id: 0, known: entry.known & !known::LOGICAL, ..entry },
             conflict: false,
             uid,
-            used: Used::default(),
-            classes: Default::default(),
-            resident: Resident::default(),
-            peaks: Peaks::default(),
-            dram_makeup: NOTHING,
-            l1_makeup: NOTHING,
+            sums: Sums::ZERO,
+            allocated: Default::default(),
+            peaks,
+            dram_makeup: Makeup::NOTHING,
+            l1_makeup: Makeup::NOTHING,
             owes: 0,
-            exact_since: now,
-            since,
-            entered: false,
-            order: Order::default(),
-            resident_order: Order::default(),
+            incomplete: false,
             history: History::default(),
             events: 0,
             event_rate: Rate::default(),
@@ -123,62 +102,114 @@ impl Device {
         }
     }
 
-    /// To be called before a change at `time`: the window begins with what is used at its start.
+    /// Takes the old share of one class out and the new one in. This and the next two are for changes in order.
     #[inline]
-    pub(crate) fn enter(&mut self, time: u64) {
-        if !self.entered && time >= self.since {
-            self.begin_window();
+    pub(crate) fn exchange_class(&mut self, class: usize, old: Live, new: Live) {
+        let bytes = self.sums.exchange_bytes(class, old.bytes, new.bytes);
+        let more = new.count.wrapping_sub(old.count);
+        let count = self.sums.counts[class].wrapping_add(more);
+        self.sums.counts[class] = count;
+        if let Some(figure) = counted_in(class) {
+            self.sums.counts[figure] = self.sums.counts[figure].wrapping_add(more);
         }
-    }
-
-    #[cold]
-    fn begin_window(&mut self) {
-        self.entered = true;
-        for class in 0..Class::COUNT {
-            self.exchange_class(class, Live::default(), Live::default(), self.since);
-        }
-        self.exchange_used(Exchange { old: Used::default(), new: Used::default() }, self.since);
-        self.exchange_resident(Resident::default(), Resident::default(), self.since);
-    }
-
-    /// Takes the old share of one class out and the new one in, and raises its peak.
-    #[inline]
-    pub(crate) fn exchange_class(&mut self, class: usize, old: Live, new: Live, time: u64) {
-        let live = &mut self.classes[class];
-        live.exchange(old, new);
-        if self.entered {
-            self.peaks.classes[class].raise(live.bytes, time, live.count);
-        }
+        self.allocated[class].grow(old.allocated, new.allocated);
+        self.peaks.raise(class, bytes, count);
     }
 
     /// The same for what is used.
     #[inline]
-    pub(crate) fn exchange_used(&mut self, change: Exchange, time: u64) {
-        self.used.exchange(change.old, change.new);
-        if !self.entered {
-            return;
-        }
-        let Used { dram, l1, eth } = self.used;
-        let count =
-            |a: Class, b: Class| self.classes[a as usize].count.wrapping_add(self.classes[b as usize].count);
-        if self.peaks.dram.is_below(dram) {
-            self.peaks.dram.raise(dram, time, count(Class::Dram, Class::Trace));
+    pub(crate) fn exchange_used(&mut self, old: Used, new: Used) {
+        let dram = self.sums.exchange_bytes(DRAM, old.dram, new.dram);
+        let l1 = self.sums.exchange_bytes(L1, old.l1, new.l1);
+        let eth = self.sums.exchange_bytes(ETH, old.eth, new.eth);
+        if self.peaks.raise(DRAM, dram, self.sums.counts[DRAM]) {
             self.owes |= owes::DRAM;
         }
-        if self.peaks.l1.is_below(l1) {
-            self.peaks.l1.raise(l1, time, count(Class::L1, Class::L1Small));
+        if self.peaks.raise(L1, l1, self.sums.counts[L1]) {
             self.owes |= owes::L1;
         }
-        self.peaks.eth.raise(eth, time, 0);
+        self.peaks.raise(ETH, eth, 0);
     }
 
     /// The same for what is resident.
     #[inline]
-    pub(crate) fn exchange_resident(&mut self, old: Resident, new: Resident, time: u64) {
-        self.resident.exchange(old, new);
-        if self.entered {
-            self.peaks.cb_resident.raise(self.resident.cb, time, 0);
-            self.peaks.kernel_resident.raise(self.resident.kernels, time, 0);
+    pub(crate) fn exchange_resident(&mut self, old: Resident, new: Resident) {
+        let cb = self.sums.exchange_bytes(CB_RESIDENT, old.cb, new.cb);
+        let kernels = self.sums.exchange_bytes(KERNEL_RESIDENT, old.kernels, new.kernels);
+        self.peaks.raise(CB_RESIDENT, cb, 0);
+        self.peaks.raise(KERNEL_RESIDENT, kernels, 0);
+    }
+
+    /// A process's share changes at `time`, in order or not. What is owed must be settled before.
+    pub(crate) fn change(&mut self, time: u64, old: &Sums, new: &Sums) {
+        self.peaks.cross_boundary(time, &self.sums);
+        self.sums.exchange(old, new);
+        if self.peaks.is_in_order(time) {
+            self.peaks.advance(time);
+        } else {
+            self.history.doubt(self.history_span(time));
+            self.peaks.shift(time, old, new, &self.sums);
+        }
+        self.peaks.raise_all(&self.sums);
+        self.reconsider_makeups();
+    }
+
+    /// The buckets that a change out of order makes doubtful: those that are over, if nothing changed after it.
+    fn history_span(&self, time: u64) -> Span {
+        let to =
+            if self.peaks.is_late(time) { u64::MAX } else { self.history.open_since().saturating_sub(1) };
+        Span { from: time, to }
+    }
+
+    /// A process's share was found at `time` to be another one: nobody knows when it changed.
+    pub(crate) fn find(&mut self, time: u64, old: &Sums, new: &Sums) {
+        self.peaks.cross_boundary(time, &self.sums);
+        self.sums.exchange(old, new);
+        if self.peaks.is_in_order(time) {
+            self.peaks.advance(time);
+        }
+        self.peaks.find(&self.sums);
+        self.reconsider_makeups();
+    }
+
+    /// In that span, the sums need not have been those that were merged.
+    pub(crate) fn doubt(&mut self, span: Span, doubt: &Doubt) {
+        self.peaks.doubt(span, doubt);
+        self.history.doubt(span);
+        self.reconsider_makeups();
+    }
+
+    /// What a process reached by itself is certain, whoever else was there. `times` tells when, if in the window.
+    pub(crate) fn attest_own_peaks(&mut self, share: &Share<'_>, times: impl Fn(u64) -> Option<u64>) {
+        let Share { identity, pid, counters } = *share;
+        let peaks = own_peaks(counters);
+        for (figure, own) in peaks.iter().enumerate() {
+            if let Some(time) = times(own.ticks) {
+                self.peaks.attest(figure, own.bytes, time, own.count);
+            }
+        }
+        let makeups = [(DRAM, &mut self.dram_makeup, owes::DRAM), (L1, &mut self.l1_makeup, owes::L1)];
+        for (figure, makeup, owed) in makeups {
+            let own = peaks[figure];
+            if own.bytes > makeup.bytes && times(own.ticks).is_some() {
+                let composition = held_alone(identity, pid, own.bytes);
+                *makeup = Makeup { composition, bytes: own.bytes, complete: false };
+                self.owes &= !owed;
+            }
+        }
+    }
+
+    /// The peaks changed otherwise than by an event in order. A peak that is what is used now can be looked into;
+    /// what another one was made of is not known.
+    fn reconsider_makeups(&mut self) {
+        let makeups = [(DRAM, &mut self.dram_makeup, owes::DRAM), (L1, &mut self.l1_makeup, owes::L1)];
+        for (figure, makeup, owed) in makeups {
+            let low = self.peaks.peak(figure).low;
+            if low == makeup.bytes {
+                continue;
+            }
+            makeup.complete = false;
+            self.owes |= if low == self.sums.bytes[figure] { owed } else { 0 };
         }
     }
 
@@ -190,115 +221,73 @@ impl Device {
 
     /// Takes the compositions that are due. The peak has lasted until now.
     pub(crate) fn take_makeup<'a, I: Iterator<Item = Share<'a>>>(&mut self, shares: impl Fn() -> I) {
-        if self.owes(owes::DRAM) {
-            self.dram_makeup = compose(Memory::Dram, shares());
-        }
-        if self.owes(owes::L1) {
-            self.l1_makeup = compose(Memory::L1, shares());
+        let makeups = [
+            (owes::DRAM, Memory::Dram, DRAM, &mut self.dram_makeup),
+            (owes::L1, Memory::L1, L1, &mut self.l1_makeup),
+        ];
+        for (owed, memory, figure, makeup) in makeups {
+            if self.owes & owed != 0 {
+                let (composition, bytes) = (compose(memory, shares()), self.sums.bytes[figure]);
+                *makeup = Makeup { composition, bytes, complete: !self.incomplete };
+            }
         }
         self.owes &= !(owes::DRAM | owes::L1);
     }
 
-    /// A peak that one process reached while nobody merged is at least that of the device.
-    pub(crate) fn raise_to_own_peaks(&mut self, share: &Share<'_>, times: impl Fn(u64) -> Option<u64>) {
-        let Share { identity, pid, counters } = *share;
-        let alone = |bytes| held_alone(identity, pid, bytes);
-        if let Some(time) = times(counters.dram_peak_time)
-            && self.peaks.dram.raise(counters.dram_peak_bytes, time, counters.dram_peak_count)
-        {
-            self.dram_makeup = alone(counters.dram_peak_bytes);
-            self.owes &= !owes::DRAM;
-        }
-        if let Some(time) = times(counters.l1_peak_time)
-            && self.peaks.l1.raise(counters.l1_peak_bytes, time, counters.l1_peak_count)
-        {
-            self.l1_makeup = alone(counters.l1_peak_bytes);
-            self.owes &= !owes::L1;
-        }
-        if let Some(time) = times(counters.eth_peak_time) {
-            self.peaks.eth.raise(counters.eth_peak_bytes, time, 0);
-        }
-        for (peak, class) in self.peaks.classes.iter_mut().zip(&counters.classes) {
-            if let Some(time) = times(class.peak_time) {
-                peak.raise(class.peak_bytes, time, class.peak_count);
-            }
-        }
-    }
-
-    /// Something was not followed: no peak was above the sum of the processes' own.
-    pub(crate) fn widen<'a, I: Iterator<Item = &'a Counters>>(&mut self, all: impl Fn() -> I) {
-        let sum = |own: fn(&Counters) -> u64| all().fold(0, |sum: u64, one| sum.saturating_add(own(one)));
-        self.peaks.dram.widen(sum(|own| own.dram_peak_bytes));
-        self.peaks.l1.widen(sum(|own| own.l1_peak_bytes));
-        self.peaks.eth.widen(sum(|own| own.eth_peak_bytes));
-        for (class, peak) in self.peaks.classes.iter_mut().enumerate() {
-            peak.widen(all().fold(0, |sum: u64, own| sum.saturating_add(own.classes[class].peak_bytes)));
-        }
-        self.widen_residents();
-    }
-
-    /// The same of what is resident, which is loaded or allocated, too.
-    fn widen_residents(&mut self) {
-        let loaded = |class: Class| self.peaks.classes[class as usize].to_peak().high;
-        let [cb, application, fabric, dispatch] =
-            [Class::Cb, Class::KernelApplication, Class::KernelFabric, Class::KernelDispatch].map(loaded);
-        self.peaks.cb_resident.widen(cb);
-        self.peaks.kernel_resident.widen(application.saturating_add(fabric).saturating_add(dispatch));
-    }
-
-    /// The same where the processes' own peaks do not reach back as far.
-    #[cold]
-    pub(crate) fn widen_without_bound(&mut self) {
-        let Peaks { dram, l1, eth, classes, cb_resident, kernel_resident } = &mut self.peaks;
-        for peak in [dram, l1, eth, cb_resident, kernel_resident].into_iter().chain(classes) {
-            peak.widen(UNKNOWN);
-        }
-    }
-
-    /// A late event took bytes away: peaks seen since its time were seen too high.
-    pub(crate) fn lower(&mut self, change: Exchange, class: Option<(usize, u64)>, since: u64) {
-        let Exchange { old, new } = change;
-        let less = |old: u64, new: u64| old.saturating_sub(new);
-        self.peaks.dram.lower(less(old.dram, new.dram), since, self.used.dram);
-        self.peaks.l1.lower(less(old.l1, new.l1), since, self.used.l1);
-        self.peaks.eth.lower(less(old.eth, new.eth), since, self.used.eth);
-        if let Some((class, bytes)) = class {
-            self.peaks.classes[class].lower(bytes, since, self.classes[class].bytes);
-        }
-    }
-
-    /// What a process held was gone at some time since then: peaks seen meanwhile may have been seen too high.
-    pub(crate) fn lower_by(&mut self, held: &Counters, since: u64) {
-        self.lower(Exchange { old: Used::of(held), new: Used::default() }, None, since);
-        for (class, (peak, live)) in self.peaks.classes.iter_mut().zip(&self.classes).enumerate() {
-            peak.lower(held.classes[class].live_bytes, since, live.bytes);
-        }
-        let Resident { cb, kernels } = Resident::of(held);
-        self.peaks.cb_resident.lower(cb, since, self.resident.cb);
-        self.peaks.kernel_resident.lower(kernels, since, self.resident.kernels);
-    }
-
-    /// A late event changed what is resident: peaks of that seen since its time are in doubt.
-    pub(crate) fn doubt_residents(&mut self, since: u64) {
-        self.peaks.cb_resident.doubt(since, self.resident.cb);
-        self.peaks.kernel_resident.doubt(since, self.resident.kernels);
-        self.widen_residents();
-    }
-
     /// Begins a new window: the peaks are what is used then.
     pub(crate) fn open_window(&mut self, since: u64) {
-        (self.peaks, self.since, self.entered) = (Peaks::default(), since, false);
-        self.enter(since);
-        (self.dram_makeup, self.l1_makeup) = (NOTHING, NOTHING);
+        self.peaks.restart(since, &self.sums);
+        (self.dram_makeup, self.l1_makeup) = (Makeup::NOTHING, Makeup::NOTHING);
         self.owes |= owes::DRAM | owes::L1;
-        self.exact_since = since;
+    }
+
+    /// The merge has come to this time, and nothing changed since the last change.
+    pub(crate) fn tick(&mut self, time: u64) {
+        self.peaks.tick(time, &self.sums);
+    }
+
+    /// Whether somebody who could not be read may have something on it; says whether that is news.
+    pub(crate) fn set_incomplete(&mut self, incomplete: bool) -> bool {
+        self.incomplete = incomplete;
+        self.history.set_doubtful(incomplete);
+        self.peaks.set_unbounded(incomplete)
+    }
+
+    /// Notes in the history what is used from `time` on; says whether a bucket was completed.
+    #[inline]
+    pub(crate) fn observe(&mut self, time: u64) -> bool {
+        self.history.observe(time, self.sums.bytes[DRAM], self.sums.bytes[L1])
+    }
+
+    /// Adds what a process allocated between two states of its counters.
+    pub(crate) fn grow_allocated(&mut self, old: &Counters, new: &Counters) {
+        for (class, allocated) in self.allocated.iter_mut().enumerate() {
+            allocated.grow(Live::of(old, class).allocated, Live::of(new, class).allocated);
+        }
+    }
+
+    /// A process has nothing to do with it any more.
+    pub(crate) fn leave(&mut self, usage: usize, last_event: u64) {
+        self.usages.retain(|row| *row != usage);
+        self.peaks.note_others(Span { from: 0, to: u64::MAX });
+        self.gone_until = self.gone_until.max(last_event);
+    }
+
+    /// Notes what an event says beside what it changes.
+    #[inline]
+    pub(crate) fn note(&mut self, event: &Event, process: usize, pid: u64, time: u64, recent: bool) {
+        match event.kind() {
+            Some(EventKind::KernelDispatch) => self.dispatch_rate.add(u64::from(recent)),
+            Some(EventKind::AllocFailed) => self.note_failure(event, process, pid, time),
+            _ => {}
+        }
     }
 
     #[cold]
-    pub(crate) fn note_failure(&mut self, event: &Event, process: usize, pid: u64, time: u64) {
+    fn note_failure(&mut self, event: &Event, process: usize, pid: u64, time: u64) {
         self.failure = failure_of(event, pid, time);
         self.failed = (process, event.stamp);
-        self.failed_late = self.order.is_behind(process, time);
+        self.failed_late = self.peaks.is_late(time);
         self.last_failed = self.last_failed.max(time);
         self.owes |= owes::FAILURE;
     }
@@ -311,10 +300,26 @@ impl Device {
     }
 
     fn is_over_capacity(&self) -> bool {
-        let over = |used: u64, total: Option<u64>| total.is_some_and(|total| used > total);
-        over(self.used.dram, self.entry.dram_total())
-            || over(self.used.l1, self.entry.l1_total())
-            || over(self.used.eth, self.entry.eth_l1_total())
+        let over =
+            |figure: usize, total: Option<u64>| total.is_some_and(|total| self.sums.bytes[figure] > total);
+        over(DRAM, self.entry.dram_total())
+            || over(L1, self.entry.l1_total())
+            || over(ETH, self.entry.eth_l1_total())
+    }
+
+    fn flags(&self) -> u64 {
+        let is_exact = |makeup: &Makeup, figure: usize| {
+            let peak = self.peaks.peak(figure);
+            makeup.complete && peak.low == peak.high && peak.low == makeup.bytes
+        };
+        let flags = [
+            (self.is_over_capacity(), device_flags::OVER_CAPACITY),
+            (self.conflict, device_flags::CONFLICT),
+            (self.incomplete, device_flags::INCOMPLETE),
+            (is_exact(&self.dram_makeup, DRAM), device_flags::DRAM_COMPOSITION_EXACT),
+            (is_exact(&self.l1_makeup, L1), device_flags::L1_COMPOSITION_EXACT),
+        ];
+        flags.into_iter().filter(|(set, _)| *set).fold(0, |flags, (_, bit)| flags | bit)
     }
 
     /// The device's row, given the counters of the processes on it.
@@ -323,20 +328,14 @@ impl Device {
         I: Iterator<Item = &'a Counters>,
     {
         let sum = |part: fn(&Counters) -> u64| all().fold(0, |sum: u64, one| sum.saturating_add(part(one)));
-        let flag = |set: bool, bit: u64| if set { bit } else { 0 };
-        let mut classes = [bytemuck::Zeroable::zeroed(); Class::COUNT];
-        for (class, stats) in classes.iter_mut().enumerate() {
-            *stats = class_stats(&self.classes[class], self.peaks.classes[class].to_peak());
-        }
         DeviceStats {
             generation,
-            flags: flag(self.is_over_capacity(), device_flags::OVER_CAPACITY)
-                | flag(self.conflict, device_flags::CONFLICT),
+            flags: self.flags(),
             entry: self.entry,
             processes: all().filter(|counters| has_something(counters)).count() as u64,
-            dram_used_bytes: self.used.dram,
-            l1_used_bytes: self.used.l1,
-            eth_used_bytes: self.used.eth,
+            dram_used_bytes: self.sums.bytes[DRAM],
+            l1_used_bytes: self.sums.bytes[L1],
+            eth_used_bytes: self.sums.bytes[ETH],
             cb_resident_bytes: sum(|own| own.cb_resident_bytes),
             kernel_resident_bytes: sum(|own| own.kernel_resident_bytes),
             system_kernel_bytes: sum(|own| own.system_kernel_bytes),
@@ -350,17 +349,23 @@ impl Device {
             kernel_ring_total_bytes: sum(|own| own.kernel_ring_total_bytes),
             kernel_ring_used_bytes: sum(|own| own.kernel_ring_used_bytes),
             kernel_ring_programs: sum(|own| own.kernel_ring_programs),
-            exact_since: self.exact_since,
-            dram_peak: self.peaks.dram.to_peak(),
-            l1_peak: self.peaks.l1.to_peak(),
-            eth_peak: self.peaks.eth.to_peak(),
+            exact_since: 0,
+            dram_peak: self.peaks.peak(DRAM),
+            l1_peak: self.peaks.peak(L1),
+            eth_peak: self.peaks.peak(ETH),
             failure: self.failure,
-            classes,
-            dram_composition: self.dram_makeup,
-            l1_composition: self.l1_makeup,
-            cb_resident_peak: self.peaks.cb_resident.to_peak(),
-            kernel_resident_peak: self.peaks.kernel_resident.to_peak(),
+            classes: std::array::from_fn(|class| self.class_stats(class)),
+            dram_composition: self.dram_makeup.composition,
+            l1_composition: self.l1_makeup.composition,
+            cb_resident_peak: self.peaks.peak(CB_RESIDENT),
+            kernel_resident_peak: self.peaks.peak(KERNEL_RESIDENT),
         }
+    }
+
+    fn class_stats(&self, class: usize) -> ClassStats {
+        let Allocated { bytes: alloc_bytes, count: alloc_count } = self.allocated[class];
+        let (live_bytes, live_count) = (self.sums.bytes[class], self.sums.counts[class]);
+        ClassStats { live_bytes, live_count, alloc_bytes, alloc_count, peak: self.peaks.peak(class) }
     }
 }
 
@@ -373,16 +378,6 @@ pub(crate) fn failure_of(event: &Event, pid: u64, time: u64) -> Failure {
         request_bytes: event.size,
         free_bytes: event.address,
         largest_free_bytes: event.aux,
-    }
-}
-
-fn class_stats(live: &Live, peak: Peak) -> ClassStats {
-    ClassStats {
-        live_bytes: live.bytes,
-        live_count: live.count,
-        alloc_bytes: live.alloc_bytes,
-        alloc_count: live.alloc_count,
-        peak,
     }
 }
 

@@ -227,16 +227,6 @@ impl Model {
             && !self.processes.values().any(|(_, process)| broken(&process.stats))
     }
 
-    /// A process's share on one of its devices was not what was folded, from `since` on.
-    #[cold]
-    pub(crate) fn doubt_failures_on(&mut self, process: usize, device: u8, since: u64) {
-        let usage = self.usage_of(process, device).and_then(|row| self.usages.get(row));
-        let Some(device) = usage.and_then(|usage| self.devices.get(usage.device)) else { return };
-        let chip = device.entry.chip_id;
-        let batch = self.batch();
-        self.failures.doubt(batch, chip, since);
-    }
-
     /// A process's share on its devices was not what was folded, from `since` on.
     pub(crate) fn doubt_failures(&mut self, process: usize, since: u64) {
         let Some(process) = self.processes.get(process) else { return };

@@ -1,9 +1,94 @@
 //! The figures of a process on a device that device-wide sums and peaks are made of.
 
 use shm_layout::table::{Composition, Holder, PEAK_HOLDERS};
-use shm_layout::{Class, Counters};
+use shm_layout::{Class, ClassCounters, Counters};
 
-/// Bytes used now, as [`Counters`] defines it.
+/// The figures of a device that have a peak. Those of the classes come first, by [`Class`] code.
+pub(crate) const FIGURES: usize = Class::COUNT + 5;
+/// DRAM used.
+pub(crate) const DRAM: usize = Class::COUNT;
+/// L1 of Tensix cores used.
+pub(crate) const L1: usize = Class::COUNT + 1;
+/// L1 of ethernet cores used.
+pub(crate) const ETH: usize = Class::COUNT + 2;
+/// Circular buffers that are resident.
+pub(crate) const CB_RESIDENT: usize = Class::COUNT + 3;
+/// Kernels that are resident on Tensix cores.
+pub(crate) const KERNEL_RESIDENT: usize = Class::COUNT + 4;
+
+/// All figures at one moment: of one process, or of all together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Sums {
+    pub(crate) bytes: [u64; FIGURES],
+    /// Allocations behind the bytes; 0 for what is not counted.
+    pub(crate) counts: [u64; FIGURES],
+}
+
+impl Sums {
+    pub(crate) const ZERO: Sums = Sums { bytes: [0; FIGURES], counts: [0; FIGURES] };
+
+    /// What a process has.
+    pub(crate) fn of(counters: &Counters) -> Sums {
+        let mut sums = Sums::ZERO;
+        for (class, live) in counters.classes.iter().enumerate() {
+            (sums.bytes[class], sums.counts[class]) = (live.live_bytes, live.live_count);
+        }
+        let (Used { dram, l1, eth }, Resident { cb, kernels }) = (Used::of(counters), Resident::of(counters));
+        sums.bytes[Class::COUNT..].copy_from_slice(&[dram, l1, eth, cb, kernels]);
+        (sums.counts[DRAM], sums.counts[L1]) = (counters.dram_count(), counters.l1_count());
+        sums
+    }
+
+    /// Takes one process's old share out and its new one in. Plausible counters keep the sum of all processes
+    /// below 2^63; the arithmetic wraps so that a mistake here could not bring the monitor down.
+    pub(crate) fn exchange(&mut self, old: &Sums, new: &Sums) {
+        let each = |sum: &mut [u64; FIGURES], old: &[u64; FIGURES], new: &[u64; FIGURES]| {
+            for (sum, (old, new)) in sum.iter_mut().zip(old.iter().zip(new)) {
+                *sum = sum.wrapping_sub(*old).wrapping_add(*new);
+            }
+        };
+        each(&mut self.bytes, &old.bytes, &new.bytes);
+        each(&mut self.counts, &old.counts, &new.counts);
+    }
+
+    /// The same for one figure's bytes.
+    #[inline]
+    pub(crate) fn exchange_bytes(&mut self, figure: usize, old: u64, new: u64) -> u64 {
+        let sum = &mut self.bytes[figure];
+        *sum = sum.wrapping_sub(old).wrapping_add(new);
+        *sum
+    }
+}
+
+/// The largest value that a process itself knows of a figure.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct OwnPeak {
+    pub(crate) bytes: u64,
+    /// When it was reached, in ticks; 0 if never. Of what is resident the process knows no peak, only that it was
+    /// allocated or loaded, too: then this is 0, and the bytes are a bound.
+    pub(crate) ticks: u64,
+    pub(crate) count: u64,
+}
+
+/// The largest values of a process since its start or its last reset of peaks.
+pub(crate) fn own_peaks(counters: &Counters) -> [OwnPeak; FIGURES] {
+    let mut peaks = [OwnPeak::default(); FIGURES];
+    for (peak, class) in peaks.iter_mut().zip(&counters.classes) {
+        *peak = OwnPeak { bytes: class.peak_bytes, ticks: class.peak_time, count: class.peak_count };
+    }
+    let Counters { dram_peak_bytes, dram_peak_time, dram_peak_count, .. } = *counters;
+    peaks[DRAM] = OwnPeak { bytes: dram_peak_bytes, ticks: dram_peak_time, count: dram_peak_count };
+    let Counters { l1_peak_bytes, l1_peak_time, l1_peak_count, .. } = *counters;
+    peaks[L1] = OwnPeak { bytes: l1_peak_bytes, ticks: l1_peak_time, count: l1_peak_count };
+    peaks[ETH] = OwnPeak { bytes: counters.eth_peak_bytes, ticks: counters.eth_peak_time, count: 0 };
+    peaks[CB_RESIDENT].bytes = peaks[Class::Cb as usize].bytes;
+    let kernels = Class::ALL.into_iter().filter(|class| class.kernel_type().is_some());
+    peaks[KERNEL_RESIDENT].bytes =
+        kernels.map(|class| peaks[class as usize].bytes).fold(0, u64::saturating_add);
+    peaks
+}
+
+/// What a process uses, as [`Counters`] defines it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Used {
     pub(crate) dram: u64,
@@ -16,18 +101,9 @@ impl Used {
     pub(crate) fn of(counters: &Counters) -> Used {
         Used { dram: counters.dram_used(), l1: counters.l1_used(), eth: counters.eth_used() }
     }
-
-    /// Takes one process's old share out and its new one in. Plausible counters keep the sum of 1024
-    /// processes below 2^63; the arithmetic wraps so that a mistake here could not bring the monitor down.
-    #[inline]
-    pub(crate) fn exchange(&mut self, old: Used, new: Used) {
-        self.dram = self.dram.wrapping_sub(old.dram).wrapping_add(new.dram);
-        self.l1 = self.l1.wrapping_sub(old.l1).wrapping_add(new.l1);
-        self.eth = self.eth.wrapping_sub(old.eth).wrapping_add(new.eth);
-    }
 }
 
-/// What is resident of circular buffers, and of kernels on Tensix cores.
+/// What is resident of a process's circular buffers, and of its kernels on Tensix cores.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Resident {
     pub(crate) cb: u64,
@@ -40,48 +116,52 @@ impl Resident {
         let kernels = counters.kernel_resident_bytes.wrapping_add(counters.system_kernel_bytes);
         Resident { cb: counters.cb_resident_bytes, kernels }
     }
+}
 
-    /// See [`Used::exchange`].
-    #[inline]
-    pub(crate) fn exchange(&mut self, old: Resident, new: Resident) {
-        self.cb = self.cb.wrapping_sub(old.cb).wrapping_add(new.cb);
-        self.kernels = self.kernels.wrapping_sub(old.kernels).wrapping_add(new.kernels);
+/// What was ever allocated of a class.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Allocated {
+    pub(crate) bytes: u64,
+    pub(crate) count: u64,
+}
+
+impl Allocated {
+    /// Adds what a process allocated between two states of its counters.
+    pub(crate) fn grow(&mut self, old: Allocated, new: Allocated) {
+        self.bytes = self.bytes.wrapping_add(new.bytes.wrapping_sub(old.bytes));
+        self.count = self.count.wrapping_add(new.count.wrapping_sub(old.count));
     }
 }
 
-/// One class of a device, all processes together.
+/// One class of a process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Live {
     pub(crate) bytes: u64,
     pub(crate) count: u64,
-    pub(crate) alloc_bytes: u64,
-    pub(crate) alloc_count: u64,
+    pub(crate) allocated: Allocated,
 }
 
 impl Live {
     #[inline]
     pub(crate) fn of(counters: &Counters, class: usize) -> Live {
-        let class = &counters.classes[class];
-        Live {
-            bytes: class.live_bytes,
-            count: class.live_count,
-            alloc_bytes: class.alloc_bytes,
-            alloc_count: class.alloc_count,
-        }
+        let ClassCounters { live_bytes: bytes, live_count: count, alloc_bytes, alloc_count, .. } =
+            counters.classes[class];
+        Live { bytes, count, allocated: Allocated { bytes: alloc_bytes, count: alloc_count } }
     }
+}
 
-    #[inline]
-    pub(crate) fn exchange(&mut self, old: Live, new: Live) {
-        self.bytes = self.bytes.wrapping_sub(old.bytes).wrapping_add(new.bytes);
-        self.count = self.count.wrapping_sub(old.count).wrapping_add(new.count);
-        self.alloc_bytes = self.alloc_bytes.wrapping_sub(old.alloc_bytes).wrapping_add(new.alloc_bytes);
-        self.alloc_count = self.alloc_count.wrapping_sub(old.alloc_count).wrapping_add(new.alloc_count);
-    }
-
-    /// The same with nothing to add to what was allocated in all.
-    pub(crate) fn without_history(self) -> Live {
-        Live { alloc_bytes: 0, alloc_count: 0, ..self }
-    }
+/// The memory in whose figure the allocations of a class are counted.
+#[inline]
+pub(crate) fn counted_in(class: usize) -> Option<usize> {
+    const FIGURE: [Option<usize>; Class::COUNT] = {
+        let mut figure = [None; Class::COUNT];
+        figure[Class::Dram as usize] = Some(DRAM);
+        figure[Class::Trace as usize] = Some(DRAM);
+        figure[Class::L1 as usize] = Some(L1);
+        figure[Class::L1Small as usize] = Some(L1);
+        figure
+    };
+    FIGURE[class]
 }
 
 /// Which of the two memories a composition is of.

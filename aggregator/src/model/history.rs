@@ -3,7 +3,9 @@
 //! The finest bucket that is open sees every folded event, so a spike of a microsecond is in it. It is
 //! flushed into all three resolutions, whose lengths are multiples of the finest.
 
-use shm_layout::table::{Bucket, HISTORY_BUCKETS, HISTORY_RESOLUTIONS};
+use shm_layout::table::{Bucket, HISTORY_BUCKETS, HISTORY_RESOLUTIONS, bucket_flags};
+
+use crate::model::timeline::Span;
 
 const FINEST: u64 = HISTORY_RESOLUTIONS[0];
 const _: () = assert!(HISTORY_RESOLUTIONS[1].is_multiple_of(FINEST));
@@ -18,11 +20,13 @@ const MAX_FILL: u64 = 8;
 pub(crate) struct History {
     rings: Box<[[Bucket; HISTORY_BUCKETS]; HISTORY_RESOLUTIONS.len()]>,
     open: Option<Bucket>,
+    /// Somebody who cannot be read may be there.
+    doubtful: bool,
 }
 
 impl Default for History {
     fn default() -> History {
-        History { rings: Box::new(bytemuck::Zeroable::zeroed()), open: None }
+        History { rings: Box::new(bytemuck::Zeroable::zeroed()), open: None, doubtful: false }
     }
 }
 
@@ -62,9 +66,32 @@ impl History {
         self.open = Some(open);
     }
 
+    /// Start of the bucket that is open; 0 if there is none.
+    pub(crate) fn open_since(&self) -> u64 {
+        self.open.map_or(0, |open| open.start)
+    }
+
+    /// From now on somebody who cannot be read may be there, or no longer.
+    pub(crate) fn set_doubtful(&mut self, doubtful: bool) {
+        self.doubtful = doubtful;
+    }
+
+    /// In that span, what was used need not have been what was noted.
+    pub(crate) fn doubt(&mut self, span: Span) {
+        for (ring, length) in self.rings.iter_mut().zip(HISTORY_RESOLUTIONS) {
+            let touched = ring.iter_mut().filter(|bucket| is_in(bucket, length, span));
+            touched.for_each(|bucket| bucket.flags |= bucket_flags::INEXACT);
+        }
+        if let Some(open) = self.open.as_mut().filter(|open| is_in(open, FINEST, span)) {
+            open.flags |= bucket_flags::INEXACT;
+        }
+    }
+
     /// Brings the rings up to date with the open bucket.
     pub(crate) fn flush(&mut self) {
-        let Some(open) = self.open else { return };
+        let Some(open) = &mut self.open else { return };
+        open.flags |= if self.doubtful { bucket_flags::INEXACT } else { 0 };
+        let open = *open;
         for (ring, length) in self.rings.iter_mut().zip(HISTORY_RESOLUTIONS) {
             let start = open.start - open.start % length;
             let bucket = &mut ring[index(start, length)];
@@ -110,9 +137,13 @@ impl History {
         let dram = bucket.dram_min <= bucket.dram_last && bucket.dram_last <= bucket.dram_max;
         let l1 = bucket.l1_min <= bucket.l1_last && bucket.l1_last <= bucket.l1_max;
         if in_time && dram && l1 {
-            ring[index(bucket.start, *length)] = Bucket { reserved: 0, ..*bucket };
+            ring[index(bucket.start, *length)] = *bucket;
         }
     }
+}
+
+fn is_in(bucket: &Bucket, length: u64, span: Span) -> bool {
+    bucket.start != 0 && bucket.start <= span.to && bucket.start.saturating_add(length) > span.from
 }
 
 fn index(start: u64, length: u64) -> usize {
@@ -139,7 +170,7 @@ fn constant(start: u64, dram: u64, l1: u64) -> Bucket {
         l1_min: l1,
         l1_max: l1,
         l1_last: l1,
-        reserved: 0,
+        flags: 0,
     }
 }
 
@@ -152,7 +183,7 @@ fn join(earlier: &Bucket, later: &Bucket) -> Bucket {
         l1_min: earlier.l1_min.min(later.l1_min),
         l1_max: earlier.l1_max.max(later.l1_max),
         l1_last: later.l1_last,
-        reserved: 0,
+        flags: earlier.flags | later.flags,
     }
 }
 

@@ -7,11 +7,13 @@ pub(crate) mod failures;
 pub(crate) mod figures;
 pub(crate) mod history;
 pub(crate) mod notice;
-pub(crate) mod peaks;
 mod rates;
 pub(crate) mod rows;
 mod tick;
+pub(crate) mod timeline;
 mod view;
+
+use std::collections::BTreeSet;
 
 use shm_layout::table::{MAX_PROCESSES, MAX_USAGES, ProcessStats, TABLE_DEVICES};
 use shm_layout::{Counters, DeviceEntry, MAX_DEVICES};
@@ -23,6 +25,7 @@ use crate::model::figures::Share;
 use crate::model::notice::{Holdings, Notices};
 use crate::model::rates::Rate;
 use crate::model::rows::Rows;
+use crate::model::timeline::Timeline;
 use crate::segments::clock::Clock;
 
 /// Device rows that users other than our own may fill each; the rest stays for the others.
@@ -36,6 +39,8 @@ pub(crate) struct Process {
     pub(crate) stats: ProcessStats,
     pub(crate) rate: Rate,
     pub(crate) clock: ClockKind,
+    /// When its counters were last read as a whole, 0 if never.
+    pub(crate) read_at: u64,
     /// Usage row by the process's device index; `None` if there was no room for one.
     pub(crate) usages: Vec<Option<usize>>,
 }
@@ -57,6 +62,8 @@ pub(crate) struct Totals {
     pub(crate) events: u64,
     pub(crate) missed: u64,
     pub(crate) late: u64,
+    /// Processes whose file was gone before it could be opened.
+    pub(crate) lost: u64,
     pub(crate) overflow: u64,
 }
 
@@ -64,21 +71,30 @@ pub(crate) struct Totals {
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Window {
     pub(crate) since: u64,
-    /// Windows opened by a reset. While 0, the window reaches back to the start of the processes found.
+    /// Windows opened by a reset.
     pub(crate) count: u64,
     pub(crate) gap: Option<(u64, u64)>,
+    /// The first window of all reaches back to the start of the processes that were found.
+    pub(crate) reaches_back: bool,
 }
 
 impl Window {
     /// Events before this do not count; 0 if all do.
     pub(crate) fn begin(&self) -> u64 {
-        if self.count == 0 { 0 } else { self.since }
+        if self.reaches_back { 0 } else { self.since }
+    }
+
+    /// A process was found at the start.
+    pub(crate) fn reach_back(&mut self, started: u64) {
+        if self.count == 0 && self.gap.is_none() {
+            (self.reaches_back, self.since) = (true, self.since.min(started));
+        }
     }
 
     /// When a process's clock showed so many ticks, if that was ever and in the window.
     pub(crate) fn time_in(&self, clock: &Clock, kind: ClockKind, ticks: u64) -> Option<u64> {
         let time = clock.to_ns(kind, ticks);
-        (ticks != 0 && time >= self.begin()).then_some(time)
+        (ticks != 0 && time != 0 && time >= self.begin()).then_some(time)
     }
 }
 
@@ -95,8 +111,14 @@ pub(crate) struct Model {
     pub(crate) clock: Clock,
     /// When the aggregator began to look.
     pub(crate) started: u64,
+    /// Since when the sums are those of all processes, so that histories can be kept.
+    pub(crate) history_since: u64,
     /// Time of the poll that is running.
     pub(crate) now: u64,
+    /// Whether somebody who could not be read may have something on any device.
+    incomplete: bool,
+    /// Identities of the processes that an earlier aggregator followed up to the gap.
+    pub(crate) followed_before: BTreeSet<u64>,
     uid: u32,
     generation: u64,
     dirty: bool,
@@ -116,7 +138,10 @@ impl Model {
             window: Window { since: now, ..Window::default() },
             clock,
             started: now,
+            history_since: u64::MAX,
             now,
+            incomplete: false,
+            followed_before: BTreeSet::new(),
             uid,
             generation: 0,
             dirty: false,
@@ -145,7 +170,7 @@ impl Model {
     /// Adds a process; `None` if there is no row for it.
     pub(crate) fn add_process(&mut self, stats: ProcessStats, clock: ClockKind) -> Option<usize> {
         let batch = self.batch();
-        let process = Process { stats, rate: Rate::default(), clock, usages: Vec::new() };
+        let process = Process { stats, rate: Rate::default(), clock, read_at: 0, usages: Vec::new() };
         match self.processes.insert(batch, process) {
             Ok(row) => Some(row),
             Err(process) => {
@@ -179,7 +204,7 @@ impl Model {
         }
     }
 
-    fn device_row(&mut self, entry: &DeviceEntry, uid: u32) -> Option<usize> {
+    pub(crate) fn device_row(&mut self, entry: &DeviceEntry, uid: u32) -> Option<usize> {
         let known = self.devices.values().find(|(_, device)| device.entry.chip_id == entry.chip_id);
         if let Some((row, _)) = known {
             if self.devices.get_mut(row)?.reconcile(entry) {
@@ -192,8 +217,14 @@ impl Model {
         if uid != self.uid && foreign >= FOREIGN_DEVICES {
             return None;
         }
-        let (now, batch) = (self.now, self.batch());
-        match self.devices.insert(batch, Device::new(*entry, uid, self.window.begin(), now)) {
+        let batch = self.batch();
+        let mut device = Device::new(*entry, uid, Timeline::new(self.window.begin(), self.started));
+        device.set_incomplete(self.incomplete);
+        if self.now >= self.history_since {
+            // Until now, nobody who is followed had anything on it.
+            device.observe(self.now);
+        }
+        match self.devices.insert(batch, device) {
             Ok(row) => Some(row),
             Err(device) => {
                 let unused = self.devices.values().find(|(_, device)| device.usages.is_empty())?.0;
@@ -214,6 +245,13 @@ impl Model {
         self.usages.insert(batch, usage).ok()
     }
 
+    /// Since when a process that we found was not followed: from its start, or since an earlier aggregator ended that
+    /// did.
+    pub(crate) fn unfollowed_since(&self, identity: u64, started: u64) -> u64 {
+        let known = self.window.gap.filter(|_| self.followed_before.contains(&identity));
+        known.map_or(started, |(gap, _)| gap.max(started))
+    }
+
     /// The counters of all processes on a device.
     pub(crate) fn counters_on<'a>(&'a self, device: &'a Device) -> impl Iterator<Item = &'a Counters> {
         counters_of(&self.usages, &device.usages)
@@ -229,45 +267,22 @@ impl Model {
         held
     }
 
-    /// Takes a process's figures out of all devices. Its usage rows stay for one batch with nothing in them,
-    /// so that a reader of a batch that is being written sees by their generation that something changed;
-    /// a row that is not in use has none.
-    pub(crate) fn withdraw(&mut self, process: usize) {
-        let time = self.now;
-        let last_event = self.processes.get(process).map_or(0, |process| process.stats.last_event);
-        let rows = self.processes.get_mut(process).map(|process| std::mem::take(&mut process.usages));
-        for row in rows.into_iter().flatten().flatten() {
-            self.replace_counters(row, Counters::ZERO, time, crate::merge::fold::Known::Followed);
-            let batch = self.batch();
-            let Some(device) = self.usages.get(row).map(|usage| usage.device) else { continue };
-            self.retired.push(row);
-            if let Some(device) = self.devices.change(batch, device) {
-                device.usages.retain(|usage| *usage != row);
-                device.gone_until = device.gone_until.max(last_event);
-            }
-        }
+    /// Takes away a process's usage rows, each with the row of its device.
+    pub(crate) fn take_usages(&mut self, process: usize) -> Vec<(usize, usize)> {
         let batch = self.batch();
-        self.processes.change(batch, process);
+        let Some(process) = self.processes.change(batch, process) else { return Vec::new() };
+        let rows = std::mem::take(&mut process.usages).into_iter().flatten();
+        rows.filter_map(|row| Some((row, self.usages.get(row)?.device))).collect()
     }
 
-    /// The same of one that ended, after its last event, and after it is known to have lived. What it held need not be
-    /// part of peaks seen since then.
-    pub(crate) fn bury(&mut self, process: usize, lived: u64) {
-        let Some(Process { stats, clock: kind, usages, .. }) = self.processes.get(process) else { return };
-        let (identity, pid, kind) = (stats.identity, stats.pid, *kind);
-        let since = stats.last_event.max(lived).saturating_add(1);
-        let usages = usages.iter().flatten().filter_map(|row| self.usages.get(*row));
-        let held: Vec<(usize, Counters)> = usages.map(|usage| (usage.device, usage.counters)).collect();
-        self.withdraw(process);
+    /// Empties a usage row. It stays for one batch with nothing in it, so that a reader of a batch that is being
+    /// written sees by its generation that something changed; a row that is not in use has none.
+    pub(crate) fn empty(&mut self, usage: usize) {
         let batch = self.batch();
-        for (device, counters) in &held {
-            if let Some(device) = self.devices.change(batch, *device) {
-                device.lower_by(counters, since);
-                // What it reached by itself, somebody used.
-                let in_window = |ticks| self.window.time_in(&self.clock, kind, ticks);
-                device.raise_to_own_peaks(&Share { identity, pid, counters }, in_window);
-            }
+        if let Some(usage) = self.usages.change(batch, usage) {
+            usage.counters = Counters::ZERO;
         }
+        self.retired.push(usage);
     }
 
     /// Frees the rows that the last batch showed as empty.

@@ -1,17 +1,39 @@
 //! What follows from the time alone: windows, rates, history, compositions that readers want to see.
 
 use crate::model::device::owes;
-use crate::model::{Model, shares_of};
+use crate::model::timeline::Span;
+use crate::model::{Model, Window, shares_of};
 
 impl Model {
     /// Begins a new window of peaks on every device, at a moment up to which everything is folded.
     pub(crate) fn open_window(&mut self, since: u64) {
-        self.window.since = since;
-        self.window.count += 1;
+        self.window = Window { since, count: self.window.count + 1, reaches_back: false, ..self.window };
         let batch = self.batch();
         for row in 0..self.devices.high_water() {
             if let Some(device) = self.devices.change(batch, row) {
                 device.open_window(since);
+            }
+        }
+    }
+
+    /// The sums are those of all processes now: histories begin, with buckets of which only a part was seen.
+    pub(crate) fn begin_history(&mut self) {
+        self.history_since = self.now;
+        for row in 0..self.devices.high_water() {
+            if let Some(device) = self.devices.get_mut(row) {
+                device.observe(self.now);
+                device.history.doubt(Span { from: self.now, to: self.now });
+            }
+        }
+    }
+
+    /// Whether somebody who could not be read may have something on any device.
+    pub(crate) fn set_incomplete(&mut self, incomplete: bool) {
+        self.incomplete = incomplete;
+        for row in 0..self.devices.high_water() {
+            if self.devices.get_mut(row).is_some_and(|device| device.set_incomplete(incomplete)) {
+                let batch = self.batch();
+                self.devices.change(batch, row);
             }
         }
     }
@@ -35,10 +57,8 @@ impl Model {
         let Some(device) = self.devices.get_mut(row) else { return };
         let mut changed = device.event_rate.advance(now);
         changed |= device.dispatch_rate.advance(now);
-        device.enter(folded_through);
-        let used = device.used;
-        let rolled =
-            folded_through >= self.started && device.history.observe(folded_through, used.dram, used.l1);
+        device.tick(folded_through);
+        let rolled = folded_through >= self.history_since && device.observe(folded_through);
         changed |= device.owes(owes::DRAM | owes::L1);
         if changed {
             let batch = self.batch();

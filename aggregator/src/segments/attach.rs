@@ -5,12 +5,14 @@ use std::path::Path;
 
 use shm_layout::control::Anomaly;
 use shm_layout::table::{MAX_PROCESSES, ProcessStats, notice_kind, process_flags, process_state};
-use shm_layout::text;
+use shm_layout::{Counters, text};
 use tt_shm_os::{ClockKind, parse_segment_name, path_of};
 use tt_shm_reader::{FileError, OpenError, Segment};
 
 use crate::aggregator::Aggregator;
+use crate::model::figures::Share;
 use crate::model::notice::{About, Holdings};
+use crate::model::timeline::Span;
 use crate::segments::discover::Sightings;
 use crate::segments::reap;
 use crate::segments::source::{Source, last_counters};
@@ -68,6 +70,7 @@ impl Aggregator {
             self.last_considered.clone_from(&name);
             self.consider(name, now);
         }
+        self.last_find = now;
         if request
             && self.config.accept_resets
             && crate::table::reset::take_request(&self.config.namespace, self.uid)
@@ -125,7 +128,7 @@ impl Aggregator {
         let path = path_of(&name);
         let (fate, why) = match Segment::open(&path) {
             Ok(segment) => self.admit(segment, now),
-            Err(error) if error.is_not_found() => return,
+            Err(error) if error.is_not_found() => return self.lose(now),
             Err(error) if error.is_permission_denied() => (Fate::Hidden, None),
             // Too many open files, perhaps.
             Err(error @ OpenError::File(FileError::Open { .. })) => {
@@ -150,6 +153,9 @@ impl Aggregator {
         }
         if let Some(why) = self.over_cap(&segment) {
             return (Fate::Waiting, Some(why));
+        }
+        if self.starting {
+            self.model.window.reach_back(segment.header().anchor_monotonic_ns);
         }
         match segment.is_alive() {
             Ok(true) => self.attach(segment, now),
@@ -206,13 +212,45 @@ impl Aggregator {
         }
     }
 
-    /// A segment whose process was dead before we came: its memory was never part of what we count.
+    /// A segment whose process was dead before we came: its memory is not part of what we count, but may have been
+    /// part of a peak.
     fn report_dead(&mut self, segment: &Segment, now: u64) {
-        self.keep_failures_of_dead(segment, &process_stats(segment));
+        let owner = process_stats(segment);
+        self.keep_failures_of_dead(segment, &owner);
+        let counters = last_counters(segment);
+        self.fold_unfollowed(segment, &owner, counters.as_deref(), now);
         let mut held = Holdings::default();
-        last_counters(segment).unwrap_or_default().iter().for_each(|counters| held.add(counters));
+        counters.unwrap_or_default().iter().for_each(|counters| held.add(counters));
         self.report_reclaim(segment, &held, now);
         self.reap(segment);
+    }
+
+    /// A process lived and ended while nobody followed it. Without counters that can be true, it may have had anything.
+    fn fold_unfollowed(
+        &mut self,
+        segment: &Segment,
+        owner: &ProcessStats,
+        counters: Option<&[Counters]>,
+        now: u64,
+    ) {
+        let (clock, window) = (segment.calibration(), self.model.window);
+        let to_ns = |ticks: u64| clock.to_monotonic_ns(ticks);
+        let end = segment.closed_at().map_or(now, |ticks| to_ns(ticks).min(now));
+        let life = Span { from: self.model.unfollowed_since(owner.identity, owner.started), to: end };
+        let Some(counters) = counters else { return self.model.fold_lost(life) };
+        for (entry, counters) in segment.devices().iter().zip(counters) {
+            let Some(device) = self.model.device_row(entry, segment.uid()) else { continue };
+            let share = Share { identity: owner.identity, pid: owner.pid, counters };
+            self.model.fold_unfollowed(device, &share, life, |ticks| {
+                Some(to_ns(ticks)).filter(|time| ticks != 0 && *time != 0 && *time >= window.begin())
+            });
+        }
+    }
+
+    /// A file was there and is gone before it could be opened: a process ended that nobody followed.
+    fn lose(&mut self, now: u64) {
+        self.model.totals.lost += 1;
+        self.model.fold_lost(Span { from: self.last_find, to: now });
     }
 
     /// Brings what a segment says of itself beside its events up to date.

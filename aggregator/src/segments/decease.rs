@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use shm_layout::RUN_GRACE_NS;
 use shm_layout::table::{notice_kind, process_flags, process_state};
-use tt_shm_os::path_of;
+use tt_shm_os::{monotonic_ns, path_of};
 use tt_shm_reader::Segment;
 
 use crate::aggregator::Aggregator;
@@ -36,25 +36,49 @@ impl Aggregator {
             if source.died.is_some() || (now < source.next_check && !source.segment.is_closed()) {
                 continue;
             }
-            source.next_check = now + CHECK_NS;
-            match source.segment.is_alive() {
-                Ok(true) => source.seen_alive = now,
-                Ok(false) => source.died = Some(now),
-                // No death: the next check asks again.
-                Err(_) => {}
-            }
+            source.look(now);
             self.refresh(index);
         }
     }
 
-    /// Reclaims what dead processes held, once every event of theirs is folded, and every event of others from
-    /// before their end was noticed: these happened while it was held.
-    pub(crate) fn bury_dead(&mut self, now: u64, folded_through: u64) {
+    /// Whether somebody is known to have died who is not buried.
+    pub(crate) fn has_dead(&self) -> bool {
+        self.sources.iter().any(|source| source.died.is_some())
+    }
+
+    /// Asks of everybody on a device that has a new peak whether they live, unless that was asked since the events
+    /// behind it; says whether somebody does not.
+    pub(crate) fn find_dead_holders(&mut self) -> bool {
+        let mut asked: Vec<usize> = Vec::new();
+        for row in 0..self.model.devices.high_water() {
+            let Some(device) = self.model.devices.get_mut(row) else { continue };
+            if device.peaks.take_rose() {
+                let usages = device.usages.iter().filter_map(|usage| self.model.usages.get(*usage));
+                asked.extend(usages.map(|usage| usage.process));
+            }
+        }
+        if asked.is_empty() {
+            return false;
+        }
+        asked.sort_unstable();
+        let mut found = false;
+        let now = monotonic_ns();
+        for source in self.sources.iter_mut().filter(|source| asked.binary_search(&source.process).is_ok()) {
+            source.look(now);
+            found |= source.died.is_some();
+        }
+        found
+    }
+
+    /// Reclaims what dead processes held. First every event of theirs is folded, and every event of others from
+    /// before their end was noticed: these happened while it was held. Returns how far that is.
+    pub(crate) fn bury_dead(&mut self) -> u64 {
+        let noticed = self.sources.iter().filter_map(|source| source.died).max().unwrap_or(self.model.now);
+        let folded_through = self.follow(monotonic_ns(), noticed);
+        let now = monotonic_ns();
         let mut index = 0;
         while let Some(source) = self.sources.get(index) {
-            let waited = |died: u64| {
-                source.is_done() && died <= folded_through || now > died.saturating_add(MAX_DYING_NS)
-            };
+            let waited = |died: u64| source.is_done() || now > died.saturating_add(MAX_DYING_NS);
             if source.died.is_some_and(waited) {
                 self.refresh(index);
                 self.reclaim(index, now);
@@ -62,15 +86,19 @@ impl Aggregator {
                 index += 1;
             }
         }
+        folded_through
     }
 
     fn reclaim(&mut self, index: usize, now: u64) {
         let source = self.sources.swap_remove(index);
         let held = self.model.holdings(source.process);
+        let noticed = source.died.unwrap_or(now);
         let closed = source.segment.closed_at().map(|ticks| self.model.clock.to_ns(source.clock, ticks));
-        // Whatever it says, nobody closes a segment after its end was noticed.
-        let closed = closed.unwrap_or(0).min(source.died.unwrap_or(now));
-        self.model.bury(source.process, closed.max(source.seen_alive));
+        // Whatever it says: nobody closes a segment before its last event or after its end was noticed.
+        let last_event =
+            self.model.processes.get(source.process).map_or(0, |process| process.stats.last_event);
+        let closed = closed.map(|closed| closed.min(noticed).max(last_event));
+        self.model.bury(source.process, closed, source.seen_alive, noticed);
         let batch = self.model.batch();
         if let Some(process) = self.model.processes.change(batch, source.process) {
             process.stats.state = process_state::ENDED;
@@ -120,8 +148,9 @@ impl Aggregator {
         let source = &mut self.sources[index];
         source.give_up();
         let (process, pid, uid) = (source.process, source.segment.pid(), source.segment.uid());
-        let file = source.segment.file_name().to_owned();
-        self.model.withdraw(process);
+        let (file, started) =
+            (source.segment.file_name().to_owned(), source.segment.header().anchor_monotonic_ns);
+        self.model.disown(process, started);
         let (batch, now) = (self.model.batch(), self.model.now);
         if let Some(process) = self.model.processes.change(batch, process) {
             process.stats.flags |= process_flags::BROKEN;

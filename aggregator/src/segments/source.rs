@@ -87,6 +87,17 @@ impl Source {
         }
     }
 
+    /// Asks whether its process lives, as of `now`.
+    pub(crate) fn look(&mut self, now: u64) {
+        self.next_check = now + CHECK_NS;
+        match self.segment.is_alive() {
+            Ok(true) => self.seen_alive = now,
+            Ok(false) => self.died = self.died.or(Some(now)),
+            // No death: the next check asks again.
+            Err(_) => {}
+        }
+    }
+
     /// Moves what is new in the ring into the queue.
     pub(crate) fn drain(&mut self, clock: &Clock, now: u64) -> Drained {
         if self.broken {
@@ -148,7 +159,7 @@ impl Source {
         let Attached { devices, cursor } = state;
         let missed = match known {
             Known::Again => cursor.position().saturating_sub(self.position),
-            Known::First | Known::Followed => 0,
+            Known::First => 0,
         };
         // Now, not the time of the last event: this is the moment that the counters are known to be of.
         self.last_time = self.last_time.max(monotonic_ns());

@@ -1,12 +1,14 @@
 //! What a restarted aggregator takes over from the table that it replaces: history, peaks and failures.
 //! Everything else it takes from the segments.
 
-use shm_layout::table::{Bucket, DeviceStats, FailureRecord, HISTORY_RESOLUTIONS, Peak};
+use shm_layout::table::{Bucket, DeviceStats, FailureRecord, HISTORY_RESOLUTIONS, Peak, device_flags};
+use shm_layout::{Class, UNKNOWN};
 use tt_shm_os::{Namespace, boot_id, path_of, table_file_name};
 use tt_shm_reader::{Table, TableSnapshot};
 
-use crate::model::device::{Device, Peaks};
-use crate::model::peaks::PeakTracker;
+use crate::model::device::{Device, Makeup};
+use crate::model::figures::FIGURES;
+use crate::model::timeline::Timeline;
 use crate::model::{Model, Window};
 
 /// What an earlier aggregator of the same user knew of the devices.
@@ -37,11 +39,12 @@ impl Adopted {
         let since = Some(snapshot.window_since).filter(|since| (1..=now).contains(since)).unwrap_or(now);
         let end = snapshot.freshness.heartbeat_ns;
         let gap = (1..=now).contains(&end).then_some((end, now));
-        model.window = Window { since, count: snapshot.windows, gap };
+        model.window = Window { since, count: snapshot.windows, gap, reaches_back: false };
+        model.followed_before = snapshot.processes.iter().map(|(_, process)| process.identity).collect();
+        let uid = rustix::process::geteuid().as_raw();
         for ((_, stats), history) in snapshot.devices.iter().zip(&history) {
-            let mut device =
-                Device::new(stats.entry, rustix::process::geteuid().as_raw(), model.window.begin(), now);
-            take_peaks(&mut device, stats, now);
+            let mut device = Device::new(stats.entry, uid, Timeline::new(since, now));
+            take_peaks(&mut device, stats, end, now);
             for (resolution, buckets) in history.iter().enumerate() {
                 buckets.iter().for_each(|bucket| device.history.adopt(resolution, bucket, now));
             }
@@ -63,21 +66,28 @@ fn take_failures(model: &mut Model, failures: Vec<FailureRecord>) {
     }
 }
 
-fn take_peaks(device: &mut Device, stats: &DeviceStats, now: u64) {
-    let peak = |peak: &Peak| {
-        let sensible = peak.low <= peak.high && peak.time <= now;
-        if sensible { PeakTracker::resume(peak) } else { PeakTracker::default() }
+fn take_peaks(device: &mut Device, stats: &DeviceStats, end: u64, now: u64) {
+    let mut peaks = [UNREADABLE; FIGURES];
+    let classes = stats.classes.iter().map(|class| class.peak);
+    let DeviceStats { dram_peak, l1_peak, eth_peak, cb_resident_peak, kernel_resident_peak, .. } = *stats;
+    let others = [dram_peak, l1_peak, eth_peak, cb_resident_peak, kernel_resident_peak];
+    for (peak, found) in peaks.iter_mut().zip(classes.chain(others)) {
+        if found.low <= found.high && found.time <= now {
+            *peak = found;
+        }
+    }
+    device.peaks.adopt(peaks, end);
+    let makeup = |composition, peak: Peak, flag| {
+        let complete = stats.flags & flag != 0;
+        Makeup { composition, bytes: peak.low, complete }
     };
-    device.peaks = Peaks {
-        dram: peak(&stats.dram_peak),
-        l1: peak(&stats.l1_peak),
-        eth: peak(&stats.eth_peak),
-        classes: std::array::from_fn(|class| peak(&stats.classes[class].peak)),
-        cb_resident: peak(&stats.cb_resident_peak),
-        kernel_resident: peak(&stats.kernel_resident_peak),
-    };
-    (device.dram_makeup, device.l1_makeup) = (stats.dram_composition, stats.l1_composition);
+    device.dram_makeup = makeup(stats.dram_composition, dram_peak, device_flags::DRAM_COMPOSITION_EXACT);
+    device.l1_makeup = makeup(stats.l1_composition, l1_peak, device_flags::L1_COMPOSITION_EXACT);
     if stats.failure.time <= now {
         device.failure = stats.failure;
     }
 }
+
+/// In place of a peak that cannot be.
+const UNREADABLE: Peak = Peak { low: 0, high: UNKNOWN, time: 0, count: 0 };
+const _: () = assert!(FIGURES == Class::COUNT + 5);

@@ -11,6 +11,12 @@ pub mod device_flags {
     pub const OVER_CAPACITY: u64 = 1 << 0;
     /// Processes disagree about the device's capacity or kind.
     pub const CONFLICT: u64 = 1 << 1;
+    /// Somebody who could not be read may have something on it: whatever is live now is at least what is shown.
+    pub const INCOMPLETE: u64 = 1 << 2;
+    /// `dram_composition` tells all that the DRAM peak was made of.
+    pub const DRAM_COMPOSITION_EXACT: u64 = 1 << 3;
+    /// `l1_composition` tells all that the L1 peak was made of.
+    pub const L1_COMPOSITION_EXACT: u64 = 1 << 4;
 }
 
 viewed_struct! {
@@ -20,7 +26,7 @@ viewed_struct! {
         0 => pub low: u64,
         /// Most that it can have been, [`crate::event::UNKNOWN`] if nobody knows.
         8 => pub high: u64,
-        /// When `low` was reached first.
+        /// When `low` was reached first, 0 if nobody knows.
         16 => pub time: u64,
         /// Buffers at that time.
         24 => pub count: u64,

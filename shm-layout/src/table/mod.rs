@@ -11,7 +11,9 @@ pub use self::device::{ClassStats, Composition, DeviceStats, Failure, Holder, Pe
 pub use self::failure::{
     FAILURE_EVENTS, FAILURE_HOLDERS, FailureHolder, FailureRecord, MAX_FAILURES, PastEvent, failure_flags,
 };
-pub use self::rows::{Bucket, Notice, ProcessStats, UsageStats, notice_kind, process_flags, process_state};
+pub use self::rows::{
+    Bucket, Notice, ProcessStats, UsageStats, bucket_flags, notice_kind, process_flags, process_state,
+};
 use crate::block::{Block, Planner};
 use crate::device::MAX_DEVICES;
 use crate::error::LayoutError;

@@ -116,6 +116,12 @@ viewed_struct! {
     }
 }
 
+/// Bits of [`Bucket::flags`].
+pub mod bucket_flags {
+    /// In a part of its time something was not followed: its figures need not be the true ones.
+    pub const INEXACT: u64 = 1 << 0;
+}
+
 viewed_struct! {
     /// A stretch of a device's history: a stamped cell. In the table its stamp is its start, and one more
     /// for each time that it was written again (0: nothing there); readers round it down.
@@ -134,7 +140,7 @@ viewed_struct! {
         40 => pub l1_max: u64,
         /// Last L1 used.
         48 => pub l1_last: u64,
-        /// Zero.
-        56 => pub reserved: u64,
+        /// Bits of [`bucket_flags`].
+        56 => pub flags: u64,
     }
 }

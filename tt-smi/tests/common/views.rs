@@ -55,7 +55,7 @@ pub(crate) fn history(devices: usize) -> History {
             l1_min: l1 / 2,
             l1_max: l1,
             l1_last: l1,
-            reserved: 0,
+            flags: 0,
         }
     };
     let buckets: Vec<Bucket> = numbers.map(bucket).collect();

@@ -1,0 +1,416 @@
+//! The largest values of a device's figures in the window of peaks, each as an interval.
+//!
+//! This is the one place that decides what is certain of a peak and what is possible. The window is cut into
+//! slices of merged time. Of each slice and figure it keeps the largest sum that was merged; events that come in
+//! order only raise the slice that is open. Whatever is learned afterwards is applied to the slices it concerns:
+//!
+//! - an event from before what was merged already ([`Timeline::shift`]) changes every later slice by exactly its
+//!   bytes, and leaves a doubt only in the slice that it falls into;
+//! - a span in which something was not followed ([`Timeline::doubt`]) lowers what is certain and raises what is
+//!   possible in the slices that it touches;
+//! - what a process reached by itself ([`Timeline::attest`]) is certain, whoever else was there.
+//!
+//! A window's peak is the largest of its slices, at both ends; it is exact if the ends meet.
+
+use shm_layout::UNKNOWN;
+use shm_layout::table::Peak;
+
+use crate::model::figures::{FIGURES, Sums};
+
+/// Slices that are kept behind the open one. Older ones are joined: the longer ago, the coarser.
+const MAX_CLOSED: usize = 24;
+/// A slice is closed when it is that old and something has changed in it.
+const SLICE_NS: u64 = 10_000_000;
+
+/// The largest value of a figure in a slice.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Range {
+    /// Certain.
+    low: u64,
+    /// Possible; [`UNKNOWN`] if nothing bounds it.
+    high: u64,
+    /// When `low` was reached first, 0 if that is not known or was before the slice.
+    time: u64,
+    /// Allocations at that time.
+    count: u64,
+}
+
+impl Range {
+    fn exactly(value: u64, time: u64, count: u64) -> Range {
+        Range { low: value, high: value, time, count }
+    }
+
+    /// Everything in the slice was more, or less, by so much.
+    fn shift(&mut self, change: &Change) {
+        self.low = change.apply(self.low);
+        if self.high != UNKNOWN {
+            self.high = change.apply(self.high);
+        }
+        self.count = self.count.wrapping_add(change.count);
+    }
+
+    /// Notes a value that was reached at a time.
+    fn raise(&mut self, value: u64, time: u64, count: u64) {
+        if value > self.low {
+            *self = Range { low: value, high: self.high.max(value), time, count };
+        }
+    }
+
+    /// The same from `since` on, in the middle of the slice.
+    fn shift_since(&mut self, since: u64, change: &Change) {
+        let reached_later = self.time >= since;
+        if change.less == 0 {
+            self.high = add(self.high, change.more);
+            if reached_later {
+                self.low = change.apply(self.low);
+                self.count = self.count.wrapping_add(change.count);
+            }
+        } else if reached_later || self.time == 0 {
+            // What there was before `since` may have been more than what is left of this.
+            self.low = change.apply(self.low);
+            self.count = self.count.wrapping_add(change.count);
+        }
+    }
+
+    /// At some time of the span there may have been that much less, or that much more.
+    fn doubt(&mut self, span: Span, less: u64, more: u64) {
+        if less > 0 && (self.time == 0 || (span.from..=span.to).contains(&self.time)) {
+            (self.low, self.time) = (self.low.saturating_sub(less), 0);
+        }
+        self.high = add(self.high, more);
+    }
+
+    /// The larger of two; at equal values the first, whose time is earlier.
+    fn join(&self, later: &Range) -> Range {
+        let first = if later.low > self.low { later } else { self };
+        Range { high: self.high.max(later.high), ..*first }
+    }
+}
+
+fn add(value: u64, more: u64) -> u64 {
+    value.saturating_add(more)
+}
+
+/// What an event did to one figure.
+struct Change {
+    more: u64,
+    less: u64,
+    /// Wrapping.
+    count: u64,
+}
+
+impl Change {
+    fn of(figure: usize, old: &Sums, new: &Sums) -> Change {
+        let (before, after) = (old.bytes[figure], new.bytes[figure]);
+        Change {
+            more: after.saturating_sub(before),
+            less: before.saturating_sub(after),
+            count: new.counts[figure].wrapping_sub(old.counts[figure]),
+        }
+    }
+
+    fn apply(&self, value: u64) -> u64 {
+        value.saturating_add(self.more).saturating_sub(self.less)
+    }
+}
+
+/// A span of merged time, both ends included.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Span {
+    pub(crate) from: u64,
+    pub(crate) to: u64,
+}
+
+/// How far a sum may be from what was merged: in each figure so much less, and so much more.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Doubt {
+    pub(crate) less: [u64; FIGURES],
+    /// [`UNKNOWN`] if nothing bounds it.
+    pub(crate) more: [u64; FIGURES],
+}
+
+impl Doubt {
+    /// Nobody knows what else there was.
+    pub(crate) const ANYTHING_MORE: Doubt = Doubt { less: [0; FIGURES], more: [UNKNOWN; FIGURES] };
+    /// Nothing of what was merged is certain, and nobody knows what else there was.
+    pub(crate) const ANYTHING: Doubt = Doubt { less: [u64::MAX; FIGURES], more: [UNKNOWN; FIGURES] };
+
+    /// There may have been that much less.
+    pub(crate) fn up_to(less: [u64; FIGURES]) -> Doubt {
+        Doubt { less, more: [0; FIGURES] }
+    }
+}
+
+/// A part of the window: from `since` to the beginning of the next one.
+#[derive(Clone, Copy, Debug)]
+struct Slice {
+    since: u64,
+    ranges: [Range; FIGURES],
+    /// Whether somebody may have had something in it who is not on the device now.
+    others: bool,
+}
+
+impl Slice {
+    /// A slice that begins with these sums.
+    fn new(since: u64, time: u64, sums: &Sums) -> Slice {
+        let range = |figure: usize| Range::exactly(sums.bytes[figure], time, sums.counts[figure]);
+        Slice { since, ranges: std::array::from_fn(range), others: false }
+    }
+
+    /// Nothing bounds what is possible.
+    fn unbound(&mut self) {
+        self.others = true;
+        self.ranges.iter_mut().for_each(|range| range.high = UNKNOWN);
+    }
+
+    fn join(&self, later: &Slice) -> Slice {
+        let ranges = std::array::from_fn(|figure| self.ranges[figure].join(&later.ranges[figure]));
+        Slice { since: self.since, ranges, others: self.others || later.others }
+    }
+}
+
+/// The slices of a window. See the module.
+#[derive(Clone, Debug)]
+pub(crate) struct Timeline {
+    open: Slice,
+    /// Oldest first.
+    closed: Vec<Slice>,
+    /// Before this nobody watched. What is learned of that time adds to what is certain, and is no change of what
+    /// was merged since.
+    followed: u64,
+    /// Time of the last change.
+    latest: u64,
+    /// The open slice ends here at the latest.
+    boundary: u64,
+    /// What is certain of each figure's peak in the whole window, so that a new one is noticed at once.
+    best: [u64; FIGURES],
+    /// Whether a figure reached a new peak since this was last asked.
+    rose: bool,
+    /// Somebody may be there who cannot be read: nothing bounds what is possible.
+    unbounded: bool,
+}
+
+impl Timeline {
+    /// The window of a device that nothing is known of. Before `followed` nobody watched, so that anything may
+    /// have been there.
+    pub(crate) fn new(since: u64, followed: u64) -> Timeline {
+        let mut timeline = Timeline {
+            open: Slice::new(since, 0, &Sums::ZERO),
+            closed: Vec::new(),
+            followed,
+            latest: 0,
+            boundary: u64::MAX,
+            best: [0; FIGURES],
+            rose: false,
+            unbounded: false,
+        };
+        if since < followed {
+            timeline.boundary = followed;
+            timeline.open.unbound();
+        }
+        timeline
+    }
+
+    /// Puts what an earlier aggregator knew in front. It had the window up to the gap before us.
+    pub(crate) fn adopt(&mut self, peaks: [Peak; FIGURES], gap: u64) {
+        let range = |Peak { low, high, time, count }: Peak| Range { low, high, time, count };
+        let earlier = Slice { since: self.open.since, ranges: peaks.map(range), others: true };
+        self.open.since = gap.max(self.open.since);
+        self.closed.insert(0, earlier);
+        self.find_best();
+    }
+
+    /// Whether a change at this time only raises the open slice: nothing later was merged.
+    #[inline]
+    pub(crate) fn is_in_order(&self, time: u64) -> bool {
+        time >= self.latest && time < self.boundary && time >= self.open.since
+    }
+
+    /// A change is merged that is in order.
+    #[inline]
+    pub(crate) fn advance(&mut self, time: u64) {
+        self.latest = time;
+    }
+
+    /// Whether a change at this time comes after a later one was merged.
+    pub(crate) fn is_late(&self, time: u64) -> bool {
+        time < self.latest
+    }
+
+    /// Notes a figure's sum at the time that was advanced to; says whether it is a new peak of the window.
+    #[inline]
+    pub(crate) fn raise(&mut self, figure: usize, value: u64, count: u64) -> bool {
+        let range = &mut self.open.ranges[figure];
+        if value <= range.low {
+            return false;
+        }
+        range.raise(value, self.latest, count);
+        let is_peak = value > self.best[figure];
+        if is_peak {
+            (self.best[figure], self.rose) = (value, true);
+        }
+        is_peak
+    }
+
+    /// Whether a figure reached a new peak since the last call.
+    pub(crate) fn take_rose(&mut self) -> bool {
+        std::mem::take(&mut self.rose)
+    }
+
+    /// From now on somebody may be there who cannot be read, or no longer. Says whether that is news.
+    pub(crate) fn set_unbounded(&mut self, unbounded: bool) -> bool {
+        if unbounded {
+            self.open.unbound();
+        }
+        std::mem::replace(&mut self.unbounded, unbounded) != unbounded
+    }
+
+    /// What is certain of the whole window changed otherwise than by raising it.
+    fn find_best(&mut self) {
+        self.best = std::array::from_fn(|figure| self.peak(figure).low);
+    }
+
+    /// Notes all sums at the time of the last change, if that is in the open slice.
+    pub(crate) fn raise_all(&mut self, sums: &Sums) {
+        let figures = if self.latest >= self.open.since { 0..FIGURES } else { 0..0 };
+        for figure in figures {
+            self.raise(figure, sums.bytes[figure], sums.counts[figure]);
+        }
+    }
+
+    /// Notes sums that were found, not followed: nobody knows when they were reached.
+    pub(crate) fn find(&mut self, sums: &Sums) {
+        for (figure, range) in self.open.ranges.iter_mut().enumerate() {
+            range.raise(sums.bytes[figure], 0, sums.counts[figure]);
+        }
+        self.rose = true;
+        self.find_best();
+    }
+
+    /// Begins a new slice where one is due, before a change at `time`. Until then the sums were these.
+    pub(crate) fn cross_boundary(&mut self, time: u64, sums: &Sums) {
+        if time >= self.boundary {
+            let boundary = std::mem::replace(&mut self.boundary, u64::MAX);
+            self.cut(boundary, sums);
+        }
+    }
+
+    /// Ends the open slice if it is long enough; the merge has come to `time`, with these sums.
+    pub(crate) fn tick(&mut self, time: u64, sums: &Sums) {
+        self.cross_boundary(time, sums);
+        let time = time.max(self.latest);
+        let changed = self.latest > self.open.since;
+        if changed && self.boundary == u64::MAX && time >= self.open.since.saturating_add(SLICE_NS) {
+            self.cut(time, sums);
+        }
+    }
+
+    /// Begins a new slice at `time`, with these sums.
+    pub(crate) fn cut(&mut self, time: u64, sums: &Sums) {
+        let fresh = Slice::new(time, 0, sums);
+        self.closed.push(std::mem::replace(&mut self.open, fresh));
+        if self.unbounded {
+            self.open.unbound();
+        }
+        if self.closed.len() > MAX_CLOSED {
+            self.thin();
+        }
+    }
+
+    /// Joins the oldest two neighbours that are short beside their age, else the oldest two.
+    fn thin(&mut self) {
+        let now = self.open.since;
+        let end = |index: usize| self.closed.get(index + 1).map_or(now, |next| next.since);
+        let is_short = |index: &usize| {
+            let (start, end) = (self.closed[*index].since, end(index + 1));
+            end.saturating_sub(start) < now.saturating_sub(end) / 4
+        };
+        let index = (0..self.closed.len() - 1).find(is_short).unwrap_or(0);
+        let later = self.closed.remove(index + 1);
+        self.closed[index] = self.closed[index].join(&later);
+    }
+
+    /// Begins a new window: what was before does not count.
+    pub(crate) fn restart(&mut self, since: u64, sums: &Sums) {
+        self.boundary = u64::MAX;
+        self.open = Slice::new(since, since, sums);
+        self.closed.clear();
+        if self.unbounded {
+            self.open.unbound();
+        }
+        self.find_best();
+    }
+
+    /// A change that is not in order: since then all sums were other by it. `sums` are those with it.
+    pub(crate) fn shift(&mut self, since: u64, old: &Sums, new: &Sums, sums: &Sums) {
+        let changes: [Change; FIGURES] = std::array::from_fn(|figure| Change::of(figure, old, new));
+        // If nothing changed after it, the sums have been these ever since.
+        let (settled, followed) = (since >= self.latest, self.followed);
+        for (slice, _) in self.slices_mut().filter(|(_, end)| since < *end) {
+            for (figure, range) in slice.ranges.iter_mut().enumerate() {
+                let change = &changes[figure];
+                match (slice.since >= followed, since <= slice.since) {
+                    (true, true) => range.shift(change),
+                    (true, false) if !settled => range.shift_since(since, change),
+                    (_, false) if settled => range.raise(sums.bytes[figure], since, sums.counts[figure]),
+                    _ => {}
+                }
+            }
+        }
+        self.latest = self.latest.max(since);
+        self.rose = true;
+        self.find_best();
+    }
+
+    /// In that span, the sums need not have been those that were merged.
+    pub(crate) fn doubt(&mut self, span: Span, doubt: &Doubt) {
+        for (slice, end) in self.slices_mut() {
+            if span.from < end && span.to >= slice.since {
+                for (figure, range) in slice.ranges.iter_mut().enumerate() {
+                    range.doubt(span, doubt.less[figure], doubt.more[figure]);
+                }
+            }
+        }
+        self.find_best();
+    }
+
+    /// Somebody was there in that span who is not on the device now.
+    pub(crate) fn note_others(&mut self, span: Span) {
+        let slices = self.slices_mut().filter(|(slice, end)| span.from < *end && span.to >= slice.since);
+        slices.for_each(|(slice, _)| slice.others = true);
+    }
+
+    /// Nobody who is on the device now ever had more than this together.
+    pub(crate) fn cap(&mut self, most: &[u64; FIGURES]) {
+        for (slice, _) in self.slices_mut().filter(|(slice, _)| !slice.others) {
+            for (range, most) in slice.ranges.iter_mut().zip(most) {
+                range.high = range.high.min(*most).max(range.low);
+            }
+        }
+    }
+
+    /// There was at least that much at that time, which is in the window.
+    pub(crate) fn attest(&mut self, figure: usize, value: u64, time: u64, count: u64) {
+        for (slice, end) in self.slices_mut() {
+            if (slice.since..end).contains(&time) {
+                slice.ranges[figure].raise(value, time, count);
+            }
+        }
+        self.best[figure] = self.peak(figure).low;
+    }
+
+    /// The largest value of the window.
+    pub(crate) fn peak(&self, figure: usize) -> Peak {
+        let ranges = self.closed.iter().chain([&self.open]).map(|slice| slice.ranges[figure]);
+        let joined = ranges.reduce(|earlier, later| earlier.join(&later)).unwrap_or_default();
+        let Range { low, high, time, count } = joined;
+        Peak { low, high: high.max(low), time, count }
+    }
+
+    /// Every slice and where it ends.
+    fn slices_mut(&mut self) -> impl Iterator<Item = (&mut Slice, u64)> {
+        let starts = self.closed.iter().map(|slice| slice.since).chain([self.open.since]);
+        let ends: Vec<u64> = starts.skip(1).chain([u64::MAX]).collect();
+        self.closed.iter_mut().chain([&mut self.open]).zip(ends)
+    }
+}
