@@ -36,6 +36,8 @@ pub struct TableSnapshot {
     pub missed: u64,
     /// Events that came too late to be merged by time.
     pub late: u64,
+    /// Processes whose file was gone before it could be opened.
+    pub lost: u64,
     /// Files refused at this moment.
     pub refused: u64,
     /// Start of the window that peaks refer to.
@@ -89,6 +91,7 @@ impl Table {
             events: self.control(control::EVENTS),
             missed: self.control(control::MISSED),
             late: self.control(control::LATE),
+            lost: self.control(control::LOST),
             refused: self.control(control::REFUSED),
             window_since: self.control(control::WINDOW_SINCE),
             windows: self.control(control::WINDOWS),

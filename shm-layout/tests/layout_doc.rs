@@ -130,7 +130,7 @@ fn control_words() {
         "## Table control words",
         named!(
             control: GENERATION, HEARTBEAT, CLOSED, DEVICES, PROCESSES, USAGES, NOTICES, EVENTS, MISSED, LATE,
-            REFUSED, WINDOW_SINCE, WINDOWS, INTERVAL, GAP_START, GAP_END, OVERFLOW, FAILURES,
+            REFUSED, WINDOW_SINCE, WINDOWS, INTERVAL, GAP_START, GAP_END, OVERFLOW, FAILURES, LOST,
         ),
     );
 }

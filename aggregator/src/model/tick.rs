@@ -20,9 +20,12 @@ impl Model {
     pub(crate) fn begin_history(&mut self) {
         self.history_since = self.now;
         for row in 0..self.devices.high_water() {
+            let (batch, now) = (self.batch(), self.now);
             if let Some(device) = self.devices.get_mut(row) {
-                device.observe(self.now);
-                device.history.doubt(Span { from: self.now, to: self.now });
+                device.observe(now);
+                device.history.doubt(Span { from: now, to: now });
+                device.history.flush();
+                device.history_changed = batch;
             }
         }
     }

@@ -53,6 +53,7 @@ impl Aggregator {
             events: model.totals.events,
             missed: model.totals.missed,
             late: model.totals.late,
+            lost: model.totals.lost,
             refused: self.refused(),
             window_since: model.window.since,
             windows: model.window.count,
@@ -75,7 +76,8 @@ impl Aggregator {
     /// Segments that may hold memory and could not be read.
     pub(crate) fn unread(&self) -> u64 {
         let hidden = self.known.values().filter(|fate| matches!(fate, Fate::Hidden)).count() as u64;
-        hidden + self.refused() + self.pending.len() as u64
+        let broken = self.sources.iter().filter(|source| source.broken).count() as u64;
+        hidden + self.refused() + broken + self.pending.len() as u64
     }
 
     fn freshness(&self) -> Freshness {

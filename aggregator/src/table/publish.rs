@@ -171,6 +171,7 @@ fn write_control(words: &TableWords<'_, AtomicU64>, aggregator: &Aggregator) {
         (control::EVENTS, model.totals.events),
         (control::MISSED, model.totals.missed),
         (control::LATE, model.totals.late),
+        (control::LOST, model.totals.lost),
         (control::REFUSED, aggregator.refused()),
         (control::WINDOW_SINCE, model.window.since),
         (control::WINDOWS, model.window.count),

@@ -95,6 +95,8 @@ pub mod control {
     pub const OVERFLOW: usize = 16;
     /// Failure rows in use or used before.
     pub const FAILURES: usize = 17;
+    /// Processes whose file was gone before it could be opened.
+    pub const LOST: usize = 18;
 }
 
 shared_struct! {

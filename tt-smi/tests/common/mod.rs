@@ -222,6 +222,7 @@ pub(crate) fn snapshot(devices: u64) -> TableSnapshot {
         events: 12_345,
         missed: 0,
         late: 0,
+        lost: 0,
         refused: 1,
         window_since: NOW - 100 * SECOND,
         windows: 0,

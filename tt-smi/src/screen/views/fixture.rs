@@ -51,6 +51,7 @@ pub(super) fn data(devices: u64, processes: u64, more: More) -> Data {
         events: 0,
         missed: 0,
         late: 0,
+        lost: 0,
         refused: 0,
         window_since: 0,
         windows: 0,
