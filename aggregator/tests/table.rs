@@ -201,7 +201,7 @@ fn a_foreign_file_in_the_place_of_the_table_is_not_adopted() {
 #[test]
 fn a_link_is_no_request_for_a_new_window() {
     let scene = Scene::new();
-    let request = path_of(&format!("tt-shm.v1.{}.{}.reset", scene.namespace, uid()));
+    let request = path_of(&format!("tt-shm.v2.{}.{}.reset", scene.namespace, uid()));
     let config = Config { accept_resets: true, ..Config::new(scene.namespace.clone()) };
     let mut aggregator = Aggregator::new(config).unwrap();
     std::os::unix::fs::symlink("/dev/null", &request).unwrap();

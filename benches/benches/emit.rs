@@ -11,7 +11,7 @@ use tt_shm_benches::scene::Scene;
 use tt_shm_benches::sink::{Nothing, Sink, Tracked};
 use tt_shm_benches::threads::{Team, measure_together};
 use tt_shm_benches::workload::{Order, Pairs, Probe, SIZE, Single, Untimed, Workload};
-use tt_shm_writer::{CoreType, Kernel, KernelType, ProgramBinaryStatus, Record, Tracker};
+use tt_shm_writer::{CoreType, Kernel, KernelType, Launch, ProgramBinaryStatus, Record, Tracker};
 
 const LIVE: [usize; 4] = [1_000, 10_000, 100_000, 1_000_000];
 const ORDERS: [Order; 3] = [Order::Random, Order::RandomSameId, Order::Lifo];
@@ -201,5 +201,6 @@ fn check<R: Record>(pairs: &mut Pairs<Tracked<R>>) {
 
 fn launch<R: Record>(sink: &Tracked<R>) {
     let kernel = Kernel::new(1, KernelType::Application, CoreType::Tensix, 100 << 10, 64);
-    sink.tracker.launch(sink.device, kernel, ProgramBinaryStatus::NotSent).expect("launched");
+    let launch = Launch::new(1, std::slice::from_ref(&kernel), ProgramBinaryStatus::NotSent);
+    sink.tracker.launch(sink.device, launch).expect("launched");
 }

@@ -82,7 +82,9 @@ impl Host {
     /// Loads program 0 if that was not done yet.
     pub fn prepare(&self, program: u64) {
         if let Host::Tracked { tracker, mesh, .. } = self {
-            tracker.launch(mesh, kernel(program), ProgramBinaryStatus::Committed).expect("loaded or cached");
+            let kernels = [kernel(program)];
+            let launch = tt_shm_writer::Launch::new(program, &kernels, ProgramBinaryStatus::Committed);
+            tracker.launch(mesh, launch).expect("loaded or cached");
         }
     }
 
@@ -107,7 +109,9 @@ impl Host {
             Host::Nothing => {}
             Host::Tracked { tracker, mesh, .. } => {
                 tracker.cb_alloc(mesh, CircularBuffer::new(program, 1, 4096, CORES)).expect("new");
-                tracker.launch(mesh, kernel(program), ProgramBinaryStatus::NotSent).expect("new");
+                let kernels = [kernel(program)];
+                let launch = tt_shm_writer::Launch::new(program, &kernels, ProgramBinaryStatus::NotSent);
+                tracker.launch(mesh, launch).expect("new");
             }
             Host::Socket(client, devices) => {
                 for device in 0..*devices {

@@ -76,7 +76,7 @@ impl Scene {
     }
 
     fn prefix(&self) -> String {
-        format!("tt-shm.v1.{}.", self.namespace)
+        format!("tt-shm.v2.{}.", self.namespace)
     }
 }
 

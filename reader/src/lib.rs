@@ -110,8 +110,8 @@ pub use shm_layout::table::{
 };
 pub use shm_layout::{
     Arch, Class, ClassCounters, CoreType, Counters, DeviceEntry, Event, EventKind, Implausible, KernelType,
-    LayoutError, MAX_DEVICES, MarkerPhase, NO_DEVICE, NO_ROW, Row, RowKind, SegmentHeader, SegmentWords,
-    UNKNOWN, View, flags, known, text,
+    LANES, Lane, LayoutError, MAX_DEVICES, MarkerPhase, Memory, NO_DEVICE, NO_ROW, Pool, Row, RowKind,
+    SegmentHeader, SegmentWords, Source, UNKNOWN, View, flags, known, mode, text,
 };
 pub use tt_shm_os::{
     Anchor, Calibration, ClockKind, MapError, NameError, Namespace, SegmentName, monotonic_ns,

@@ -32,7 +32,7 @@ impl Kernel {
             kernel_type: row.class().and_then(|class| class.kernel_type()),
             core_type: row.core_type(),
             bytes: row.size,
-            cores: row.cores,
+            cores: u32::from(row.cores),
             hash: hash(row),
             late: row.flags & flags::LATE != 0,
         }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicU64;
 
 use shm_layout::control::{self, Anomaly, state};
-use shm_layout::{DeviceEntry, SegmentHeader, SegmentWords, Word, load_pod, text};
+use shm_layout::{DeviceEntry, SegmentHeader, SegmentWords, Source, Word, text};
 use tt_shm_os::{
     Anchor, Calibration, ClockKind, Namespace, PidMap, ReadMap, SHM_DIR, is_write_locked, parse_segment_name,
     start_time_of,
@@ -131,6 +131,16 @@ impl Segment {
         Anomaly::ALL.map(|anomaly| self.control(control::ANOMALIES + anomaly as usize))
     }
 
+    /// How often the process compared its sums with those of the device's allocator, and how often they differed.
+    pub fn self_checks(&self) -> [u64; 2] {
+        [control::SELF_CHECKS, control::SELF_CHECKS_DIFFERENT].map(|word| self.control(word))
+    }
+
+    /// Who writes it; `None` if the process says something foreign to this version.
+    pub fn source(&self) -> Option<Source> {
+        Source::from_code(self.header.source)
+    }
+
     /// Live allocations that [`Segment::allocations`] lacks because the process had no room for them.
     pub fn unlisted(&self) -> u64 {
         self.control(control::UNLISTED)
@@ -150,7 +160,7 @@ impl Segment {
     /// The devices that the process registered, by the index that events and rows carry.
     pub fn devices(&self) -> Vec<DeviceEntry> {
         let words = self.words();
-        words.devices.iter().take(words.device_count()).map(|entry| load_pod(entry)).collect()
+        (0..words.device_count()).filter_map(|device| words.device(device)).collect()
     }
 
     pub(crate) fn control(&self, word: usize) -> u64 {

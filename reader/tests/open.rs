@@ -182,7 +182,7 @@ fn listing_finds_the_segments_of_a_namespace_only() {
     let ns = namespace();
     // Sorted neither forwards nor backwards: folders are listed in either order.
     let names = [20, 40, 30].map(|pid| segment_file_name(&ns, pid, 1));
-    let _table = new_file(&path_of(&format!("tt-shm.v1.{ns}.0.table")), 0, 0o600);
+    let _table = new_file(&path_of(&format!("tt-shm.v2.{ns}.0.table")), 0, 0o600);
     let _files = names.each_ref().map(|name| new_file(&path_of(name), 0, 0o600));
     let other = namespace();
     let _other = new_file(&path_of(&segment_file_name(&other, 1, 1)), 0, 0o600);

@@ -1,5 +1,20 @@
 //! What memory is used for, and the kinds of cores that hold it.
 
+use crate::row::RowKind;
+
+/// Where a class lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Memory {
+    /// The device's DRAM.
+    Dram,
+    /// What the allocator gives of the L1 of Tensix cores.
+    L1,
+    /// Kernel binaries: reserved memory of the cores they run on, no part of L1 used.
+    Kernels,
+    /// The host's memory.
+    Host,
+}
+
 /// A memory class; the discriminant is its code in events, rows and counters.
 #[repr(u8)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -12,7 +27,7 @@ pub enum Class {
     L1 = 2,
     /// Buffers in the small-buffer region of L1.
     L1Small = 3,
-    /// Circular buffers.
+    /// Program-local L1: circular buffers, dataflow buffers, scratchpads.
     Cb = 4,
     /// Binaries of application kernels.
     KernelApplication = 5,
@@ -78,20 +93,74 @@ impl Class {
         Class::ALL.into_iter().find(|class| class.name() == name)
     }
 
-    /// Whether two classes lie in the same memory: DRAM, the L1 of Tensix cores, or the host's.
+    /// Where it lies, as far as "used" is concerned.
+    pub const fn memory(self) -> Memory {
+        match self {
+            Class::Dram | Class::Trace => Memory::Dram,
+            Class::L1 | Class::L1Small | Class::Cb => Memory::L1,
+            Class::KernelApplication | Class::KernelFabric | Class::KernelDispatch => Memory::Kernels,
+            Class::SystemMemory => Memory::Host,
+        }
+    }
+
+    /// Whether two classes lie in the same memory.
     pub fn shares_memory(self, other: Class) -> bool {
-        let memory = |class: Class| match class {
-            Class::Dram | Class::Trace => 0,
-            Class::SystemMemory => 2,
-            _ => 1,
-        };
-        memory(self) == memory(other)
+        self.memory() == other.memory()
+    }
+
+    // The questions that the counters ask for every event are patterns of their own: each compiles to one or
+    // two comparisons, where `memory()` would be a load from a table.
+
+    /// Whether it lies in DRAM.
+    #[inline(always)]
+    pub const fn is_dram(self) -> bool {
+        matches!(self, Class::Dram | Class::Trace)
+    }
+
+    /// Whether its buffers lie in the L1 pools of the allocator.
+    #[inline(always)]
+    pub const fn is_l1_buffer(self) -> bool {
+        matches!(self, Class::L1 | Class::L1Small)
+    }
+
+    /// Whether it is memory of a program: circular buffers and kernels.
+    #[inline(always)]
+    pub const fn is_program_memory(self) -> bool {
+        self.needs_dispatch() || self.is_system_kernel()
+    }
+
+    /// Whether a dispatch of its program makes it resident.
+    #[inline(always)]
+    pub const fn needs_dispatch(self) -> bool {
+        matches!(self, Class::Cb | Class::KernelApplication)
     }
 
     /// Whether it is that of kernels which are resident while loaded.
-    #[inline]
-    pub fn is_system_kernel(self) -> bool {
+    #[inline(always)]
+    pub const fn is_system_kernel(self) -> bool {
         matches!(self, Class::KernelFabric | Class::KernelDispatch)
+    }
+
+    /// The pool of the device's allocator that it is taken from, if any: an index into
+    /// [`crate::DeviceEntry::pools`].
+    #[inline]
+    pub const fn pool(self) -> Option<usize> {
+        match self {
+            Class::Dram => Some(0),
+            Class::Trace => Some(1),
+            Class::L1 => Some(2),
+            Class::L1Small => Some(3),
+            _ => None,
+        }
+    }
+
+    /// What kind of row its allocations have in the live list.
+    pub const fn row_kind(self) -> RowKind {
+        match self {
+            Class::Cb => RowKind::Cb,
+            Class::KernelApplication | Class::KernelFabric | Class::KernelDispatch => RowKind::Kernel,
+            _ => RowKind::Buffer,
+        }
     }
 
     /// Which type of kernel this class holds, if any.

@@ -18,6 +18,10 @@ pub const ROWS_PUBLISHED: usize = 19;
 pub const UNLISTED: usize = 20;
 /// Ticks when the process closed the segment, 0 if it did not or nobody noted it.
 pub const CLOSED_AT: usize = 21;
+/// How often the process compared its sums with those of the device's allocator.
+pub const SELF_CHECKS: usize = 22;
+/// How often such a comparison found a difference.
+pub const SELF_CHECKS_DIFFERENT: usize = 23;
 /// First of the anomaly counts, see [`Anomaly`].
 pub const ANOMALIES: usize = 32;
 
@@ -25,7 +29,8 @@ pub const ANOMALIES: usize = 32;
 pub mod state {
     /// The process closed the segment in an orderly way.
     pub const CLOSED: u64 = 1 << 0;
-    /// There was no room for more rows or names: totals are exact, the lists are not complete.
+    /// There is no room for all rows or names: totals are exact, the lists are not complete. Cleared once
+    /// everything live has its row again and the last name fitted.
     pub const DEGRADED: u64 = 1 << 1;
 }
 
@@ -51,11 +56,17 @@ pub enum Anomaly {
     SizeOutOfRange = 7,
     /// A dispatch of a program that has no kernel and no circular buffer here.
     UnknownProgram = 8,
+    /// A device was described in another way than before; what was said first stays.
+    DeviceConflict = 9,
+    /// No room in /dev/shm for the counters of another device.
+    NoRoom = 10,
+    /// A lane that no device has.
+    LaneOutOfRange = 11,
 }
 
 impl Anomaly {
     /// Every anomaly, by code.
-    pub const ALL: [Anomaly; 9] = [
+    pub const ALL: [Anomaly; 12] = [
         Anomaly::UnmatchedFree,
         Anomaly::DoubleAlloc,
         Anomaly::SizeMismatch,
@@ -65,6 +76,9 @@ impl Anomaly {
         Anomaly::NamesFull,
         Anomaly::SizeOutOfRange,
         Anomaly::UnknownProgram,
+        Anomaly::DeviceConflict,
+        Anomaly::NoRoom,
+        Anomaly::LaneOutOfRange,
     ];
 
     /// The name used in JSON.
@@ -79,6 +93,9 @@ impl Anomaly {
             Anomaly::NamesFull => "names_full",
             Anomaly::SizeOutOfRange => "size_out_of_range",
             Anomaly::UnknownProgram => "unknown_program",
+            Anomaly::DeviceConflict => "device_conflict",
+            Anomaly::NoRoom => "no_room",
+            Anomaly::LaneOutOfRange => "lane_out_of_range",
         }
     }
 }

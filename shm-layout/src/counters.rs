@@ -4,11 +4,14 @@
 //! aggregator and embedded readers run it on the copy that they attached to. "Used" is defined here:
 //!
 //! - DRAM used = `dram` + `trace`;
-//! - L1 used = `l1` + `l1_small` + resident circular buffers + resident kernels on Tensix cores;
+//! - L1 used = `l1` + `l1_small` + resident circular buffers;
 //! - ethernet L1 used = resident kernels on ethernet cores.
 //!
-//! Resident are fabric and dispatch kernels while loaded, and of the application programs the one
-//! that was dispatched last.
+//! All of it is what is *occupied*; what was asked for is kept beside it by class. Kernels on Tensix cores lie in
+//! reserved memory and are figures of their own.
+//!
+//! Resident are fabric and dispatch kernels while loaded, and of the application programs the one dispatched last
+//! in each lane.
 
 use crate::class::Class;
 use crate::event::{Event, EventKind, flags};
@@ -18,17 +21,23 @@ use crate::words::viewed_struct;
 /// that sums over thousands of processes cannot overflow.
 pub const MAX_BYTES: u64 = 1 << 50;
 
+/// Most bytes of a program's kernels on one kind of cores: a dispatch has 32 bits for them.
+pub const MAX_KERNEL_BYTES: u64 = u32::MAX as u64;
+
 /// More events than a process can emit in its life.
 pub const MAX_COUNT: u64 = 1 << 60;
+
+/// Lanes of a device: its sub-devices, each of which runs a program of its own.
+pub const LANES: usize = 8;
 
 viewed_struct! {
     /// One class on one device. What was freed is the difference of allocated and live.
     pub struct ClassCounters, size 64 {
-        /// Bytes live now.
+        /// Bytes occupied now.
         0 => pub live_bytes: u64,
         /// Allocations live now.
         8 => pub live_count: u64,
-        /// Bytes ever allocated.
+        /// Bytes ever occupied, each allocation counted.
         16 => pub alloc_bytes: u64,
         /// Allocations ever made.
         24 => pub alloc_count: u64,
@@ -38,14 +47,28 @@ viewed_struct! {
         40 => pub peak_time: u64,
         /// `live_count` at that time.
         48 => pub peak_count: u64,
-        /// Zero.
-        56 => pub reserved: u64,
+        /// Bytes that were asked for, of what is live now.
+        56 => pub requested_bytes: u64,
+    }
+}
+
+viewed_struct! {
+    /// The program dispatched last in a lane, and what of it is resident. All zero in a lane that has none.
+    pub struct Lane, size 32 {
+        /// Its id.
+        0 => pub program: u64,
+        /// Bytes of its circular buffers.
+        8 => pub cb_bytes: u64,
+        /// Bytes of its kernels on Tensix cores.
+        16 => pub kernel_bytes: u64,
+        /// Bytes of its kernels on ethernet cores.
+        24 => pub kernel_eth_bytes: u64,
     }
 }
 
 viewed_struct! {
     /// All counters of one process on one device. The first words change with every event.
-    pub struct Counters, size 832 {
+    pub struct Counters, size 1216 {
         /// Position of the last event counted in.
         0 => pub position: u64,
         /// Its time in ticks.
@@ -54,30 +77,30 @@ viewed_struct! {
         16 => pub dispatches: u64,
         /// Dispatches that found the binary cached.
         24 => pub cached_dispatches: u64,
-        /// Circular buffer bytes of the resident program.
+        /// Circular buffer bytes of resident programs: the sum over `lanes`.
         32 => pub cb_resident_bytes: u64,
-        /// Kernel bytes of the resident program on Tensix cores.
+        /// Kernel bytes of resident programs on Tensix cores: the sum over `lanes`.
         40 => pub kernel_resident_bytes: u64,
-        /// Kernel bytes of the resident program on ethernet cores.
+        /// Kernel bytes of resident programs on ethernet cores: the sum over `lanes`.
         48 => pub kernel_resident_eth_bytes: u64,
-        /// The program dispatched last.
-        56 => pub resident_program: u64,
+        /// Time of the last dispatch in ticks, 0 if there was none.
+        56 => pub last_dispatch_time: u64,
         /// Largest DRAM used since the last reset.
         64 => pub dram_peak_bytes: u64,
         /// When that was reached first, in ticks.
         72 => pub dram_peak_time: u64,
         /// DRAM and trace buffers at that time.
         80 => pub dram_peak_count: u64,
-        /// Zero.
-        88 => pub reserved1: u64,
+        /// Bits of the lanes that have a resident program.
+        88 => pub resident_lanes: u64,
         /// Largest L1 used since the last reset.
         96 => pub l1_peak_bytes: u64,
         /// When that was reached first, in ticks.
         104 => pub l1_peak_time: u64,
         /// L1 and L1_SMALL buffers at that time.
         112 => pub l1_peak_count: u64,
-        /// Time of the last dispatch in ticks, 0 if there was none.
-        120 => pub last_dispatch_time: u64,
+        /// Time of the last peak reset in ticks, 0 if there was none.
+        120 => pub peak_reset_time: u64,
         /// Fabric and dispatch kernels on Tensix cores.
         128 => pub system_kernel_bytes: u64,
         /// Fabric and dispatch kernels on ethernet cores.
@@ -92,18 +115,40 @@ viewed_struct! {
         168 => pub last_failed_time: u64,
         /// 1 while the process says that it has the device open.
         176 => pub open: u64,
-        /// Time of the last peak reset in ticks, 0 if there was none.
-        184 => pub peak_reset_time: u64,
         /// Kernel ring buffer: size, 0 if never reported.
-        192 => pub kernel_ring_total_bytes: u64,
+        184 => pub kernel_ring_total_bytes: u64,
         /// Kernel ring buffer: bytes used.
-        200 => pub kernel_ring_used_bytes: u64,
+        192 => pub kernel_ring_used_bytes: u64,
         /// Kernel ring buffer: programs in it.
-        208 => pub kernel_ring_programs: u64,
+        200 => pub kernel_ring_programs: u64,
         /// Zero.
-        216 => pub reserved3: [u64; 5],
+        208 => pub reserved1: [u64; 6],
+        /// The resident program of each lane.
+        256 => pub lanes: [Lane; LANES],
         /// By [`Class`] code.
-        256 => pub classes: [ClassCounters; Class::COUNT],
+        512 => pub classes: [ClassCounters; Class::COUNT],
+        /// By [`Class`] code, the part of `live_bytes` of which only the size that was asked for is known.
+        1088 => pub requested_basis_bytes: [u64; Class::COUNT],
+        /// Zero.
+        1160 => pub reserved2: [u64; 7],
+    }
+}
+
+/// What of a program is resident.
+#[derive(Clone, Copy)]
+enum Part {
+    Cb,
+    Kernel,
+    KernelEthernet,
+}
+
+impl Lane {
+    fn part(&mut self, part: Part) -> &mut u64 {
+        match part {
+            Part::Cb => &mut self.cb_bytes,
+            Part::Kernel => &mut self.kernel_bytes,
+            Part::KernelEthernet => &mut self.kernel_eth_bytes,
+        }
     }
 }
 
@@ -141,32 +186,44 @@ impl Counters {
         self.live(Class::Dram) + self.live(Class::Trace)
     }
 
-    /// L1 of Tensix cores used now.
+    /// L1 of Tensix cores used now, of what the allocator can give.
     #[inline]
     pub fn l1_used(&self) -> u64 {
-        self.live(Class::L1)
-            + self.live(Class::L1Small)
-            + self.cb_resident_bytes
-            + self.kernel_resident_bytes
-            + self.system_kernel_bytes
+        self.live(Class::L1) + self.live(Class::L1Small) + self.cb_resident_bytes
     }
 
-    /// What is used of device and host memory, by class: circular buffers and kernels as they are resident on
-    /// Tensix cores. DRAM and trace add up to [`Counters::dram_used`], all others but host memory to
-    /// [`Counters::l1_used`].
+    /// What is used of device and host memory, by class: circular buffers as they are resident; kernels use
+    /// nothing that the allocator gives. DRAM and trace add up to [`Counters::dram_used`], all others but host
+    /// memory to [`Counters::l1_used`].
     pub fn used_by_class(&self) -> [u64; Class::COUNT] {
-        let mut bytes = [0; Class::COUNT];
-        for class in [Class::Dram, Class::Trace, Class::L1, Class::L1Small, Class::SystemMemory] {
-            bytes[class as usize] = self.live(class);
-        }
-        bytes[Class::Cb as usize] = self.cb_resident_bytes;
-        bytes[Class::KernelApplication as usize] = self.kernel_resident_bytes;
-        // Both types of system kernels on Tensix cores are kept in one sum. Fabric kernels are the ones that
-        // run on ethernet cores, so dispatch kernels come first.
-        let dispatch = self.live(Class::KernelDispatch).min(self.system_kernel_bytes);
-        bytes[Class::KernelDispatch as usize] = dispatch;
-        bytes[Class::KernelFabric as usize] = self.system_kernel_bytes - dispatch;
-        bytes
+        Class::ALL.map(|class| match class {
+            Class::Cb => self.cb_resident_bytes,
+            _ if class.is_program_memory() => 0,
+            _ => self.live(class),
+        })
+    }
+
+    /// Bytes asked for by what makes up [`Counters::dram_used`].
+    pub fn dram_requested(&self) -> u64 {
+        self.class(Class::Dram).requested_bytes + self.class(Class::Trace).requested_bytes
+    }
+
+    /// Bytes asked for by what makes up [`Counters::l1_used`].
+    pub fn l1_requested(&self) -> u64 {
+        self.class(Class::L1).requested_bytes
+            + self.class(Class::L1Small).requested_bytes
+            + self.cb_resident_bytes
+    }
+
+    /// Kernel bytes on Tensix cores that are resident, whatever their type.
+    #[inline]
+    pub fn kernels_resident(&self) -> u64 {
+        self.kernel_resident_bytes + self.system_kernel_bytes
+    }
+
+    /// The lane in which a program is the resident one, if any.
+    pub fn lane_of(&self, program: u64) -> Option<usize> {
+        (0..LANES).find(|lane| self.resident_lanes >> lane & 1 != 0 && self.lanes[*lane].program == program)
     }
 
     /// L1 of ethernet cores used now.
@@ -189,10 +246,8 @@ impl Counters {
 
     /// Bytes of all loaded kernels, whatever their type and cores.
     pub fn kernel_loaded_bytes(&self) -> u64 {
-        [Class::KernelApplication, Class::KernelFabric, Class::KernelDispatch]
-            .into_iter()
-            .map(|class| self.live(class))
-            .sum()
+        let kernels = Class::ALL.into_iter().filter(|class| class.kernel_type().is_some());
+        kernels.map(|class| self.live(class)).sum()
     }
 
     /// The counters of one class.
@@ -210,9 +265,6 @@ impl Counters {
     /// from another process: the sums above rely on it.
     pub fn is_plausible(&self) -> bool {
         let bytes = [
-            self.cb_resident_bytes,
-            self.kernel_resident_bytes,
-            self.kernel_resident_eth_bytes,
             self.system_kernel_bytes,
             self.system_kernel_eth_bytes,
             self.dram_peak_bytes,
@@ -220,17 +272,51 @@ impl Counters {
             self.eth_peak_bytes,
         ];
         let counts = [self.dispatches, self.cached_dispatches, self.failed_allocs];
-        bytes.iter().all(|bytes| *bytes <= 8 * MAX_BYTES)
+        bytes.iter().all(|bytes| *bytes <= 16 * MAX_BYTES)
             && counts.iter().all(|count| *count <= MAX_COUNT)
-            && self.classes.iter().all(|class| {
-                class.live_bytes <= class.peak_bytes
-                    && class.peak_bytes <= MAX_BYTES
-                    && class.live_count <= class.alloc_count
-                    && class.alloc_count <= MAX_COUNT
-            })
+            && self.are_classes_plausible()
+            && self.are_lanes_plausible()
             && self.dram_used() <= self.dram_peak_bytes
             && self.l1_used() <= self.l1_peak_bytes
             && self.eth_used() <= self.eth_peak_bytes
+    }
+
+    fn are_classes_plausible(&self) -> bool {
+        self.classes.iter().zip(self.requested_basis_bytes).all(|(class, basis)| {
+            class.live_bytes <= class.peak_bytes
+                && class.peak_bytes <= MAX_BYTES
+                && class.requested_bytes <= MAX_BYTES
+                && basis <= class.live_bytes
+                && class.live_count <= class.alloc_count
+                && class.alloc_count <= MAX_COUNT
+        })
+    }
+
+    /// Whether no lane has more than a program can have, an empty one has nothing, and the sums are the sums.
+    fn are_lanes_plausible(&self) -> bool {
+        let lanes = || self.lanes.iter().enumerate();
+        let is_resident = |lane: usize| self.resident_lanes >> lane & 1 != 0;
+        let each = lanes().all(|(number, lane)| {
+            lane.cb_bytes <= MAX_BYTES
+                && lane.kernel_bytes.max(lane.kernel_eth_bytes) <= MAX_KERNEL_BYTES
+                && (is_resident(number) || *lane == bytemuck::zeroed())
+        });
+        let sum = |bytes: fn(&Lane) -> u64| lanes().map(|(_, lane)| bytes(lane)).sum::<u64>();
+        each && self.resident_lanes < 1 << LANES
+            && self.cb_resident_bytes == sum(|lane| lane.cb_bytes)
+            && self.kernel_resident_bytes == sum(|lane| lane.kernel_bytes)
+            && self.kernel_resident_eth_bytes == sum(|lane| lane.kernel_eth_bytes)
+    }
+
+    /// Whether something of this class can be added: see [`Implausible`].
+    #[inline(always)]
+    pub fn has_room(&self, class: Class, size: u64, requested: u64) -> bool {
+        let counters = &self.classes[class as usize];
+        // Neither sum overflows: what is live was checked when it was added.
+        size <= MAX_BYTES
+            && requested <= MAX_BYTES
+            && counters.live_bytes.wrapping_add(size) <= MAX_BYTES
+            && counters.requested_bytes.wrapping_add(requested) <= MAX_BYTES
     }
 
     /// Counts an event in. On an error nothing has changed.
@@ -251,30 +337,32 @@ impl Counters {
     #[inline(always)]
     fn add(&mut self, event: &Event) -> Result<(), Implausible> {
         let class = event.class().ok_or_else(|| Implausible::new(*event))?;
-        let counters = &mut self.classes[class as usize];
-        // Both are far from overflowing: what is live was checked when it was added.
-        let live = counters.live_bytes.wrapping_add(event.size);
-        if event.size > MAX_BYTES || live > MAX_BYTES {
+        let requested = event.requested();
+        if !self.has_room(class, event.size, requested) {
             return Err(Implausible::new(*event));
         }
-        counters.live_bytes = live;
+        if event.has(flags::REQUESTED) {
+            let basis = &mut self.requested_basis_bytes[class as usize];
+            *basis = basis.wrapping_add(event.size);
+        }
+        let counters = &mut self.classes[class as usize];
+        counters.live_bytes = counters.live_bytes.wrapping_add(event.size);
         counters.live_count += 1;
+        counters.requested_bytes = counters.requested_bytes.wrapping_add(requested);
         counters.alloc_bytes = counters.alloc_bytes.wrapping_add(event.size);
         counters.alloc_count += 1;
-        if live > counters.peak_bytes {
-            counters.peak_bytes = live;
+        if counters.live_bytes > counters.peak_bytes {
+            counters.peak_bytes = counters.live_bytes;
             counters.peak_time = event.time;
             counters.peak_count = counters.live_count;
         }
-        // Comparisons: a match would be a jump through a table.
-        if class <= Class::Trace {
+        if class.is_dram() {
             self.raise_dram_peak(event.time);
-        } else if class <= Class::L1Small {
+        } else if class.is_l1_buffer() {
             self.raise_l1_peak(event.time);
         } else if class.is_system_kernel() {
             // Bounded: a part of the class's live bytes.
             *self.system_kernels(event) += event.size;
-            self.raise_l1_peak(event.time);
             self.raise_eth_peak(event.time);
         }
         Ok(())
@@ -287,49 +375,122 @@ impl Counters {
         let counters = &self.classes[class as usize];
         let live_bytes = counters.live_bytes.checked_sub(event.size).ok_or_else(impossible)?;
         let live_count = counters.live_count.checked_sub(1).ok_or_else(impossible)?;
-        self.remove_resident(class, event)?;
+        let requested = counters.requested_bytes.checked_sub(event.requested()).ok_or_else(impossible)?;
+        let known = if event.has(flags::REQUESTED) { 0 } else { event.size };
+        let basis = self.requested_basis_bytes[class as usize];
+        let basis = basis.checked_sub(event.size - known).ok_or_else(impossible)?;
+        if basis > live_bytes {
+            return Err(impossible());
+        }
+        if class.is_program_memory() {
+            self.remove_resident(class, event)?;
+        }
+        self.requested_basis_bytes[class as usize] = basis;
         let counters = &mut self.classes[class as usize];
         counters.live_bytes = live_bytes;
         counters.live_count = live_count;
+        counters.requested_bytes = requested;
         Ok(())
     }
 
     /// Takes what is freed out of the resident bytes that it was part of.
-    #[inline(always)]
+    #[inline]
     fn remove_resident(&mut self, class: Class, event: &Event) -> Result<(), Implausible> {
-        if class < Class::Cb {
+        let impossible = || Implausible::new(*event);
+        if class.is_system_kernel() {
+            let bytes = self.system_kernels(event);
+            *bytes = bytes.checked_sub(event.size).ok_or_else(impossible)?;
             return Ok(());
         }
+        if !event.has(flags::RESIDENT) {
+            return Ok(());
+        }
+        if u32::from(event.place) >= 1 << LANES {
+            return Err(impossible());
+        }
         let part = match class {
-            Class::KernelFabric | Class::KernelDispatch => self.system_kernels(event),
-            Class::Cb if event.has(flags::RESIDENT) => &mut self.cb_resident_bytes,
-            Class::KernelApplication if event.has(flags::RESIDENT | flags::ETHERNET) => {
-                &mut self.kernel_resident_eth_bytes
-            }
-            Class::KernelApplication if event.has(flags::RESIDENT) => &mut self.kernel_resident_bytes,
-            _ => return Ok(()),
+            Class::Cb => Part::Cb,
+            _ if event.has(flags::ETHERNET) => Part::KernelEthernet,
+            _ => Part::Kernel,
         };
-        *part = part.checked_sub(event.size).ok_or_else(|| Implausible::new(*event))?;
+        let is_in = |number: &usize| event.place >> number & 1 != 0;
+        if (0..LANES).filter(is_in).any(|number| *self.lanes[number].part(part) < event.size) {
+            return Err(impossible());
+        }
+        for number in (0..LANES).filter(is_in) {
+            *self.lanes[number].part(part) -= event.size;
+            // No less than the part of the lane.
+            let sum = self.resident(part);
+            *sum = sum.wrapping_sub(event.size);
+        }
         Ok(())
+    }
+
+    fn resident(&mut self, part: Part) -> &mut u64 {
+        match part {
+            Part::Cb => &mut self.cb_resident_bytes,
+            Part::Kernel => &mut self.kernel_resident_bytes,
+            Part::KernelEthernet => &mut self.kernel_resident_eth_bytes,
+        }
     }
 
     #[inline]
     fn dispatch(&mut self, event: &Event) -> Result<(), Implausible> {
-        if event.size.max(event.address).max(event.aux) > MAX_BYTES {
+        let (times, resident) = (event.times(), event.has(flags::RESIDENT));
+        let fits = event.size <= MAX_BYTES && usize::from(event.lane()) < LANES;
+        if times == 0
+            || self.dispatches.max(self.cached_dispatches).wrapping_add(times) > MAX_COUNT
+            || resident && !fits
+        {
             return Err(Implausible::new(*event));
         }
-        self.dispatches += 1;
-        self.cached_dispatches += u64::from(event.has(flags::CACHED));
+        self.dispatches += times;
+        self.cached_dispatches += if event.has(flags::CACHED) { times } else { 0 };
         self.last_dispatch_time = event.time;
-        if event.has(flags::RESIDENT) {
-            self.kernel_resident_bytes = event.size;
-            self.cb_resident_bytes = event.address;
-            self.kernel_resident_eth_bytes = event.aux;
-            self.resident_program = event.id;
+        if resident {
+            self.enter_lane(event);
             self.raise_l1_peak(event.time);
             self.raise_eth_peak(event.time);
         }
         Ok(())
+    }
+
+    /// Makes the program of a dispatch the resident one of its lane. Its memory is there only once: it leaves
+    /// the lane that it was resident in before.
+    #[inline]
+    fn enter_lane(&mut self, event: &Event) {
+        let number = usize::from(event.lane()) % LANES;
+        let others = self.resident_lanes & !(1 << number);
+        if others != 0 {
+            self.leave_lanes(others, event.id);
+        }
+        self.leave_lane(number);
+        let [kernel_bytes, kernel_eth_bytes] = event.dispatched_kernels();
+        self.lanes[number] = Lane { program: event.id, cb_bytes: event.size, kernel_bytes, kernel_eth_bytes };
+        self.resident_lanes |= 1 << number;
+        self.cb_resident_bytes = self.cb_resident_bytes.wrapping_add(event.size);
+        self.kernel_resident_bytes = self.kernel_resident_bytes.wrapping_add(kernel_bytes);
+        self.kernel_resident_eth_bytes = self.kernel_resident_eth_bytes.wrapping_add(kernel_eth_bytes);
+    }
+
+    #[cold]
+    fn leave_lanes(&mut self, lanes: u64, program: u64) {
+        for number in (0..LANES).filter(|number| lanes >> number & 1 != 0) {
+            if self.lanes[number].program == program {
+                self.leave_lane(number);
+                self.lanes[number] = bytemuck::zeroed();
+                self.resident_lanes &= !(1 << number);
+            }
+        }
+    }
+
+    /// Takes a lane's program out of the sums. Wrapping: the sums are those of the lanes.
+    #[inline]
+    fn leave_lane(&mut self, number: usize) {
+        let Lane { cb_bytes, kernel_bytes, kernel_eth_bytes, .. } = self.lanes[number];
+        self.cb_resident_bytes = self.cb_resident_bytes.wrapping_sub(cb_bytes);
+        self.kernel_resident_bytes = self.kernel_resident_bytes.wrapping_sub(kernel_bytes);
+        self.kernel_resident_eth_bytes = self.kernel_resident_eth_bytes.wrapping_sub(kernel_eth_bytes);
     }
 
     fn note(&mut self, kind: EventKind, event: &Event) {
@@ -346,6 +507,9 @@ impl Counters {
                 self.kernel_ring_total_bytes = event.size;
                 self.kernel_ring_used_bytes = event.address;
                 self.kernel_ring_programs = event.aux;
+            }
+            EventKind::ProgramEnd if event.has(flags::RESIDENT) => {
+                self.leave_lanes(self.resident_lanes & u64::from(event.place), event.id);
             }
             _ => {}
         }

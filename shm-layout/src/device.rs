@@ -1,6 +1,8 @@
 //! A device as a process sees it.
 
-use crate::words::viewed_struct;
+use crate::class::Class;
+use crate::segment::SegmentWords;
+use crate::words::{Word, load_pod, viewed_struct};
 
 /// Devices that one segment can list.
 pub const MAX_DEVICES: usize = 128;
@@ -21,7 +23,45 @@ pub mod known {
     pub const PCI: u64 = 1 << 4;
     /// `logical_id` is known.
     pub const LOGICAL: u64 = 1 << 5;
+    /// `board` is known.
+    pub const BOARD: u64 = 1 << 6;
+    /// `arch` is known.
+    pub const ARCH: u64 = 1 << 7;
+    /// `sub_device` is known.
+    pub const SUB_DEVICE: u64 = 1 << 8;
+    /// `mode` is known.
+    pub const MODE: u64 = 1 << 9;
+    /// The DRAM pool is known; the bits of the other pools follow in the order of `pools`.
+    pub const POOL: u64 = 1 << 12;
 }
+
+/// Bits of [`DeviceEntry::mode`].
+pub mod mode {
+    /// The allocator works in hybrid mode: not every buffer occupies every bank.
+    pub const HYBRID: u64 = 1 << 0;
+}
+
+viewed_struct! {
+    /// A pool of the allocator. A buffer occupies its aligned bytes per bank in every bank.
+    pub struct Pool, size 24 {
+        /// Banks.
+        0 => pub banks: u64,
+        /// Bytes of each that the allocator can give.
+        8 => pub bank_bytes: u64,
+        /// Alignment in bytes of what it gives, 0 if not said.
+        16 => pub alignment: u64,
+    }
+}
+
+impl Pool {
+    /// Bytes of all banks.
+    pub fn total(&self) -> u64 {
+        self.banks.saturating_mul(self.bank_bytes)
+    }
+}
+
+/// Pools of an allocator: DRAM, trace, L1, L1_SMALL.
+pub const POOLS: usize = 4;
 
 /// Chip architecture; the discriminant is its code, that of the socket protocol that came before.
 #[repr(u32)]
@@ -62,9 +102,13 @@ impl Arch {
 }
 
 viewed_struct! {
-    /// What a process says of a device. The producer reports capacity: it can't be derived from the
-    /// name of the board.
-    pub struct DeviceEntry, size 256 {
+    /// What a process says of one allocator on one chip; chip and allocator tell it from every other. The
+    /// producer reports capacity: it can't be derived from the name of the board.
+    ///
+    /// A process may learn more of a device later. It then writes fields whose bit of `known` is not set, and
+    /// that word last: a reader that loads `known` first sees every field that the bits it got speak of, and
+    /// those never change again. [`crate::SegmentWords::device`] reads an entry so.
+    pub struct DeviceEntry, size 512 {
         /// Stable chip id, the same in every process.
         0 => pub chip_id: u64,
         /// The process's own number for it.
@@ -73,13 +117,13 @@ viewed_struct! {
         16 => pub arch: u64,
         /// Bits of [`known`].
         24 => pub known: u64,
-        /// DRAM capacity.
+        /// DRAM that the chip has.
         32 => pub dram_bytes: u64,
         /// DRAM channels as tt-metal counts them: what interleaved buffers are spread over, each of the same size.
         40 => pub dram_channels: u64,
         /// Tensix cores.
         48 => pub tensix_cores: u64,
-        /// L1 bytes of each.
+        /// L1 bytes that each of them has.
         56 => pub l1_per_core: u64,
         /// Ethernet cores.
         64 => pub eth_cores: u64,
@@ -89,8 +133,33 @@ viewed_struct! {
         80 => pub pci: u64,
         /// Board name, UTF-8, zero-filled.
         88 => pub board: [u8; 32],
+        /// Tells the allocators of a chip apart; 0 if it has only one.
+        120 => pub allocator: u64,
+        /// Sub-device that the allocator belongs to.
+        128 => pub sub_device: u64,
+        /// Bits of [`mode`].
+        136 => pub mode: u64,
+        /// Pools: DRAM, trace, L1, L1_SMALL.
+        144 => pub pools: [Pool; POOLS],
         /// Zero.
-        120 => pub reserved: [u64; 17],
+        240 => pub reserved: [u64; 34],
+    }
+}
+
+/// What a chip has and what its allocator can give of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Capacity {
+    physical: Option<u64>,
+    allocatable: Option<u64>,
+}
+
+impl Capacity {
+    fn total(&self) -> Option<u64> {
+        self.allocatable.or(self.physical)
+    }
+
+    fn reserved(&self) -> Option<u64> {
+        self.physical?.checked_sub(self.allocatable?)
     }
 }
 
@@ -99,14 +168,50 @@ impl DeviceEntry {
         (self.known & bits == bits).then_some(value)
     }
 
-    /// DRAM capacity, if known.
-    pub fn dram_total(&self) -> Option<u64> {
-        self.if_known(known::DRAM, self.dram_bytes)
+    /// The pool that a class is taken from, if known.
+    pub fn pool(&self, class: Class) -> Option<Pool> {
+        let pool = class.pool()?;
+        (self.known & known::POOL << pool != 0).then(|| self.pools[pool])
     }
 
-    /// L1 capacity of all Tensix cores, if known.
+    /// Bytes of a pool and of a smaller one beside it, if the first is known.
+    fn pools_of(&self, class: Class, beside: Class) -> Option<u64> {
+        let beside = self.pool(beside).map_or(0, |pool| pool.total());
+        Some(self.pool(class)?.total().saturating_add(beside))
+    }
+
+    fn dram(&self) -> Capacity {
+        Capacity {
+            physical: self.if_known(known::DRAM, self.dram_bytes),
+            allocatable: self.pools_of(Class::Dram, Class::Trace),
+        }
+    }
+
+    fn l1(&self) -> Capacity {
+        Capacity {
+            physical: self.if_known(known::L1, self.tensix_cores.saturating_mul(self.l1_per_core)),
+            allocatable: self.pools_of(Class::L1, Class::L1Small),
+        }
+    }
+
+    /// DRAM capacity: that of the pools, else what the process says that the chip has.
+    pub fn dram_total(&self) -> Option<u64> {
+        self.dram().total()
+    }
+
+    /// DRAM that the allocator does not give, if both are known.
+    pub fn dram_reserved(&self) -> Option<u64> {
+        self.dram().reserved()
+    }
+
+    /// L1 capacity: that of the pools, else that of all Tensix cores.
     pub fn l1_total(&self) -> Option<u64> {
-        self.if_known(known::L1, self.tensix_cores.saturating_mul(self.l1_per_core))
+        self.l1().total()
+    }
+
+    /// L1 of Tensix cores that the allocator does not give, if both are known.
+    pub fn l1_reserved(&self) -> Option<u64> {
+        self.l1().reserved()
     }
 
     /// L1 capacity of all ethernet cores, if known.
@@ -126,8 +231,89 @@ impl DeviceEntry {
         self.if_known(known::LOGICAL, self.logical_id)
     }
 
+    /// Architecture; unknown if not said.
+    pub fn architecture(&self) -> Arch {
+        self.if_known(known::ARCH, self.arch).map_or(Arch::Unknown, Arch::from_code)
+    }
+
+    /// Whether the allocator works in hybrid mode, if known.
+    pub fn is_hybrid(&self) -> Option<bool> {
+        self.if_known(known::MODE, self.mode).map(|mode| mode & mode::HYBRID != 0)
+    }
+
     /// Board name, `None` if not said.
     pub fn board_name(&self) -> Option<String> {
+        self.if_known(known::BOARD, 0)?;
         Some(crate::text::decode(&self.board)).filter(|name| !name.is_empty())
     }
+
+    /// Takes over what `later` knows and this does not. Whether they agree on what both know.
+    pub fn learn(&mut self, later: &DeviceEntry) -> bool {
+        let mut agree = true;
+        for (bit, fields) in FIELDS {
+            if later.known & bit == 0 {
+                continue;
+            }
+            for field in fields.clone() {
+                let (mine, theirs): (&mut [u64; DEVICE_WORDS], &[u64; DEVICE_WORDS]) =
+                    (bytemuck::must_cast_mut(self), bytemuck::must_cast_ref(later));
+                if mine[KNOWN] & bit == 0 {
+                    mine[field] = theirs[field];
+                } else {
+                    agree &= mine[field] == theirs[field];
+                }
+            }
+            self.known |= bit;
+        }
+        agree
+    }
 }
+
+/// The words of an entry that each bit of [`known`] speaks of.
+const FIELDS: [(u64, core::ops::Range<usize>); 14] = [
+    (known::LOGICAL, 1..2),
+    (known::ARCH, 2..3),
+    (known::DRAM, 4..5),
+    (known::DRAM_CHANNELS, 5..6),
+    (known::L1, 6..8),
+    (known::ETH, 8..10),
+    (known::PCI, 10..11),
+    (known::BOARD, 11..15),
+    (known::SUB_DEVICE, 16..17),
+    (known::MODE, 17..18),
+    (known::POOL, 18..21),
+    (known::POOL << 1, 21..24),
+    (known::POOL << 2, 24..27),
+    (known::POOL << 3, 27..30),
+];
+
+impl<W: Word> SegmentWords<'_, W> {
+    /// The entry of a device that is listed.
+    pub fn device(&self, index: usize) -> Option<DeviceEntry> {
+        let words = self.devices.get(index)?;
+        let known = words[KNOWN].load();
+        // Acquire: pairs with the release store of the word in write_device(). Fields that a bit speaks of are
+        // as they were when the bit was set, and stay so.
+        W::fence_acquire();
+        Some(DeviceEntry { known, ..load_pod(words) })
+    }
+
+    /// Writes the entry of a device, or what is known of it by now.
+    pub fn write_device(&self, index: usize, entry: &DeviceEntry) {
+        let Some(words) = self.devices.get(index) else { return };
+        let before = words[KNOWN].load();
+        let values: &[u64; DEVICE_WORDS] = bytemuck::must_cast_ref(entry);
+        let set =
+            |word: usize| FIELDS.iter().any(|(bit, fields)| before & bit != 0 && fields.contains(&word));
+        for word in (0..DEVICE_WORDS).filter(|word| *word != KNOWN && !set(*word)) {
+            if words[word].load() != values[word] {
+                words[word].store(values[word]);
+            }
+        }
+        // Release: pairs with the acquire fence in device().
+        words[KNOWN].store_release(entry.known);
+    }
+}
+
+/// The word of [`DeviceEntry::known`].
+const KNOWN: usize = core::mem::offset_of!(DeviceEntry, known) / 8;

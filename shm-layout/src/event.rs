@@ -8,7 +8,7 @@ use crate::words::shared_struct;
 pub const NO_ROW: u32 = u32::MAX;
 /// `device` of an event that concerns no single device.
 pub const NO_DEVICE: u8 = u8::MAX;
-/// `address` (and bytes per bank, in `aux`) that the producer does not know.
+/// A figure that the producer does not know.
 pub const UNKNOWN: u64 = u64::MAX;
 
 shared_struct! {
@@ -32,16 +32,18 @@ shared_struct! {
         22 => pub site: u16,
         /// Buffer, circular buffer, kernel, program or step id.
         24 => pub id: u64,
-        /// Bytes in total on that device.
+        /// Bytes that it occupies on that device.
         32 => pub size: u64,
         /// Device address or [`UNKNOWN`]; hash of a kernel's binary.
         40 => pub address: u64,
-        /// Bytes per bank or [`UNKNOWN`]; program of a circular buffer or kernel.
+        /// Bytes that were asked for; program of a circular buffer or kernel.
         48 => pub aux: u64,
         /// Row of the live list that this event writes or clears, or [`NO_ROW`].
         56 => pub row: u32,
-        /// Number of cores, 0 if unknown.
-        60 => pub cores: u32,
+        /// Number of cores, 0 if unknown; 65535 if there are as many or more.
+        60 => pub cores: u16,
+        /// Interned name of the core ranges, 0 for none.
+        62 => pub place: u16,
     }
 }
 
@@ -49,8 +51,9 @@ shared_struct! {
 pub mod flags {
     /// The memory is on ethernet cores.
     pub const ETHERNET: u8 = 1 << 0;
-    /// On a free or unload: the bytes counted as resident. On a dispatch: the program is the resident
-    /// one from now on (a fabric or dispatch program does not displace the application's).
+    /// On a free or unload: the bytes counted as resident, in the lanes whose bits `place` has. On a dispatch:
+    /// the program is the resident one of its lane from now on (a fabric or dispatch program does not displace
+    /// the application's).
     pub const RESIDENT: u8 = 1 << 1;
     /// On a dispatch: the binary was on the device already.
     pub const CACHED: u8 = 1 << 2;
@@ -58,29 +61,39 @@ pub mod flags {
     pub const LATE: u8 = 1 << 3;
     /// A circular buffer inside an L1 buffer; it has no bytes of its own.
     pub const GLOBAL: u8 = 1 << 4;
+    /// On a failed allocation: free bytes and the largest free block are those of one bank, not of all.
+    pub const PER_BANK: u8 = 1 << 5;
+    /// Nobody told what the buffer occupies: `size` is only what was asked for.
+    pub const REQUESTED: u8 = 1 << 6;
 }
 
 /// What happened. Codes 1, 2, 8, 9, 10 and 11 are those of the socket protocol that came before.
 #[repr(u8)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum EventKind {
-    /// A buffer was allocated.
+    /// A buffer was allocated; `size` bytes are occupied, `aux` were asked for.
     Alloc = 1,
-    /// A buffer was freed; size, class and row are those found.
+    /// A buffer was freed; size, `aux`, class and row are those found.
     Free = 2,
-    /// A circular buffer was allocated; `aux` is its program.
+    /// A circular buffer was allocated; `size` = bytes per core x cores, `aux` is its program.
     CbAlloc = 8,
-    /// A circular buffer was freed.
+    /// A circular buffer was freed. With [`flags::RESIDENT`], `place` has the bits of the lanes it was resident in.
     CbFree = 9,
-    /// A kernel binary was loaded; `size` = binary x cores, `address` its hash or 0, `aux` its program.
+    /// A kernel binary was loaded; `size` = binary x cores, `address` its hash or 0, `aux` the program that
+    /// loaded it.
     KernelLoad = 10,
-    /// A kernel binary was unloaded.
+    /// A kernel binary was unloaded; `place` as for [`EventKind::CbFree`].
     KernelUnload = 11,
-    /// Program `id` was dispatched. With [`flags::RESIDENT`] it is the resident program now: `size`
-    /// kernel bytes on Tensix cores, `address` circular buffer bytes, `aux` kernel bytes on ethernet
-    /// cores. `row` is the program row that it wrote, `cores` the other row of the pair.
+    /// Program `id` was dispatched. With [`flags::RESIDENT`] it is the resident program of its lane now: `size`
+    /// bytes of circular buffers, `aux` kernel bytes on Tensix cores (low 32 bits) and on ethernet cores (high
+    /// 32 bits). `address` is the number of dispatches that this event stands for (low 32 bits) and the other
+    /// row of the pair (high 32 bits), `row` the program row that it wrote, `place` the lane (low byte) and the
+    /// command queue (high byte). `class` is that of the program's kernels: application unless all are fabric
+    /// or dispatch kernels.
     KernelDispatch = 16,
-    /// An allocation of `size` bytes of `class` failed with `address` bytes free, the largest block `aux`.
+    /// An allocation of `size` bytes of `class` failed, which needed `id` bytes per bank of `cores` banks, with
+    /// `address` bytes free, the largest block `aux`: per bank with [`flags::PER_BANK`], else in all.
+    /// [`UNKNOWN`] for what the process does not know.
     AllocFailed = 17,
     /// A step began, ended, or a moment worth naming; `id` is the caller's number.
     Marker = 18,
@@ -92,13 +105,17 @@ pub enum EventKind {
     DeviceClose = 21,
     /// Kernel ring buffer: `size` total bytes, `address` used bytes, `aux` programs in it.
     Gauge = 22,
-    /// Nothing of program `id` is left; rows `row` and `cores` are cleared.
+    /// Nothing of program `id` is left; rows `row` and, in the high 32 bits of `address`, the other of the pair
+    /// are cleared. With [`flags::RESIDENT`] it leaves the lanes whose bits `place` has.
     ProgramEnd = 23,
+    /// Something live got its name (and site) after it was allocated: `id`, `class`, `flags`, `row`, `aux` are
+    /// its own.
+    Name = 24,
 }
 
 impl EventKind {
     /// Every kind.
-    pub const ALL: [EventKind; 14] = [
+    pub const ALL: [EventKind; 15] = [
         EventKind::Alloc,
         EventKind::Free,
         EventKind::CbAlloc,
@@ -113,14 +130,15 @@ impl EventKind {
         EventKind::DeviceClose,
         EventKind::Gauge,
         EventKind::ProgramEnd,
+        EventKind::Name,
     ];
 
     /// The kind with this code.
     #[inline]
     pub fn from_code(code: u8) -> Option<EventKind> {
         // A table, not a search: this is on the path of every event that a consumer folds.
-        const BY_CODE: [Option<EventKind>; 24] = {
-            let mut table = [None; 24];
+        const BY_CODE: [Option<EventKind>; 25] = {
+            let mut table = [None; 25];
             let mut i = 0;
             while i < EventKind::ALL.len() {
                 table[EventKind::ALL[i] as usize] = Some(EventKind::ALL[i]);
@@ -148,6 +166,7 @@ impl EventKind {
             EventKind::DeviceClose => "DEVICE_CLOSE",
             EventKind::Gauge => "GAUGE",
             EventKind::ProgramEnd => "PROGRAM_END",
+            EventKind::Name => "NAME",
         }
     }
 }
@@ -190,6 +209,7 @@ impl Event {
             aux: UNKNOWN,
             row: NO_ROW,
             cores: 0,
+            place: 0,
         }
     }
 
@@ -197,12 +217,54 @@ impl Event {
     /// as words would wait for each of the small stores.
     #[inline(always)]
     pub fn to_words(&self) -> [u64; SLOT_WORDS] {
-        let Event { stamp, time, kind, class, flags, device, name, site, id, size, address, aux, row, cores } =
-            *self;
+        let Event { stamp, time, id, size, address, aux, row, cores, place, .. } = *self;
+        let last = u64::from(row) | u64::from(cores) << 32 | u64::from(place) << 48;
+        [stamp, time, self.meta(), id, size, address, aux, last]
+    }
+
+    /// Kind, class, flags, device, name and site: one word.
+    #[inline(always)]
+    pub(crate) fn meta(&self) -> u64 {
+        let Event { kind, class, flags, device, name, site, .. } = *self;
         let codes = u32::from_le_bytes([kind, class, flags, device]);
         let names = u32::from(name) | u32::from(site) << 16;
-        let meta = u64::from(codes) | u64::from(names) << 32;
-        [stamp, time, meta, id, size, address, aux, u64::from(row) | u64::from(cores) << 32]
+        u64::from(codes) | u64::from(names) << 32
+    }
+
+    /// What was asked for, of something that is allocated or freed: circular buffers and kernels occupy that.
+    #[inline(always)]
+    pub fn requested(&self) -> u64 {
+        let is_buffer = self.kind == EventKind::Alloc as u8 || self.kind == EventKind::Free as u8;
+        if is_buffer { self.aux } else { self.size }
+    }
+
+    /// The lane of a dispatch.
+    #[inline(always)]
+    pub fn lane(&self) -> u8 {
+        self.place as u8
+    }
+
+    /// The command queue of a dispatch.
+    pub fn queue(&self) -> u8 {
+        (self.place >> 8) as u8
+    }
+
+    /// How many dispatches a dispatch stands for.
+    #[inline(always)]
+    pub fn times(&self) -> u64 {
+        self.address & u64::from(u32::MAX)
+    }
+
+    /// The other row of the pair that a dispatch or the end of a program is about.
+    #[inline(always)]
+    pub fn partner(&self) -> u32 {
+        (self.address >> 32) as u32
+    }
+
+    /// Kernel bytes that a dispatch makes resident: on Tensix cores and on ethernet cores.
+    #[inline(always)]
+    pub fn dispatched_kernels(&self) -> [u64; 2] {
+        [self.aux & u64::from(u32::MAX), self.aux >> 32]
     }
 
     /// The kind, unless the code is foreign to this version.

@@ -5,11 +5,11 @@
 //! each event does to the counters. It does no I/O and has no `unsafe`.
 //!
 //! ```text
-//! segment   /dev/shm/tt-shm.v1.<namespace>.<pid>-<random>     table   /dev/shm/tt-shm.v1.<namespace>.<uid>.table
+//! segment   /dev/shm/tt-shm.v2.<namespace>.<pid>-<random>     table   /dev/shm/tt-shm.v2.<namespace>.<uid>.table
 //! +------------+ 0                                            +------------+ 0
 //! | header     | immutable          SegmentHeader             | header     | immutable       TableHeader
 //! | control    | head, counts       control                   | control    | heartbeat       table::control
-//! | devices    | 128 x 256 B        DeviceEntry               | devices    | latch each      DeviceStats
+//! | devices    | 128 x 512 B        DeviceEntry               | devices    | latch each      DeviceStats
 //! | counters   | per device 2 latches Counters                | processes  | latch each      ProcessStats
 //! | name index | 65536 words                                  | usages     | latch each      UsageStats
 //! | name bytes | UTF-8                                        | notices    | latch each      Notice
@@ -37,12 +37,13 @@
 //!
 //! let mut accounts = Accounts::new(segment.ring.len());
 //! accounts.add_device();
-//! let alloc = Event { stamp: 1, class: Class::Dram as u8, size: 4096, row: 0, ..Event::new(EventKind::Alloc, 0) };
+//! let alloc = Event { stamp: 1, class: Class::Dram as u8, size: 4096, aux: 4000, row: 0, ..Event::new(EventKind::Alloc, 0) };
 //! segment.commit(&alloc, None, &mut accounts).unwrap();
 //!
 //! let mut attached = Attached::new(&segment).unwrap();
 //! attached.catch_up(&segment).unwrap();
-//! assert_eq!(attached.devices[0].0.dram_used(), 4096);
+//! let counters = &attached.devices[0].0;
+//! assert_eq!((counters.dram_used(), counters.class(Class::Dram).requested_bytes), (4096, 4000));
 //! ```
 
 #![forbid(unsafe_code)]
@@ -66,14 +67,17 @@ pub mod text;
 mod words;
 
 pub use block::{ALIGN, Block};
-pub use class::{Class, CoreType, KernelType};
-pub use counters::{ClassCounters, Counters, Implausible, MAX_BYTES, MAX_COUNT};
-pub use device::{Arch, DEVICE_WORDS, DeviceEntry, MAX_DEVICES, known};
+pub use class::{Class, CoreType, KernelType, Memory};
+pub use counters::{
+    ClassCounters, Counters, Implausible, LANES, Lane, MAX_BYTES, MAX_COUNT, MAX_KERNEL_BYTES,
+};
+pub use device::{Arch, DEVICE_WORDS, DeviceEntry, MAX_DEVICES, POOLS, Pool, known, mode};
 pub use error::LayoutError;
 pub use event::{Event, EventKind, MarkerPhase, NO_DEVICE, NO_ROW, UNKNOWN, flags};
 pub use row::{Row, RowEffect, RowKind};
 pub use segment::{
     DEVICE_COUNTER_WORDS, HEADER_WORDS, KNOWN_FEATURES, MAJOR, MAX_NAME_BYTES, MAX_NAME_LEN, MAX_NAMES,
     MAX_ROWS, MINOR, RING_SLOTS, RUN_GRACE_NS, SEGMENT_MAGIC, SLOT_WORDS, SegmentHeader, SegmentWords,
+    Source,
 };
 pub use words::{View, Word, load_pod, store_pod, words_of};

@@ -30,9 +30,10 @@ impl RowKind {
 }
 
 shared_struct! {
-    /// One row: the words of the event that wrote it. In a program row `size` counts the dispatches,
-    /// `address` those that found the binary cached, `cores` is the other row of the pair and `time` the
-    /// last dispatch.
+    /// One row: the words of the event that wrote it; only the word that holds `name` changes while it lives,
+    /// when a name comes later. In a program row `size` counts the dispatches, `address` those that found the
+    /// binary cached, `aux` is the other row of the pair, `place` lane and queue of the last dispatch and
+    /// `time` its time.
     pub struct Row, size 64 {
         /// Position of the event that wrote the row; 0 if it is empty or being written.
         0 => pub stamp: u64,
@@ -52,16 +53,18 @@ shared_struct! {
         22 => pub site: u16,
         /// Buffer, circular buffer, kernel or program id.
         24 => pub id: u64,
-        /// Bytes in total on that device.
+        /// Bytes that it occupies on that device.
         32 => pub size: u64,
         /// Address or [`crate::event::UNKNOWN`]; hash of a kernel's binary or 0.
         40 => pub address: u64,
-        /// Bytes per bank or [`crate::event::UNKNOWN`]; program of a circular buffer or kernel.
+        /// Bytes that were asked for; program of a circular buffer or kernel.
         48 => pub aux: u64,
         /// Number of this row.
         56 => pub row: u32,
         /// Number of cores, 0 if unknown.
-        60 => pub cores: u32,
+        60 => pub cores: u16,
+        /// Interned name of the core ranges, 0 for none.
+        62 => pub place: u16,
     }
 }
 
@@ -75,26 +78,24 @@ impl Row {
     /// The row as it lies in memory, put together in registers like [`Event::to_words`].
     #[inline(always)]
     pub fn to_words(&self) -> [u64; SLOT_WORDS] {
-        let Row { stamp, time, kind, class, flags, device, name, site, id, size, address, aux, row, cores } =
-            *self;
-        Event { stamp, time, kind, class, flags, device, name, site, id, size, address, aux, row, cores }
-            .to_words()
+        let event: Event = bytemuck::must_cast(*self);
+        event.to_words()
     }
 
     /// The program row that a dispatch writes, given the newer row of the pair before it.
     #[inline]
     pub fn after_dispatch(before: Option<&Row>, event: &Event) -> Row {
         let (dispatches, cached) = before.map_or((0, 0), |row| (row.size, row.address));
-        let cached = cached.wrapping_add(u64::from(event.has(flags::CACHED)));
-        Row::of_program(event, dispatches.wrapping_add(1), cached)
+        let found_cached = if event.has(flags::CACHED) { event.times() } else { 0 };
+        Row::of_program(event, dispatches.wrapping_add(event.times()), cached.wrapping_add(found_cached))
     }
 
     /// The program row that a dispatch writes: so many dispatches, and so many of them cached.
     #[inline(always)]
     pub fn of_program(event: &Event, dispatches: u64, cached: u64) -> Row {
-        let Event { stamp, time, kind, class, flags, device, name, site, id, row, cores, .. } = *event;
-        let (size, address, aux) = (dispatches, cached, 0);
-        Row { stamp, time, kind, class, flags, device, name, site, id, size, address, aux, row, cores }
+        let Event { stamp, time, kind, class, flags, device, name, site, id, row, cores, place, .. } = *event;
+        let (size, address, aux) = (dispatches, cached, u64::from(event.partner()));
+        Row { stamp, time, kind, class, flags, device, name, site, id, size, address, aux, row, cores, place }
     }
 
     /// The kind, unless the code is foreign to this version.
@@ -105,6 +106,26 @@ impl Row {
     /// The class, unless the code is foreign to this version.
     pub fn class(&self) -> Option<Class> {
         Class::from_code(self.class)
+    }
+
+    /// Bytes that were asked for; circular buffers and kernels occupy that.
+    pub fn requested(&self) -> u64 {
+        if self.kind() == Some(RowKind::Buffer) { self.aux } else { self.size }
+    }
+
+    /// Whether nobody told what it occupies: `size` is only what was asked for.
+    pub fn is_requested_basis(&self) -> bool {
+        self.flags & flags::REQUESTED != 0
+    }
+
+    /// Gives the row the name of an event that came later, if the event is about what the row holds.
+    pub fn rename(&mut self, event: &Event) {
+        let same = event.class().is_some_and(|class| class.row_kind() as u8 == self.kind)
+            && (self.class, self.device, self.id, self.aux)
+                == (event.class, event.device, event.id, event.aux);
+        if same {
+            (self.name, self.site) = (event.name, event.site);
+        }
     }
 
     /// The kind of cores it lies on.
@@ -133,6 +154,8 @@ pub enum RowEffect {
     Clear,
     /// Clears its row and the other of the pair.
     ClearPair,
+    /// Changes the name in its row.
+    Rename,
 }
 
 impl RowEffect {
@@ -152,6 +175,7 @@ impl RowEffect {
             Some(EventKind::KernelDispatch) => RowEffect::Set(RowKind::Program),
             Some(EventKind::Free | EventKind::CbFree | EventKind::KernelUnload) => RowEffect::Clear,
             Some(EventKind::ProgramEnd) => RowEffect::ClearPair,
+            Some(EventKind::Name) => RowEffect::Rename,
             _ => RowEffect::None,
         }
     }

@@ -11,9 +11,9 @@ use crate::words::{Word, load_pod, shared_struct, words_of};
 /// First eight bytes of a segment, "TTSHMSEG".
 pub const SEGMENT_MAGIC: u64 = u64::from_le_bytes(*b"TTSHMSEG");
 /// Layout version that readers must know exactly.
-pub const MAJOR: u32 = 1;
+pub const MAJOR: u32 = 2;
 /// Grows when something is added that older readers can ignore.
-pub const MINOR: u32 = 2;
+pub const MINOR: u32 = 0;
 /// Incompatible features of segments that this version knows.
 pub const KNOWN_FEATURES: u64 = 0;
 
@@ -33,6 +33,35 @@ pub const MAX_ROWS: u64 = 1 << 23;
 pub const MAX_NAME_BYTES: u64 = 1 << 26;
 /// How long after it was made the segment of a run stays, though its process has ended.
 pub const RUN_GRACE_NS: u64 = 10_000_000_000;
+
+/// Who writes a segment; the discriminant is its code.
+#[repr(u64)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+pub enum Source {
+    /// The process that uses the device reports by itself.
+    #[default]
+    Ring = 1,
+    /// A library in that process, which listens to its allocator.
+    Tap = 2,
+    /// Another process, on its behalf.
+    Bridge = 3,
+}
+
+impl Source {
+    /// The source with this code.
+    pub fn from_code(code: u64) -> Option<Source> {
+        [Source::Ring, Source::Tap, Source::Bridge].into_iter().find(|source| *source as u64 == code)
+    }
+
+    /// The name used in JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            Source::Ring => "ring",
+            Source::Tap => "tap",
+            Source::Bridge => "bridge",
+        }
+    }
+}
 
 shared_struct! {
     /// The first 1024 bytes; immutable once the file is visible.
@@ -87,8 +116,12 @@ shared_struct! {
         288 => pub rows: Block,
         /// The `tt-smi run` that the process belongs to, 0 if none.
         304 => pub run: u64,
+        /// [`Source`] code: who writes it.
+        312 => pub source: u64,
+        /// Pid of the process that it is written on behalf of, in the same PID namespace; 0 if it is the writer.
+        320 => pub on_behalf_of: u64,
         /// Zero.
-        312 => pub reserved: [u64; 89],
+        328 => pub reserved: [u64; 87],
     }
 }
 
@@ -108,6 +141,7 @@ impl SegmentHeader {
         header.magic = SEGMENT_MAGIC;
         (header.major, header.minor) = (MAJOR, MINOR);
         header.header_len = size_of::<SegmentHeader>() as u64;
+        header.source = Source::Ring as u64;
         header.control = planner.place(CONTROL_WORDS as u64, CONTROL_BYTES);
         header.devices = planner.place(MAX_DEVICES as u64, DEVICE_BYTES);
         header.counters = planner.place(MAX_DEVICES as u64, COUNTER_BYTES);

@@ -59,13 +59,15 @@ macro_rules! check_structs {
 #[test]
 fn structs_of_a_segment() {
     check_structs! {
-        SegmentHeader in shm_layout { magic, major, minor, header_len, total_len, incompatible, compatible, boot_id, identity, pid, pid_namespace, start_time, clock_kind, anchor_ticks, anchor_monotonic_ns, anchor_realtime_ns, process_name, control, devices, counters, name_index, name_bytes, ring, rows, run, reserved }
+        SegmentHeader in shm_layout { magic, major, minor, header_len, total_len, incompatible, compatible, boot_id, identity, pid, pid_namespace, start_time, clock_kind, anchor_ticks, anchor_monotonic_ns, anchor_realtime_ns, process_name, control, devices, counters, name_index, name_bytes, ring, rows, run, source, on_behalf_of, reserved }
         Block in shm_layout { offset, capacity }
-        DeviceEntry in shm_layout { chip_id, logical_id, arch, known, dram_bytes, dram_channels, tensix_cores, l1_per_core, eth_cores, eth_l1_per_core, pci, board, reserved }
-        Counters in shm_layout { position, time, dram_peak_bytes, dram_peak_time, dram_peak_count, l1_peak_bytes, l1_peak_time, l1_peak_count, cb_resident_bytes, kernel_resident_bytes, kernel_resident_eth_bytes, resident_program, dispatches, cached_dispatches, last_dispatch_time, reserved1, system_kernel_bytes, system_kernel_eth_bytes, eth_peak_bytes, eth_peak_time, failed_allocs, last_failed_time, open, peak_reset_time, kernel_ring_total_bytes, kernel_ring_used_bytes, kernel_ring_programs, reserved3, classes }
-        ClassCounters in shm_layout { live_bytes, live_count, alloc_bytes, alloc_count, peak_bytes, peak_time, peak_count, reserved }
-        Event in shm_layout { stamp, time, kind, class, flags, device, name, site, id, size, address, aux, row, cores }
-        Row in shm_layout { stamp, time, kind, class, flags, device, name, site, id, size, address, aux, row, cores }
+        DeviceEntry in shm_layout { chip_id, logical_id, arch, known, dram_bytes, dram_channels, tensix_cores, l1_per_core, eth_cores, eth_l1_per_core, pci, board, allocator, sub_device, mode, pools, reserved }
+        Pool in shm_layout { banks, bank_bytes, alignment }
+        Counters in shm_layout { position, time, dispatches, cached_dispatches, cb_resident_bytes, kernel_resident_bytes, kernel_resident_eth_bytes, last_dispatch_time, dram_peak_bytes, dram_peak_time, dram_peak_count, resident_lanes, l1_peak_bytes, l1_peak_time, l1_peak_count, peak_reset_time, system_kernel_bytes, system_kernel_eth_bytes, eth_peak_bytes, eth_peak_time, failed_allocs, last_failed_time, open, kernel_ring_total_bytes, kernel_ring_used_bytes, kernel_ring_programs, reserved1, lanes, classes, requested_basis_bytes, reserved2 }
+        Lane in shm_layout { program, cb_bytes, kernel_bytes, kernel_eth_bytes }
+        ClassCounters in shm_layout { live_bytes, live_count, alloc_bytes, alloc_count, peak_bytes, peak_time, peak_count, requested_bytes }
+        Event in shm_layout { stamp, time, kind, class, flags, device, name, site, id, size, address, aux, row, cores, place }
+        Row in shm_layout { stamp, time, kind, class, flags, device, name, site, id, size, address, aux, row, cores, place }
     }
 }
 
@@ -73,16 +75,16 @@ fn structs_of_a_segment() {
 fn structs_of_a_table() {
     check_structs! {
         TableHeader in shm_layout::table { magic, major, minor, header_len, total_len, incompatible, compatible, boot_id, identity, pid, started, started_realtime_ns, control, devices, processes, usages, notices, history, failures, reserved }
-        DeviceStats in shm_layout::table { generation, flags, entry, processes, dram_used_bytes, l1_used_bytes, eth_used_bytes, cb_resident_bytes, kernel_resident_bytes, system_kernel_bytes, system_kernel_eth_bytes, dispatches, cached_dispatches, failed_allocs, events, events_per_1000s, dispatches_per_1000s, kernel_ring_total_bytes, kernel_ring_used_bytes, kernel_ring_programs, exact_since, dram_peak, l1_peak, eth_peak, failure, classes, dram_composition, l1_composition, cb_resident_peak, kernel_resident_peak }
+        DeviceStats in shm_layout::table { generation, flags, entry, processes, dram_used_bytes, l1_used_bytes, eth_used_bytes, cb_resident_bytes, kernel_resident_bytes, kernel_resident_eth_bytes, system_kernel_bytes, system_kernel_eth_bytes, dispatches, cached_dispatches, failed_allocs, events, events_per_1000s, dispatches_per_1000s, kernel_ring_total_bytes, kernel_ring_used_bytes, kernel_ring_programs, exact_since, dram_peak, l1_peak, eth_peak, failure, classes, dram_composition, l1_composition, cb_resident_peak, kernel_resident_peak }
         Peak in shm_layout::table { low, high, time, count }
         Composition in shm_layout::table { classes, holders, others }
         Holder in shm_layout::table { identity, pid, bytes }
-        ClassStats in shm_layout::table { live_bytes, live_count, alloc_bytes, alloc_count, peak }
-        Failure in shm_layout::table { time, pid, class, request_bytes, free_bytes, largest_free_bytes }
-        ProcessStats in shm_layout::table { generation, state, flags, identity, pid, pid_namespace, uid, started, ended, position, last_event, missed, late, events_per_1000s, unlisted, anomalies, name }
-        UsageStats in shm_layout::table { generation, process, device, logical_id, counters }
+        ClassStats in shm_layout::table { live_bytes, live_count, alloc_bytes, alloc_count, peak, requested_bytes, requested_basis_bytes }
+        Failure in shm_layout::table { time, pid, class, request_bytes, free_bytes, largest_free_bytes, needed_per_bank_bytes, banks, per_bank }
+        ProcessStats in shm_layout::table { generation, state, flags, identity, pid, pid_namespace, uid, started, ended, position, last_event, missed, late, events_per_1000s, unlisted, anomalies, name, source, on_behalf_of, self_checks, self_checks_different }
+        UsageStats in shm_layout::table { generation, process, device, logical_id, allocator, counters }
         Bucket in shm_layout::table { start, dram_min, dram_max, dram_last, l1_min, l1_max, l1_last, flags }
-        FailureRecord in shm_layout::table { generation, flags, time, chip_id, identity, position, pid, pid_namespace, uid, class, request_bytes, free_bytes, largest_free_bytes, name, classes, holder_count, holders, others, event_count, events }
+        FailureRecord in shm_layout::table { generation, flags, time, chip_id, identity, position, pid, pid_namespace, uid, class, request_bytes, free_bytes, largest_free_bytes, needed_per_bank_bytes, banks, name, classes, holder_count, holders, others, event_count, events }
         FailureHolder in shm_layout::table { identity, pid, pid_namespace, classes, name }
         PastEvent in shm_layout::table { time, identity, pid, kind, class, id, size }
         Notice in shm_layout::table { generation, kind, time, pid, uid, bytes, counts, file, text }
@@ -93,7 +95,7 @@ fn structs_of_a_table() {
 #[test]
 fn every_documented_struct_is_checked() {
     let documented = DOCUMENT.lines().filter(|line| line.starts_with("### ") && line.ends_with(" bytes)"));
-    assert_eq!(documented.count(), 21);
+    assert_eq!(documented.count(), 23);
 }
 
 #[test]
@@ -116,15 +118,18 @@ macro_rules! named {
 
 #[test]
 fn bits() {
-    assert_codes("| flag |", named!(flags: ETHERNET, RESIDENT, CACHED, LATE, GLOBAL));
-    assert_codes("| known |", named!(known: DRAM, DRAM_CHANNELS, L1, ETH, PCI, LOGICAL));
+    assert_codes("| flag |", named!(flags: ETHERNET, RESIDENT, CACHED, LATE, GLOBAL, PER_BANK, REQUESTED));
+    assert_codes(
+        "| known |",
+        named!(known: DRAM, DRAM_CHANNELS, L1, ETH, PCI, LOGICAL, BOARD, ARCH, SUB_DEVICE, MODE, POOL),
+    );
 }
 
 #[test]
 fn control_words() {
     assert_codes(
         "## Segment control words",
-        named!(segment_control: HEAD, STATE, DEVICE_COUNT, NAME_COUNT, ROWS_PUBLISHED, UNLISTED, CLOSED_AT, ANOMALIES),
+        named!(segment_control: HEAD, STATE, DEVICE_COUNT, NAME_COUNT, ROWS_PUBLISHED, UNLISTED, CLOSED_AT, SELF_CHECKS, SELF_CHECKS_DIFFERENT, ANOMALIES),
     );
     assert_codes(
         "## Table control words",
@@ -148,6 +153,8 @@ fn constants() {
         ("MAX_RING_SLOTS", *shm_layout::RING_SLOTS.end()),
         ("MAX_ROWS", shm_layout::MAX_ROWS),
         ("MAX_BYTES", shm_layout::MAX_BYTES),
+        ("MAX_KERNEL_BYTES", shm_layout::MAX_KERNEL_BYTES),
+        ("LANES", shm_layout::LANES as u64),
         ("CONTROL_WORDS", segment_control::CONTROL_WORDS as u64),
         ("DEVICE_COUNTER_WORDS", shm_layout::DEVICE_COUNTER_WORDS as u64),
         ("TABLE_CONTROL_WORDS", control::WORDS as u64),

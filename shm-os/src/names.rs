@@ -1,9 +1,9 @@
 //! What the files in /dev/shm are called.
 //!
 //! ```text
-//! tt-shm.v1.<namespace>.<pid>-<16 hex digits>   a process's segment
-//! tt-shm.v1.<namespace>.<uid>.table             an aggregator's table
-//! tt-shm.v1.<namespace>.<uid>.lock              what makes it the only one
+//! tt-shm.v2.<namespace>.<pid>-<16 hex digits>   a process's segment
+//! tt-shm.v2.<namespace>.<uid>.table             an aggregator's table
+//! tt-shm.v2.<namespace>.<uid>.lock              what makes it the only one
 //! ```
 //!
 //! A namespace has no dots, so a name can be read in one way only. Names are for finding files and
@@ -22,7 +22,7 @@ pub const SHM_DIR: &str = "/dev/shm";
 /// The environment variable that chooses the namespace.
 pub const NAMESPACE_ENV: &str = "TT_SHM_NAMESPACE";
 
-const PREFIX: &str = "tt-shm.v1.";
+const PREFIX: &str = "tt-shm.v2.";
 const DEFAULT: &str = "default";
 const MAX_LEN: usize = 32;
 
@@ -213,11 +213,11 @@ mod tests {
     #[test]
     fn names_are_what_the_design_says() {
         let namespace = Namespace::default();
-        assert_eq!(segment_file_name(&namespace, 42, 0xabc), "tt-shm.v1.default.42-0000000000000abc");
-        assert_eq!(table_file_name(&namespace, 0), "tt-shm.v1.default.0.table");
+        assert_eq!(segment_file_name(&namespace, 42, 0xabc), "tt-shm.v2.default.42-0000000000000abc");
+        assert_eq!(table_file_name(&namespace, 0), "tt-shm.v2.default.0.table");
         assert_eq!(
             path_of(&table_lock_file_name(&namespace, 1000)),
-            Path::new("/dev/shm/tt-shm.v1.default.1000.lock")
+            Path::new("/dev/shm/tt-shm.v2.default.1000.lock")
         );
     }
 
@@ -225,26 +225,26 @@ mod tests {
     fn near_misses_are_not_segments() {
         for name in [
             "",
-            "tt-shm.v1.",
-            "tt-shm.v1.default",
-            "tt-shm.v1.default.42",
-            "tt-shm.v1.default.42-",
-            "tt-shm.v1.default.42-abc",
-            "tt-shm.v1.default.42-0000000000000ABC",
-            "tt-shm.v1.default.42-00000000000000abc",
-            "tt-shm.v1.default.42-+000000000000abc",
-            "tt-shm.v1.default.042-0000000000000abc",
-            "tt-shm.v1.default.+42-0000000000000abc",
-            "tt-shm.v1.default.0-0000000000000abc",
-            "tt-shm.v1.default.4294967296-0000000000000abc",
-            "tt-shm.v1.default.42-0000000000000abc ",
-            "tt-shm.v1.default.42-0000000000000abc.x",
-            "tt-shm.v1..42-0000000000000abc",
-            "tt-shm.v1.a.b.42-0000000000000abc",
+            "tt-shm.v2.",
+            "tt-shm.v2.default",
+            "tt-shm.v2.default.42",
+            "tt-shm.v2.default.42-",
+            "tt-shm.v2.default.42-abc",
+            "tt-shm.v2.default.42-0000000000000ABC",
+            "tt-shm.v2.default.42-00000000000000abc",
+            "tt-shm.v2.default.42-+000000000000abc",
+            "tt-shm.v2.default.042-0000000000000abc",
+            "tt-shm.v2.default.+42-0000000000000abc",
+            "tt-shm.v2.default.0-0000000000000abc",
+            "tt-shm.v2.default.4294967296-0000000000000abc",
+            "tt-shm.v2.default.42-0000000000000abc ",
+            "tt-shm.v2.default.42-0000000000000abc.x",
+            "tt-shm.v2..42-0000000000000abc",
+            "tt-shm.v2.a.b.42-0000000000000abc",
             "tt-shm.v2.default.42-0000000000000abc",
-            "xtt-shm.v1.default.42-0000000000000abc",
-            "tt-shm.v1.default.0.table",
-            "tt-shm.v1.default.0.lock",
+            "xtt-shm.v2.default.42-0000000000000abc",
+            "tt-shm.v2.default.0.table",
+            "tt-shm.v2.default.0.lock",
         ] {
             assert_eq!(parse_segment_name(name), None, "{name:?}");
         }

@@ -42,7 +42,7 @@ impl Space {
 
     /// Files of this namespace in /dev/shm.
     pub fn files(&self) -> Vec<PathBuf> {
-        let prefix = format!("tt-shm.v1.{}.", self.namespace);
+        let prefix = format!("tt-shm.v2.{}.", self.namespace);
         let files = std::fs::read_dir(tt_shm_os::SHM_DIR).into_iter().flatten().flatten();
         let mut ours: Vec<_> = files
             .filter(|file| file.file_name().to_string_lossy().starts_with(&prefix))
@@ -54,7 +54,7 @@ impl Space {
 
     /// A path that goes with this namespace and reads as nothing of the monitor's.
     pub fn folder_name(&self, what: &str) -> PathBuf {
-        tt_shm_os::path_of(&format!("tt-shm.v1.{}.{what}", self.namespace))
+        tt_shm_os::path_of(&format!("tt-shm.v2.{}.{what}", self.namespace))
     }
 
     /// Segments of this namespace.

@@ -4,7 +4,7 @@ use crate::model::{DeviceModel, Name, Thing, truth};
 use crate::script::Truth;
 use shm_layout::{Class, CoreType, KernelType};
 use tt_shm_writer::{
-    Alloc, BufferType, CircularBuffer, Device, Kernel, ProgramBinaryStatus, Record, RecordError,
+    Alloc, BufferType, CircularBuffer, Device, Kernel, Launch, ProgramBinaryStatus, Record, RecordError,
 };
 
 /// Live buffers per device around which the mix settles.
@@ -133,7 +133,7 @@ impl Workload {
         let ethernet = self.random.below(4) == 0;
         let core_type = if ethernet { CoreType::Ethernet } else { CoreType::Tensix };
         let kernel = Kernel::new(program, KernelType::Application, core_type, binary, cores);
-        tracker.launch(target, kernel, ProgramBinaryStatus::NotSent)?;
+        tracker.launch(target, Launch::new(program, &[kernel], ProgramBinaryStatus::NotSent))?;
         let class = Class::KernelApplication;
         let model = &mut self.models[device];
         model.add(Name::Kernel(program), Thing { class, size: binary * u64::from(cores), ethernet });

@@ -29,7 +29,7 @@ const CASES: [&str; 14] = [
 
 /// What a run with this pid has in /dev/shm.
 fn files_of(pid: u32) -> Vec<PathBuf> {
-    let prefix = format!("tt-shm.v1.bench-{pid}-");
+    let prefix = format!("tt-shm.v2.bench-{pid}-");
     let files = std::fs::read_dir(tt_shm_os::SHM_DIR).unwrap().flatten();
     files.filter(|file| file.file_name().to_string_lossy().starts_with(&prefix)).map(|f| f.path()).collect()
 }

@@ -12,8 +12,8 @@ use std::time::Duration;
 use tt_shm_tests::space::Process;
 use tt_shm_tests::{Command, Monitor, Space};
 use tt_shm_writer::{
-    Alloc, BufferType, CircularBuffer, Class, CoreType, DeviceInfo, Kernel, KernelType, MarkerPhase,
-    ProgramBinaryStatus, Record,
+    Alloc, BufferType, CircularBuffer, Class, CoreType, DeviceInfo, FailedAlloc, Kernel, KernelType, Launch,
+    MarkerPhase, ProgramBinaryStatus, Record,
 };
 
 /// With and without an aggregator, a snapshot says what the processes know.
@@ -139,7 +139,7 @@ fn everything_that_is_reported_can_be_read_in_the_events() {
     let step = tracker.intern("step").unwrap();
     tracker.device_open(device).unwrap();
     tracker.marker(MarkerPhase::Begin, 7, step).unwrap();
-    tracker.alloc_failed(device, Class::L1, 5000, 4000, 300).unwrap();
+    tracker.alloc_failed(device, FailedAlloc::new(Class::L1, 5000).free(4000, 300)).unwrap();
     tracker.kernel_ring(device, 71_680, 1024, 3).unwrap();
     tracker.cb_alloc(device, CircularBuffer::new(3, 1, 4096, 64).globally_allocated()).unwrap();
     tracker.reset_peaks(device).unwrap();
@@ -227,8 +227,8 @@ fn programs_from_before_tracking_and_copies_of_binaries_are_told() {
     let tracker = tracker(&space);
     let device = tracker.register_device(&DeviceInfo { chip_id: 1, ..Default::default() }).unwrap();
     let kernel = |id| Kernel::new(id, KernelType::Application, CoreType::Tensix, 1024, 64).hash(0xabc);
-    tracker.launch(device, kernel(1), ProgramBinaryStatus::NotSent).unwrap();
-    tracker.launch(device, kernel(2), ProgramBinaryStatus::Committed).unwrap();
+    tracker.launch(device, Launch::new(1, &[kernel(1)], ProgramBinaryStatus::NotSent)).unwrap();
+    tracker.launch(device, Launch::new(2, &[kernel(2)], ProgramBinaryStatus::Committed)).unwrap();
     let text = smi(&space, &["programs"]);
     assert_eq!(text.matches("late: loaded before tracking began").count(), 1, "{text}");
     assert!(text.contains("128.0 KiB of kernels loaded: 64.0 KiB unique, 64.0 KiB copies"), "{text}");

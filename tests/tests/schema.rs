@@ -7,8 +7,10 @@ use serde_json::Value;
 use std::path::PathBuf;
 use tt_shm_tests::space::until;
 use tt_shm_tests::{Command, Host, Monitor, Space};
-use tt_shm_writer::{Alloc, BufferType, CircularBuffer, Class, CoreType, DeviceInfo, Kernel, KernelType};
-use tt_shm_writer::{MarkerPhase, ProgramBinaryStatus, Record};
+use tt_shm_writer::{
+    Alloc, BufferType, CircularBuffer, Class, CoreType, DeviceInfo, FailedAlloc, Kernel, KernelType,
+};
+use tt_shm_writer::{Launch, MarkerPhase, ProgramBinaryStatus, Record};
 
 fn folder() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../docs/schema")
@@ -127,11 +129,11 @@ fn every_kind_of_event_is_described() {
     tracker.marker(MarkerPhase::Begin, 7, name).unwrap();
     tracker.alloc(device, Alloc::new(BufferType::L1, 1, 4096).name(name).cores(4)).unwrap();
     tracker.free(device, 1).unwrap();
-    tracker.alloc_failed(device, Class::L1, 5000, 4000, 300).unwrap();
+    tracker.alloc_failed(device, FailedAlloc::new(Class::L1, 5000).free(4000, 300)).unwrap();
     tracker.kernel_ring(device, 71_680, 1024, 3).unwrap();
     tracker.cb_alloc(device, CircularBuffer::new(3, 1, 4096, 64)).unwrap();
     let kernel = Kernel::new(2, KernelType::Application, CoreType::Tensix, 1024, 64).hash(0xabc);
-    tracker.launch(device, kernel, ProgramBinaryStatus::NotSent).unwrap();
+    tracker.launch(device, Launch::new(2, &[kernel], ProgramBinaryStatus::NotSent)).unwrap();
     tracker.reset_peaks(device).unwrap();
     tracker.device_close(device).unwrap();
     check_lines("event", &smi(&space, &["events", "--json"]));
@@ -144,7 +146,7 @@ fn who_ended_and_what_could_not_be_read_are_described() {
     let _monitor = Monitor::start(SMI, &space);
     let (mut dead, _alive) = (host(&space, [1]), host(&space, [1, 2]));
     dead.tell(Command::Grow { count: 100 });
-    let name = format!("tt-shm.v1.{}.99-0123456789abcdef", space.namespace());
+    let name = format!("tt-shm.v2.{}.99-0123456789abcdef", space.namespace());
     std::fs::write(tt_shm_os::path_of(&name), "no segment").unwrap();
     until("both", || (json(&space, &["ps"])["processes"].as_array()?.len() == 2).then_some(()));
     dead.kill();

@@ -29,6 +29,6 @@ fn one_byte_too_many_is_found() {
     let kept: Vec<_> = std::fs::read_dir(folder).unwrap().flatten().map(|f| f.file_name()).collect();
     let kept: Vec<_> = kept.iter().map(|name| name.to_string_lossy()).collect();
     assert!(kept.iter().any(|name| name.ends_with(".notes")), "{kept:?}");
-    assert!(kept.iter().any(|name| name.starts_with("tt-shm.v1.")), "{kept:?}");
+    assert!(kept.iter().any(|name| name.starts_with("tt-shm.v2.")), "{kept:?}");
     std::fs::remove_dir_all(Path::new(folder).parent().unwrap()).unwrap();
 }

@@ -49,7 +49,7 @@ fn no_device_is_said() {
 
 #[test]
 fn what_this_user_may_not_read_is_said_to_be_missing() {
-    let file = "tt-shm.v1.default.99-0123456789abcdef".to_owned();
+    let file = "tt-shm.v2.default.99-0123456789abcdef".to_owned();
     let hidden = Hidden { pid: Some(99), uid: 54_321, file };
     let model = common::model_beside(common::snapshot(1), vec![hidden]);
     let expected = "pid 99 belongs to uid 54321: what it uses is missing here; root sees all";

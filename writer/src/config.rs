@@ -2,7 +2,7 @@
 
 use crate::error::OpenError;
 use crate::tracker::Tracker;
-use shm_layout::{MAX_NAME_BYTES, MAX_ROWS, RING_SLOTS};
+use shm_layout::{MAX_NAME_BYTES, MAX_ROWS, RING_SLOTS, Source};
 use tt_shm_os::Namespace;
 
 /// Tracking is on only if this is `1`, unless code says otherwise.
@@ -31,6 +31,9 @@ pub(crate) struct Config {
     pub(crate) backtrace: bool,
     /// 0 if none.
     pub(crate) run: u64,
+    pub(crate) source: Source,
+    /// 0 if this process reports for itself.
+    pub(crate) on_behalf_of: u32,
 }
 
 /// Settings of a tracker to be opened. What is not set comes from the environment.
@@ -42,6 +45,8 @@ pub struct Builder {
     live_capacity: Option<u64>,
     name_bytes: Option<u64>,
     backtrace: Option<bool>,
+    source: Source,
+    on_behalf_of: u32,
 }
 
 impl Builder {
@@ -83,6 +88,18 @@ impl Builder {
         self
     }
 
+    /// Who reports: [`Source::Ring`] unless it is a library or another process.
+    pub fn source(mut self, source: Source) -> Builder {
+        self.source = source;
+        self
+    }
+
+    /// The process that this one reports for, by its pid in this PID namespace.
+    pub fn on_behalf_of(mut self, pid: u32) -> Builder {
+        self.on_behalf_of = pid;
+        self
+    }
+
     /// Opens the tracker: a segment in /dev/shm if tracking is enabled, else one whose calls do nothing.
     pub fn open(self) -> Result<Tracker, OpenError> {
         if self.enabled.unwrap_or_else(|| is_set(ENABLED_ENV)) {
@@ -118,7 +135,8 @@ impl Builder {
         }
         let backtrace = self.backtrace.unwrap_or_else(|| is_set(BACKTRACE_ENV));
         let run = std::env::var(RUN_ENV).ok().and_then(|text| run_in(&text, &namespace)).unwrap_or(0);
-        Ok(Config { namespace, ring_slots, live_capacity, name_bytes, backtrace, run })
+        let (source, on_behalf_of) = (self.source, self.on_behalf_of);
+        Ok(Config { namespace, ring_slots, live_capacity, name_bytes, backtrace, run, source, on_behalf_of })
     }
 }
 

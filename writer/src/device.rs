@@ -1,12 +1,21 @@
 //! Devices as a host names them.
 
-use shm_layout::{Arch, DeviceEntry, known, text};
+use shm_layout::{Arch, DeviceEntry, known, mode, text};
 
-/// What the host knows of a device. Only the chip id is needed; what is unknown stays `None`.
+/// What the host knows of a device: one allocator on one chip. Only the chip id is needed; what is unknown stays
+/// `None`, and may be said later by registering the device again.
 #[derive(Clone, Debug, Default)]
 pub struct DeviceInfo {
     /// Stable id of the chip, the same in every process.
     pub chip_id: u64,
+    /// Tells several allocators on one chip apart, such as those of sub-meshes; 0 for the only one.
+    pub allocator: u64,
+    /// Sub-device that the allocator belongs to.
+    pub sub_device: Option<u32>,
+    /// Whether the allocator works in hybrid mode, in which not every buffer occupies every bank.
+    pub hybrid: Option<bool>,
+    /// What the allocator can give.
+    pub pools: Pools,
     /// The host's own number for it.
     pub logical_id: Option<u32>,
     /// Architecture.
@@ -15,7 +24,7 @@ pub struct DeviceInfo {
     pub board: Option<String>,
     /// PCI address.
     pub pci: Option<PciAddress>,
-    /// DRAM capacity in bytes.
+    /// DRAM that the chip has, in bytes.
     pub dram_bytes: Option<u64>,
     /// DRAM channels.
     pub dram_channels: Option<u32>,
@@ -23,6 +32,30 @@ pub struct DeviceInfo {
     pub l1: Option<CoreMemory>,
     /// Ethernet cores and the L1 bytes of each.
     pub eth: Option<CoreMemory>,
+}
+
+/// The pools of an allocator, as far as they are known.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Pools {
+    /// DRAM buffers.
+    pub dram: Option<Pool>,
+    /// Trace buffers.
+    pub trace: Option<Pool>,
+    /// L1 buffers.
+    pub l1: Option<Pool>,
+    /// Small L1 buffers.
+    pub l1_small: Option<Pool>,
+}
+
+/// A pool: every buffer of it occupies its bytes per bank in each of its banks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pool {
+    /// Banks.
+    pub banks: u32,
+    /// Bytes of each bank that can be allocated.
+    pub bank_bytes: u64,
+    /// Alignment of what is allocated, 0 if unknown.
+    pub alignment: u64,
 }
 
 /// A number of cores with some L1 each.
@@ -56,7 +89,19 @@ impl DeviceInfo {
             value.unwrap_or(0)
         };
         entry.chip_id = self.chip_id;
-        entry.arch = self.arch as u64;
+        entry.allocator = self.allocator;
+        entry.arch = know(known::ARCH, Some(self.arch as u64).filter(|_| self.arch != Arch::Unknown));
+        entry.sub_device = know(known::SUB_DEVICE, self.sub_device.map(u64::from));
+        entry.mode = know(known::MODE, self.hybrid.map(|hybrid| if hybrid { mode::HYBRID } else { 0 }));
+        let Pools { dram, trace, l1, l1_small } = self.pools;
+        for (number, pool) in [dram, trace, l1, l1_small].into_iter().enumerate() {
+            let bit = known::POOL << number;
+            entry.pools[number] = shm_layout::Pool {
+                banks: know(bit, pool.map(|pool| u64::from(pool.banks))),
+                bank_bytes: know(bit, pool.map(|pool| pool.bank_bytes)),
+                alignment: know(bit, pool.map(|pool| pool.alignment)),
+            };
+        }
         entry.logical_id = know(known::LOGICAL, self.logical_id.map(u64::from));
         entry.dram_bytes = know(known::DRAM, self.dram_bytes);
         entry.dram_channels = know(known::DRAM_CHANNELS, self.dram_channels.map(u64::from));
@@ -65,7 +110,9 @@ impl DeviceInfo {
         entry.eth_cores = know(known::ETH, self.eth.map(|eth| u64::from(eth.cores)));
         entry.eth_l1_per_core = know(known::ETH, self.eth.map(|eth| eth.bytes_per_core));
         entry.pci = know(known::PCI, self.pci.map(PciAddress::packed));
-        entry.board = text::encode(self.board.as_deref().unwrap_or(""));
+        let board = self.board.as_deref().filter(|board| !board.is_empty());
+        know(known::BOARD, board.map(|_| 0));
+        entry.board = text::encode(board.unwrap_or(""));
         entry.known = known;
         entry
     }
@@ -89,9 +136,12 @@ pub struct Device(pub(crate) u8);
 pub struct Mesh(Vec<Device>);
 
 impl Mesh {
-    /// A mesh of these devices.
+    /// A mesh of these devices; one that is named twice is in it once.
     pub fn new(devices: impl Into<Vec<Device>>) -> Mesh {
-        Mesh(devices.into())
+        let mut devices = devices.into();
+        let mut seen = [false; 1 + u8::MAX as usize];
+        devices.retain(|device| !std::mem::replace(&mut seen[usize::from(device.0)], true));
+        Mesh(devices)
     }
 }
 

@@ -1,6 +1,6 @@
 //! What can go wrong, with the operands that tell where.
 
-use shm_layout::MAX_BYTES;
+use shm_layout::{LANES, MAX_BYTES, MAX_KERNEL_BYTES};
 use std::io;
 use std::path::PathBuf;
 use tt_shm_os::{LimitError, MapError, NameError, SHM_DIR};
@@ -64,8 +64,8 @@ pub enum OpenError {
 /// wrong, and none is a reason to stop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RecordError {
-    /// A free of something that is not live. Nothing changed.
-    #[error("free of {what} {id:#x} on device {device}, which is not live")]
+    /// A free, or a name, of something that is not live. Nothing changed.
+    #[error("{what} {id:#x} on device {device} is to be freed or named, but is not live")]
     UnmatchedFree {
         /// Buffer, circular buffer, kernel.
         what: &'static str,
@@ -86,7 +86,7 @@ pub enum RecordError {
         /// Bytes of the one that is live.
         live_bytes: u64,
     },
-    /// A free whose size is not that of the allocation. It was freed with the size of the allocation.
+    /// A free whose size is not the one that was asked for. What was allocated is freed.
     #[error("{what} {id:#x} on device {device} has {live_bytes} bytes, not {given_bytes}")]
     SizeMismatch {
         /// Buffer, circular buffer, kernel.
@@ -95,7 +95,7 @@ pub enum RecordError {
         device: u8,
         /// Its id.
         id: u64,
-        /// Bytes of the allocation, which were freed.
+        /// Bytes that were asked for.
         live_bytes: u64,
         /// Bytes given.
         given_bytes: u64,
@@ -109,11 +109,18 @@ pub enum RecordError {
     /// More devices than a segment lists.
     #[error("a segment lists at most {} devices", shm_layout::MAX_DEVICES)]
     DeviceListFull,
+    /// There is no room in /dev/shm for the counters of another device.
+    #[error(
+        "no room in {SHM_DIR} for the counters of another device: free some (`tt-smi clean`) or enlarge it (`mount -o remount,size=...`, in a container `--shm-size`)"
+    )]
+    NoRoom,
     /// More names, or more bytes of names, than a segment holds.
     #[error("no room for another name")]
     NamesFull,
     /// A size that no device can hold.
-    #[error("{bytes} bytes are more than the {MAX_BYTES} that a class of one device can hold")]
+    #[error(
+        "{bytes} bytes are too many: a class of one device holds at most {MAX_BYTES}, the kernels of a program {MAX_KERNEL_BYTES}"
+    )]
     SizeOutOfRange {
         /// Bytes asked for.
         bytes: u64,
@@ -125,6 +132,14 @@ pub enum RecordError {
         device: u8,
         /// Its id.
         program: u64,
+    },
+    /// A lane that no device has. Nothing changed.
+    #[error("lane {lane} of device {device}: a device has lanes 0 to {}", LANES - 1)]
+    LaneOutOfRange {
+        /// Index of the device.
+        device: u8,
+        /// The lane.
+        lane: u8,
     },
     /// This process was forked and could not make a segment of its own.
     #[error("a forked process could not make a segment of its own; its calls are not recorded")]

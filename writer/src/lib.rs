@@ -52,10 +52,13 @@ mod tags;
 mod tracker;
 
 pub use config::{BACKTRACE_ENV, Builder, ENABLED_ENV, LIVE_CAPACITY_ENV, RING_SLOTS_ENV, RUN_ENV};
-pub use device::{CoreMemory, Device, DeviceInfo, Mesh, PciAddress, Target};
+pub use device::{CoreMemory, Device, DeviceInfo, Mesh, PciAddress, Pool, Pools, Target};
 pub use error::{OpenError, RecordError};
 pub use guard::AllocGuard;
 pub use record::Record;
-pub use request::{Alloc, BufferType, CircularBuffer, Kernel, Loaded, NameId, ProgramBinaryStatus};
-pub use shm_layout::{Arch, Class, CoreType, Counters, KernelType, MarkerPhase};
+pub use request::{
+    Alloc, Allocation, BufferType, CircularBuffer, Dispatch, FailedAlloc, Kernel, Launch, Loaded, NameId,
+    ProgramBinaryStatus,
+};
+pub use shm_layout::{Arch, Class, CoreType, Counters, KernelType, MarkerPhase, Source};
 pub use tracker::{ExclusiveTracker, Tracker};

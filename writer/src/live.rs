@@ -48,6 +48,14 @@ impl Key {
         Key::new(RowKind::Cb, device, id, program)
     }
 
+    pub(crate) fn device(&self) -> u8 {
+        (self.scope >> 24) as u8
+    }
+
+    pub(crate) fn id(&self) -> u64 {
+        self.id
+    }
+
     #[inline(always)]
     fn is_cb(&self) -> bool {
         self.scope as u8 == RowKind::Cb as u8
@@ -62,18 +70,19 @@ impl Key {
     /// What a cell says if it is that of the key.
     #[inline(always)]
     fn find(&self, cell: &Cell, row: u32) -> Option<Said> {
-        let (is_buffer, is_cb) = (self.scope as u8 == RowKind::Buffer as u8, self.is_cb());
+        let is_cb = self.is_cb();
         if Word::load(&cell[ID]) != self.id {
             return None;
         }
-        // Each word is loaded once, if it is needed at all: the compiler leaves out no load by itself.
+        // Each word is loaded once: the compiler leaves out no load by itself.
         let codes = Word::load(&cell[CODES]);
-        let program = if is_buffer { 0 } else { Word::load(&cell[AUX]) };
-        if codes & SCOPE != self.scope || is_cb && program != self.program {
+        let aux = Word::load(&cell[AUX]);
+        if codes & SCOPE != self.scope || is_cb && aux != self.program {
             return None;
         }
         let [_, class, flags, device, ..] = codes.to_le_bytes();
-        Some(Said { device, class, flags, row, id: self.id, size: Word::load(&cell[SIZE]), program })
+        let names = (codes >> 32) as u32;
+        Some(Said { device, class, flags, row, id: self.id, size: Word::load(&cell[SIZE]), aux, names })
     }
 
     #[inline(always)]
@@ -99,8 +108,17 @@ pub(crate) struct Said {
     pub(crate) row: u32,
     pub(crate) id: u64,
     pub(crate) size: u64,
-    /// Program of a circular buffer or kernel.
-    pub(crate) program: u64,
+    /// Bytes that were asked for; program of a circular buffer or kernel.
+    pub(crate) aux: u64,
+    /// Name, and site above it.
+    names: u32,
+}
+
+impl Said {
+    /// Its name and site.
+    pub(crate) fn names(&self) -> [u16; 2] {
+        [self.names as u16, (self.names >> 16) as u16]
+    }
 }
 
 /// The index of everything live, and the cells of what has no row.
@@ -260,7 +278,7 @@ mod tests {
             add(&mut live, &rows, Key::cb(0, program, 7), event).unwrap();
         }
         let said = live.take_at_home(&rows, &Key::cb(0, 1, 7)).unwrap();
-        assert_eq!((said.size, said.program, said.row), (10, 1, 0));
+        assert_eq!((said.size, said.aux, said.row), (10, 1, 0));
         assert!(live.find(&rows, &Key::cb(0, 1, 7)).is_none());
         assert_eq!(live.find(&rows, &Key::cb(0, 2, 7)).unwrap().size, 20);
     }

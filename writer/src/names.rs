@@ -1,7 +1,7 @@
 //! Interned names: said once, then carried as a number.
 
 use crate::segment::{GROWTH, Segment};
-use shm_layout::control::{self, state};
+use shm_layout::control;
 use shm_layout::{MAX_NAME_LEN, MAX_NAMES, Word};
 use std::collections::HashMap;
 
@@ -14,12 +14,21 @@ pub(crate) struct Names {
     used: usize,
     populated: usize,
     index_populated: usize,
+    /// The last new name did not fit.
+    refused: bool,
 }
 
 impl Names {
     pub(crate) fn new() -> Names {
         // Number 0 is no name; the first page of the index is populated when the segment is made.
-        Names { numbers: HashMap::new(), count: 1, used: 0, populated: 0, index_populated: PAGE }
+        Names {
+            numbers: HashMap::new(),
+            count: 1,
+            used: 0,
+            populated: 0,
+            index_populated: PAGE,
+            refused: false,
+        }
     }
 
     /// The number of a name, `None` if there is no room for it. A name that is too long is cut.
@@ -32,10 +41,13 @@ impl Names {
             return Some(*number);
         }
         let number = self.add(segment, name);
-        if number.is_none() {
-            segment.set_state(state::DEGRADED);
-        }
+        self.refused = number.is_none();
         number
+    }
+
+    /// Whether the last new name fitted.
+    pub(crate) fn fit(&self) -> bool {
+        !self.refused
     }
 
     fn add(&mut self, segment: &Segment, name: &str) -> Option<u16> {

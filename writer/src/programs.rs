@@ -3,12 +3,13 @@
 use crate::error::RecordError;
 use crate::index::Index;
 use crate::live::{Key, Said, hash};
-use crate::request::{CircularBuffer, Kernel, Loaded, ProgramBinaryStatus};
+use crate::request::{CircularBuffer, Dispatch, Kernel, Launch, Loaded, ProgramBinaryStatus};
 use crate::rows::Rows;
 use crate::segment::Segment;
-use crate::state::State;
+use crate::state::{State, short};
 use shm_layout::control::Anomaly;
-use shm_layout::{Class, CoreType, Event, EventKind, KernelType, NO_ROW, Row, RowKind, flags};
+use shm_layout::{Class, Event, EventKind, LANES, MAX_KERNEL_BYTES, NO_ROW, Row, flags};
+use std::collections::HashMap;
 
 type Recorded<T = ()> = Result<T, RecordError>;
 
@@ -18,9 +19,8 @@ type Recorded<T = ()> = Result<T, RecordError>;
 #[repr(C, align(64))]
 pub(crate) struct Program {
     id: u64,
-    /// Bytes that a dispatch makes resident.
-    kernel_bytes: u64,
-    kernel_eth_bytes: u64,
+    /// Bytes that a dispatch makes resident: of kernels, on Tensix and on ethernet cores, and of circular buffers.
+    kernel_bytes: [u32; 2],
     cb_bytes: u64,
     dispatches: u64,
     cached_dispatches: u64,
@@ -30,6 +30,9 @@ pub(crate) struct Program {
     applications: u32,
     name: u16,
     device: u8,
+    /// Class of the kernel that came last, if all are fabric or dispatch kernels.
+    system_class: u8,
+    /// The kernels that it runs, whoever loaded them.
     kernels: Vec<Member>,
     circular_buffers: Vec<Member>,
 }
@@ -47,11 +50,26 @@ pub(crate) struct Programs {
     list: Vec<Program>,
     free: Vec<u32>,
     index: Index,
+    /// By device and kernel, the programs that run it beside the one that loaded it. Few kernels have any.
+    sharers: HashMap<(u8, u64), Vec<u32>>,
+    /// Programs that were dispatched and have no rows.
+    without_rows: usize,
 }
 
 impl Programs {
     pub(crate) fn new() -> Programs {
-        Programs { list: Vec::new(), free: Vec::new(), index: Index::new(0) }
+        Programs {
+            list: Vec::new(),
+            free: Vec::new(),
+            index: Index::new(0),
+            sharers: HashMap::new(),
+            without_rows: 0,
+        }
+    }
+
+    /// Programs that have no rows because there was no room for them.
+    pub(crate) fn without_rows(&self) -> usize {
+        self.without_rows
     }
 
     #[inline(always)]
@@ -70,9 +88,31 @@ impl Programs {
         self.index.find(hash(device.into(), id), |number| self.is(number, device, id))
     }
 
+    fn number_or_new(&mut self, device: u8, id: u64) -> u32 {
+        self.number(device, id).unwrap_or_else(|| self.add(device, id))
+    }
+
     fn get_or_new(&mut self, device: u8, id: u64) -> &mut Program {
-        let number = self.number(device, id).unwrap_or_else(|| self.add(device, id));
+        let number = self.number_or_new(device, id);
         &mut self.list[number as usize]
+    }
+
+    fn runs(&self, device: u8, id: u64, kernel: u64) -> bool {
+        self.number(device, id).is_some_and(|number| self.list[number as usize].runs(kernel))
+    }
+
+    /// Whether a program loaded a kernel that it runs.
+    fn is_own(&self, number: u32, device: u8, kernel: u64) -> bool {
+        self.sharers.get(&(device, kernel)).is_none_or(|sharers| !sharers.contains(&number))
+    }
+
+    fn forget_sharer(&mut self, device: u8, kernel: u64, number: u32) {
+        if let Some(sharers) = self.sharers.get_mut(&(device, kernel)) {
+            sharers.retain(|sharer| *sharer != number);
+            if sharers.is_empty() {
+                self.sharers.remove(&(device, kernel));
+            }
+        }
     }
 
     fn add(&mut self, device: u8, id: u64) -> u32 {
@@ -99,11 +139,13 @@ impl Programs {
 }
 
 impl State {
+    pub(crate) fn check_cb_alloc(&self, device: u8, cb: &CircularBuffer) -> Recorded {
+        let key = Key::cb(device, cb.program, cb.id);
+        self.check_new(key, Class::Cb, cb.bytes(), cb.bytes(), "circular buffer")
+    }
+
     pub(crate) fn cb_alloc(&mut self, device: u8, cb: &CircularBuffer) -> Recorded {
-        let bytes = match cb.globally_allocated {
-            true => 0,
-            false => cb.bytes_per_core.saturating_mul(u64::from(cb.cores)),
-        };
+        let bytes = cb.bytes();
         let event = self.event(EventKind::CbAlloc, device);
         let event = Event {
             class: Class::Cb as u8,
@@ -116,7 +158,8 @@ impl State {
             name: cb.name.0,
             address: cb.address,
             aux: cb.program,
-            cores: cb.cores,
+            cores: short(cb.cores),
+            place: cb.core_ranges.0,
             ..event
         })?;
         let program = self.programs.get_or_new(device, cb.program);
@@ -127,28 +170,82 @@ impl State {
     }
 
     pub(crate) fn cb_free(&mut self, device: u8, program: u64, id: u64, given: Option<u64>) -> Recorded {
-        let said = self.take(device, Key::cb(device, program, id), id, "circular buffer")?;
-        let resident = self.leave_program(&said, RowKind::Cb);
+        let said = self.take(Key::cb(device, program, id), "circular buffer")?;
+        let number = self.programs.number(device, program);
+        let lanes = number.map_or(0, |number| self.leave_program(number, &said));
         let event = self.event(EventKind::CbFree, device);
-        let result = self.release(event, &said, resident, given, "circular buffer");
+        let result = self.release(event, &said, lanes, given, "circular buffer");
         self.end_if_empty(device, program);
         result
     }
 
-    pub(crate) fn kernel_load(&mut self, device: u8, kernel: &Kernel, late: bool) -> Recorded<Loaded> {
+    /// Refuses what [`State::kernel_load`] would refuse.
+    pub(crate) fn check_kernel_load(&self, device: u8, kernel: &Kernel) -> Recorded {
         self.counters(device)?;
-        let key = Key::kernel(device, kernel.id);
-        if let Some(loaded) = self.find(&key) {
-            self.dispatch_elsewhere(
-                device,
-                self.cached_program(device, kernel.program, loaded.program),
-                true,
-            )?;
-            return Ok(Loaded::Cached);
+        let loaded = self.find(&Key::kernel(device, kernel.id));
+        let owner = loaded.map_or(kernel.id, |loaded| loaded.aux);
+        self.check_kernels(device, kernel.program.unwrap_or(owner), std::slice::from_ref(kernel))
+    }
+
+    /// Refuses kernels that their classes or the program have no room for. What is loaded is not asked for again.
+    fn check_kernels(&self, device: u8, program: u64, kernels: &[Kernel]) -> Recorded {
+        let counters = self.counters(device)?;
+        let number = self.programs.number(device, program);
+        let runs = number.map(|number| &self.programs.list[number as usize]);
+        let (mut classes, mut of_program) = ([0_u64; Class::COUNT], [0_u64; 2]);
+        for kernel in kernels {
+            let loaded = self.find(&Key::kernel(device, kernel.id));
+            let class = kernel.kernel_type.class();
+            let (class, bytes, ethernet) = match &loaded {
+                Some(said) => (Class::from_code(said.class), said.size, said.flags & flags::ETHERNET != 0),
+                None => (Some(class), kernel.bytes(), kernel.is_on_ethernet()),
+            };
+            let Some(class) = class else { continue };
+            if loaded.is_none() {
+                classes[class as usize] = classes[class as usize].saturating_add(bytes);
+            }
+            let is_member = runs.is_some_and(|program| program.runs(kernel.id));
+            if class.needs_dispatch() && !is_member {
+                let sum = &mut of_program[usize::from(ethernet)];
+                *sum = sum.saturating_add(bytes);
+            }
         }
-        let class = kernel.kernel_type.class();
-        let bytes = kernel.binary_bytes.saturating_mul(u64::from(kernel.cores));
-        let ethernet = kernel.core_type == CoreType::Ethernet;
+        for class in Class::ALL {
+            let bytes = classes[class as usize];
+            if !counters.has_room(class, bytes, bytes) {
+                return self.too_large(bytes);
+            }
+        }
+        let held = runs.map_or([0; 2], |program| program.kernel_bytes.map(u64::from));
+        for (bytes, held) in of_program.into_iter().zip(held) {
+            if bytes.saturating_add(held) > MAX_KERNEL_BYTES {
+                return self.too_large(bytes);
+            }
+        }
+        Ok(())
+    }
+
+    /// Loads a kernel, or dispatches the program that runs it if it is loaded.
+    pub(crate) fn kernel_load(&mut self, device: u8, kernel: &Kernel) -> Recorded<Loaded> {
+        self.check_kernel_load(device, kernel)?;
+        match self.find(&Key::kernel(device, kernel.id)) {
+            Some(loaded) => {
+                let program = kernel.program.unwrap_or(loaded.aux);
+                self.share(device, program, &loaded, kernel.name.0);
+                self.dispatch_elsewhere(device, &Dispatch::new(program), true)?;
+                Ok(Loaded::Cached)
+            }
+            None => {
+                self.load(device, kernel, kernel.program.unwrap_or(kernel.id), false)?;
+                Ok(Loaded::New)
+            }
+        }
+    }
+
+    /// Loads a kernel that is not loaded, and was checked.
+    fn load(&mut self, device: u8, kernel: &Kernel, program: u64, late: bool) -> Recorded {
+        let (class, bytes) = (kernel.kernel_type.class(), kernel.bytes());
+        let ethernet = kernel.is_on_ethernet();
         let event = self.event(EventKind::KernelLoad, device);
         let event = Event {
             class: class as u8,
@@ -157,63 +254,76 @@ impl State {
             size: bytes,
             ..event
         };
-        self.begin(key, event, "kernel", |event| Event {
+        self.begin(Key::kernel(device, kernel.id), event, "kernel", |event| Event {
             name: kernel.name.0,
             address: kernel.hash,
-            aux: kernel.program,
-            cores: kernel.cores,
+            aux: program,
+            cores: short(kernel.cores),
+            place: kernel.core_ranges.0,
             ..event
         })?;
-        let program = self.programs.get_or_new(device, kernel.program);
-        program.kernels.push(Member { id: kernel.id, since: program.dispatches });
-        program.name = kernel.name.0;
-        if kernel.kernel_type == KernelType::Application {
-            *program.bytes_on(ethernet) += bytes;
-            program.applications += 1;
+        self.programs.get_or_new(device, program).add_kernel(
+            kernel.id,
+            class,
+            ethernet,
+            bytes,
+            kernel.name.0,
+        );
+        Ok(())
+    }
+
+    /// Lets a program run a kernel that another one loaded.
+    fn share(&mut self, device: u8, program: u64, loaded: &Said, name: u16) {
+        if loaded.aux == program {
+            return;
         }
-        Ok(Loaded::New)
+        let number = self.programs.number_or_new(device, program);
+        let runner = &mut self.programs.list[number as usize];
+        let Some(class) = Class::from_code(loaded.class).filter(|_| !runner.runs(loaded.id)) else { return };
+        runner.add_kernel(loaded.id, class, loaded.flags & flags::ETHERNET != 0, loaded.size, name);
+        self.programs.sharers.entry((device, loaded.id)).or_default().push(number);
     }
 
-    /// Which program runs a kernel that was loaded by `owner`: the one that the caller names, if anything
-    /// of it is here. It is the one whose circular buffers occupy L1 now.
-    fn cached_program(&self, device: u8, named: u64, owner: u64) -> u64 {
-        let other = named != owner && self.programs.number(device, named).is_some();
-        if other { named } else { owner }
-    }
-
+    /// Unloads a kernel: no program runs it any more.
     pub(crate) fn kernel_unload(&mut self, device: u8, id: u64, given: Option<u64>) -> Recorded {
-        let said = self.take(device, Key::kernel(device, id), id, "kernel")?;
-        let resident = self.leave_program(&said, RowKind::Kernel);
+        let said = self.take(Key::kernel(device, id), "kernel")?;
+        let mut runners = self.programs.sharers.remove(&(device, id)).unwrap_or_default();
+        runners.extend(self.programs.number(device, said.aux));
+        let mut lanes = 0;
+        for number in &runners {
+            lanes |= self.leave_program(*number, &said);
+        }
         let event = self.event(EventKind::KernelUnload, device);
-        let result = self.release(event, &said, resident, given, "kernel");
-        self.end_if_empty(device, said.program);
+        let result = self.release(event, &said, lanes, given, "kernel");
+        for number in runners {
+            let program = self.programs.list[number as usize].id;
+            self.end_if_empty(device, program);
+        }
         result
     }
 
-    /// Takes a kernel or circular buffer out of its program; the flag says whether it was resident.
-    fn leave_program(&mut self, said: &Said, kind: RowKind) -> u8 {
-        let Some(number) = self.programs.number(said.device, said.program) else { return 0 };
+    /// Takes a kernel or circular buffer out of a program. Returns the bit of the lane in which it was resident as
+    /// part of it, 0 if in none.
+    fn leave_program(&mut self, number: u32, said: &Said) -> u16 {
         let program = &mut self.programs.list[number as usize];
-        let members = match kind {
-            RowKind::Cb => &mut program.circular_buffers,
-            _ => &mut program.kernels,
-        };
+        let is_cb = said.class == Class::Cb as u8;
+        let members = if is_cb { &mut program.circular_buffers } else { &mut program.kernels };
         let Some(place) = members.iter().position(|member| member.id == said.id) else { return 0 };
         let member = members.swap_remove(place);
-        if kind == RowKind::Cb {
-            // Saturating: the size was read back from shared memory.
+        // Saturating: the size was read back from shared memory.
+        if is_cb {
             program.cb_bytes = program.cb_bytes.saturating_sub(said.size);
         } else if said.class == Class::KernelApplication as u8 {
-            let bytes = program.bytes_on(said.flags & flags::ETHERNET != 0);
-            *bytes = bytes.saturating_sub(said.size);
+            let bytes = &mut program.kernel_bytes[usize::from(said.flags & flags::ETHERNET != 0)];
+            *bytes = bytes.saturating_sub(said.size as u32);
         } else {
             return 0;
         }
         program.applications = program.applications.saturating_sub(1);
         let was_dispatched = member.since < program.dispatches;
-        let counters = self.accounts.counters(said.device);
-        let was_last = counters.is_some_and(|counters| counters.resident_program == said.program);
-        if was_dispatched && was_last { flags::RESIDENT } else { 0 }
+        let counters = self.accounts.counters(said.device).filter(|_| was_dispatched);
+        let lane = counters.and_then(|counters| counters.lane_of(program.id));
+        lane.map_or(0, |lane| 1 << lane)
     }
 
     /// Forgets a program of which nothing is left.
@@ -226,38 +336,94 @@ impl State {
         let program = self.programs.remove(number);
         if program.dispatches > 0 {
             let [row, partner] = program.rows;
+            let lane = self.accounts.counters(device).and_then(|counters| counters.lane_of(id));
             let end = self.event(EventKind::ProgramEnd, device);
             // Known device, no bytes: nothing to refuse.
-            let _ = self.emit(Event { id, row, cores: partner, ..end });
+            let _ = self.emit(Event {
+                class: program.class(),
+                flags: if lane.is_some() { flags::RESIDENT } else { 0 },
+                id,
+                row,
+                address: u64::from(partner) << 32,
+                aux: 0,
+                place: lane.map_or(0, |lane| 1 << lane),
+                ..end
+            });
             self.rows.put(row);
             self.rows.put(partner);
+            if row == NO_ROW {
+                self.programs.without_rows -= 1;
+                self.publish_degraded();
+            }
         }
     }
 
-    /// Ends a program: frees its circular buffers and unloads its kernels.
-    pub(crate) fn program_end(&mut self, device: u8, id: u64) -> Recorded {
+    pub(crate) fn check_program(&self, device: u8, id: u64) -> Recorded<u32> {
         self.counters(device)?;
-        let Some(number) = self.programs.number(device, id) else {
-            return self.unknown_program(device, id);
-        };
+        match self.programs.number(device, id) {
+            Some(number) => Ok(number),
+            None => self.unknown_program(device, id),
+        }
+    }
+
+    /// Ends a program: frees its circular buffers and unloads the kernels that it loaded. Those of others it
+    /// only runs no more.
+    pub(crate) fn program_end(&mut self, device: u8, id: u64) -> Recorded {
+        let number = self.check_program(device, id)?;
         let program = &self.programs.list[number as usize];
         let ids = |members: &[Member]| members.iter().map(|member| member.id).collect::<Vec<_>>();
         let (cbs, kernels) = (ids(&program.circular_buffers), ids(&program.kernels));
+        let (own, shared): (Vec<u64>, Vec<u64>) =
+            kernels.into_iter().partition(|kernel| self.programs.is_own(number, device, *kernel));
+        for kernel in shared {
+            self.programs.list[number as usize].kernels.retain(|member| member.id != kernel);
+            self.programs.forget_sharer(device, kernel, number);
+        }
         for cb in cbs {
             self.cb_free(device, id, cb, None)?;
         }
-        for kernel in kernels {
+        for kernel in own {
             self.kernel_unload(device, kernel, None)?;
         }
+        // If it had only kernels of others.
+        self.end_if_empty(device, id);
         Ok(())
     }
 
-    pub(crate) fn launch(&mut self, device: u8, kernel: &Kernel, status: ProgramBinaryStatus) -> Recorded {
-        let sent = status != ProgramBinaryStatus::NotSent;
-        match self.kernel_load(device, kernel, sent)? {
-            Loaded::Cached => Ok(()),
-            Loaded::New => self.dispatch_elsewhere(device, kernel.program, sent),
+    pub(crate) fn check_launch(&self, device: u8, launch: &Launch<'_>) -> Recorded {
+        let Dispatch { program, lane, .. } = launch.dispatch;
+        self.check_lane(device, lane)?;
+        self.check_kernels(device, program, launch.kernels)?;
+        if launch.kernels.is_empty() { self.check_program(device, program).map(drop) } else { Ok(()) }
+    }
+
+    pub(crate) fn launch(&mut self, device: u8, launch: &Launch<'_>) -> Recorded {
+        let program = launch.dispatch.program;
+        let sent = launch.status != ProgramBinaryStatus::NotSent;
+        let runs = |kernel: &Kernel| {
+            self.find(&Key::kernel(device, kernel.id))
+                .is_some_and(|loaded| loaded.aux == program || self.programs.runs(device, program, kernel.id))
+        };
+        let is_new = !launch.kernels.iter().all(runs) && self.load_missing(device, launch, sent)?;
+        self.dispatch_elsewhere(device, &launch.dispatch, sent || !is_new)
+    }
+
+    /// Loads the kernels of a launch that are not loaded; whether there were any.
+    #[cold]
+    fn load_missing(&mut self, device: u8, launch: &Launch<'_>, late: bool) -> Recorded<bool> {
+        self.check_launch(device, launch)?;
+        let program = launch.dispatch.program;
+        let mut any = false;
+        for kernel in launch.kernels {
+            match self.find(&Key::kernel(device, kernel.id)) {
+                Some(loaded) => self.share(device, program, &loaded, kernel.name.0),
+                None => {
+                    self.load(device, kernel, program, late)?;
+                    any = true;
+                }
+            }
         }
+        Ok(any)
     }
 
     #[cold]
@@ -265,40 +431,61 @@ impl State {
         self.misuse(Anomaly::UnknownProgram, RecordError::UnknownProgram { device, program })
     }
 
+    fn check_lane(&self, device: u8, lane: u8) -> Recorded {
+        match usize::from(lane) {
+            0..LANES => Ok(()),
+            _ => self.misuse(Anomaly::LaneOutOfRange, RecordError::LaneOutOfRange { device, lane }),
+        }
+    }
+
+    pub(crate) fn check_dispatch(&self, device: u8, dispatch: &Dispatch) -> Recorded {
+        self.check_program(device, dispatch.program)?;
+        self.check_lane(device, dispatch.lane)
+    }
+
     #[inline(always)]
-    pub(crate) fn dispatch(&mut self, device: u8, id: u64, cached: bool) -> Recorded {
-        match self.programs.number_at_home(device, id) {
-            Some(number) => self.dispatch_number(device, number, cached),
-            None => self.dispatch_elsewhere(device, id, cached),
+    pub(crate) fn dispatch(&mut self, device: u8, dispatch: &Dispatch, cached: bool) -> Recorded {
+        match self.programs.number_at_home(device, dispatch.program) {
+            Some(number) if usize::from(dispatch.lane) < LANES && dispatch.times > 0 => {
+                self.dispatch_number(device, number, dispatch, cached)
+            }
+            _ => self.dispatch_elsewhere(device, dispatch, cached),
         }
     }
 
     /// The same wherever the program is, and not in line.
     #[inline(never)]
-    fn dispatch_elsewhere(&mut self, device: u8, id: u64, cached: bool) -> Recorded {
-        self.counters(device)?;
-        match self.programs.number(device, id) {
-            Some(number) => self.dispatch_number(device, number, cached),
-            None => self.unknown_program(device, id),
+    fn dispatch_elsewhere(&mut self, device: u8, dispatch: &Dispatch, cached: bool) -> Recorded {
+        let number = self.check_program(device, dispatch.program)?;
+        self.check_lane(device, dispatch.lane)?;
+        if dispatch.times == 0 {
+            return Ok(());
         }
+        self.dispatch_number(device, number, dispatch, cached)
     }
 
     #[inline(always)]
-    fn dispatch_number(&mut self, device: u8, number: u32, cached: bool) -> Recorded {
+    fn dispatch_number(&mut self, device: u8, number: u32, dispatch: &Dispatch, cached: bool) -> Recorded {
         let event = self.event(EventKind::KernelDispatch, device);
-        let mut event = self.programs.list[number as usize].dispatched(event, cached);
+        let mut event = self.programs.list[number as usize].dispatched(event, dispatch, cached);
         // Not refused: its bytes are part of those that are live.
         self.count(&mut event)?;
         let program = &mut self.programs.list[number as usize];
         if program.dispatches == 0 {
             program.rows = take_pair(&mut self.rows, &self.segment);
+            if program.rows == [NO_ROW; 2] {
+                self.programs.without_rows += 1;
+                self.publish_degraded();
+            }
         }
-        program.dispatches += 1;
-        program.cached_dispatches += u64::from(cached);
+        let program = &mut self.programs.list[number as usize];
+        program.dispatches += u64::from(dispatch.times);
+        program.cached_dispatches += if cached { u64::from(dispatch.times) } else { 0 };
         let [row, partner] = program.rows;
         // The next dispatch writes the other row of the pair.
         program.rows = [partner, row];
-        let event = Event { name: program.name, row, cores: partner, ..event };
+        let address = event.address | u64::from(partner) << 32;
+        let event = Event { name: program.name, row, address, ..event };
         let row = Row::of_program(&event, program.dispatches, program.cached_dispatches);
         self.segment.words().publish(&event, Some(&row), &mut self.accounts);
         Ok(())
@@ -320,21 +507,56 @@ fn take_pair(rows: &mut Rows, segment: &Segment) -> [u32; 2] {
 impl Program {
     /// What of the event of its dispatch is counted.
     #[inline(always)]
-    fn dispatched(&self, event: Event, cached: bool) -> Event {
+    fn dispatched(&self, event: Event, dispatch: &Dispatch, cached: bool) -> Event {
         let resident = if self.applications > 0 { flags::RESIDENT } else { 0 };
+        let [tensix, ethernet] = self.kernel_bytes.map(u64::from);
         Event {
-            class: Class::KernelApplication as u8,
+            class: self.class(),
             flags: resident | if cached { flags::CACHED } else { 0 },
             id: self.id,
             // All 0 if there is nothing to be resident.
-            size: self.kernel_bytes,
-            address: self.cb_bytes,
-            aux: self.kernel_eth_bytes,
+            size: self.cb_bytes,
+            aux: tensix | ethernet << 32,
+            address: u64::from(dispatch.times),
+            place: u16::from(dispatch.lane) | u16::from(dispatch.queue) << 8,
             ..event
         }
     }
 
-    fn bytes_on(&mut self, ethernet: bool) -> &mut u64 {
-        if ethernet { &mut self.kernel_eth_bytes } else { &mut self.kernel_bytes }
+    /// Class of its kernels: that of applications if a dispatch makes anything resident.
+    #[inline(always)]
+    fn class(&self) -> u8 {
+        if self.applications > 0 || self.system_class == 0 {
+            Class::KernelApplication as u8
+        } else {
+            self.system_class
+        }
+    }
+
+    fn runs(&self, kernel: u64) -> bool {
+        self.kernels.iter().any(|member| member.id == kernel)
+    }
+
+    /// Adds a kernel that was checked to fit.
+    fn add_kernel(&mut self, id: u64, class: Class, ethernet: bool, bytes: u64, name: u16) {
+        self.kernels.push(Member { id, since: self.dispatches });
+        self.name = if name == 0 { self.name } else { name };
+        if class.needs_dispatch() {
+            let sum = &mut self.kernel_bytes[usize::from(ethernet)];
+            *sum = sum.saturating_add(bytes as u32);
+            self.applications += 1;
+        } else {
+            self.system_class = class as u8;
+        }
+    }
+}
+
+impl CircularBuffer {
+    /// Bytes on all cores together; none of its own if it lies inside a buffer.
+    fn bytes(&self) -> u64 {
+        match self.globally_allocated {
+            true => 0,
+            false => self.bytes_per_core.saturating_mul(u64::from(self.cores)),
+        }
     }
 }

@@ -3,10 +3,13 @@
 use crate::device::{Device, DeviceInfo, Target};
 use crate::error::RecordError;
 use crate::guard::AllocGuard;
-use crate::request::{Alloc, CircularBuffer, Kernel, Loaded, NameId, ProgramBinaryStatus};
-use crate::state::State;
+use crate::live::Key;
+use crate::request::{
+    Alloc, Allocation, CircularBuffer, Dispatch, FailedAlloc, Kernel, Launch, Loaded, NameId,
+};
+use crate::state::{State, short};
 use sealed::{Access, Stateless};
-use shm_layout::{Class, Counters, EventKind, MarkerPhase};
+use shm_layout::{Counters, Event, EventKind, MarkerPhase, flags};
 use std::path::PathBuf;
 
 type Recorded<T = ()> = Result<T, RecordError>;
@@ -35,8 +38,8 @@ pub(crate) mod sealed {
 ///
 /// Calls return an error if they do not fit what was reported before; the error is also counted where
 /// monitors see it, and no total becomes wrong by it. Every call takes a [`Device`] or a
-/// [`Mesh`](crate::Mesh); on a mesh it is recorded on each device, and the first error is returned after
-/// all were tried.
+/// [`Mesh`](crate::Mesh); on a mesh it is recorded on each device, or, if one of them refuses it, on none. (A
+/// process that is killed in the middle of a call may be seen between two devices.)
 pub trait Record: Access + Sized {
     /// Whether calls do anything.
     fn is_enabled(&self) -> bool;
@@ -46,7 +49,8 @@ pub trait Record: Access + Sized {
         self.access(|state, _| state.segment.path().clone()).ok()
     }
 
-    /// Makes a device known. A chip that is known already keeps its handle.
+    /// Makes a device known. One that is known already, by chip and allocator, keeps its handle; what is new
+    /// about it is added. What contradicts an earlier call is left out, and counted for monitors to see.
     fn register_device(&self, info: &DeviceInfo) -> Recorded<Device> {
         let register = self.access(|state, registry| state.register(registry, &info.entry()));
         register.unwrap_or_else(|why| why.or_nothing(0)).map(Device)
@@ -76,69 +80,97 @@ pub trait Record: Access + Sized {
         if self.is_enabled() { record_free(self, target, id) } else { Ok(()) }
     }
 
-    /// A buffer was freed, and had this size as far as the host knows.
+    /// A buffer was freed, and this many bytes had been asked for as far as the host knows.
     fn free_sized(&self, target: impl Target, id: u64, size: u64) -> Recorded {
-        each(self, target, |state, device| state.free(device, id, Some(size)))
+        let check = |state: &State, device| state.check_live(Key::buffer(device, id), "buffer").map(drop);
+        each(self, target, check, |state, device| state.free(device, id, Some(size)))
+    }
+
+    /// Something live gets its name after it was reported, and its site unless that is [`NameId::NONE`].
+    fn name(&self, target: impl Target, what: Allocation, name: NameId, site: NameId) -> Recorded {
+        let key = move |device| match what {
+            Allocation::Buffer(id) => (Key::buffer(device, id), "buffer"),
+            Allocation::CircularBuffer { program, id } => (Key::cb(device, program, id), "circular buffer"),
+            Allocation::Kernel(id) => (Key::kernel(device, id), "kernel"),
+        };
+        let check = |state: &State, device| {
+            let (key, what) = key(device);
+            state.check_live(key, what).map(drop)
+        };
+        each(self, target, check, |state, device| {
+            let (key, what) = key(device);
+            state.name(key, name, site, what)
+        })
     }
 
     /// A circular buffer was allocated. It is resident from the next dispatch of its program on.
     fn cb_alloc(&self, target: impl Target, cb: CircularBuffer) -> Recorded {
-        each(self, target, |state, device| state.cb_alloc(device, &cb))
+        let check = |state: &State, device| state.check_cb_alloc(device, &cb);
+        each(self, target, check, |state, device| state.cb_alloc(device, &cb))
     }
 
     /// A circular buffer was freed; the size, if given, is checked.
     fn cb_free(&self, target: impl Target, program: u64, id: u64, size: Option<u64>) -> Recorded {
-        each(self, target, |state, device| state.cb_free(device, program, id, size))
+        let check = |state: &State, device| {
+            state.check_live(Key::cb(device, program, id), "circular buffer").map(drop)
+        };
+        each(self, target, check, |state, device| state.cb_free(device, program, id, size))
     }
 
-    /// A kernel was loaded; if it was loaded already, that is a cached dispatch of its program.
+    /// A kernel was loaded. If it was loaded already, that is a cached dispatch of the program that runs it: the
+    /// one that the kernel names, which from then on runs it, or else the one that loaded it.
     fn kernel_load(&self, target: impl Target, kernel: Kernel) -> Recorded<Loaded> {
         let mut loaded = Loaded::New;
-        each(self, target, |state, device| {
-            loaded = state.kernel_load(device, &kernel, false)?;
+        let check = |state: &State, device| state.check_kernel_load(device, &kernel);
+        each(self, target, check, |state, device| {
+            loaded = state.kernel_load(device, &kernel)?;
             Ok(())
         })?;
         Ok(loaded)
     }
 
-    /// A kernel was unloaded; the size in all, if given, is checked.
+    /// A kernel was unloaded, whichever programs ran it; the size in all, if given, is checked.
     fn kernel_unload(&self, target: impl Target, id: u64, size: Option<u64>) -> Recorded {
-        each(self, target, |state, device| state.kernel_unload(device, id, size))
+        let check = |state: &State, device| state.check_live(Key::kernel(device, id), "kernel").map(drop);
+        each(self, target, check, |state, device| state.kernel_unload(device, id, size))
     }
 
-    /// A program was launched: its kernel is loaded if its binary was not sent before, and it is
-    /// dispatched. A binary that was sent before tracking began is loaded now and marked late.
+    /// A program was launched: those of its kernels are loaded that were not sent before, and it is
+    /// dispatched once. A binary that was sent before tracking began is loaded now and marked late.
     #[inline(always)]
-    fn launch(&self, target: impl Target, kernel: Kernel, status: ProgramBinaryStatus) -> Recorded {
-        if self.is_enabled() { record_launch(self, target, kernel, status) } else { Ok(()) }
+    fn launch(&self, target: impl Target, launch: Launch<'_>) -> Recorded {
+        if self.is_enabled() { record_launch(self, target, launch) } else { Ok(()) }
     }
 
-    /// A program whose binary is on the device was dispatched again.
+    /// A program whose binary is on the device was dispatched again: a program id, or a [`Dispatch`] that says
+    /// how often and where.
     #[inline(always)]
-    fn dispatch(&self, target: impl Target, program: u64) -> Recorded {
-        if self.is_enabled() { record_dispatch(self, target, program) } else { Ok(()) }
+    fn dispatch(&self, target: impl Target, dispatch: impl Into<Dispatch>) -> Recorded {
+        if self.is_enabled() { record_dispatch(self, target, dispatch.into()) } else { Ok(()) }
     }
 
-    /// A program was destroyed: its circular buffers are freed and its kernels unloaded.
+    /// A program was destroyed: its circular buffers are freed and the kernels that it loaded are unloaded.
     fn program_end(&self, target: impl Target, program: u64) -> Recorded {
-        each(self, target, |state, device| state.program_end(device, program))
+        let check = |state: &State, device| state.check_program(device, program).map(drop);
+        each(self, target, check, |state, device| state.program_end(device, program))
     }
 
-    /// An allocation failed, with what the allocator said then.
-    fn alloc_failed(
-        &self,
-        target: impl Target,
-        class: Class,
-        request_bytes: u64,
-        free_bytes: u64,
-        largest_free_bytes: u64,
-    ) -> Recorded {
-        each(self, target, |state, device| {
-            state.note(EventKind::AllocFailed, device, |event| {
-                event.class = class as u8;
-                (event.size, event.address, event.aux) = (request_bytes, free_bytes, largest_free_bytes);
-            })
+    /// An allocation failed.
+    fn alloc_failed(&self, target: impl Target, failed: FailedAlloc) -> Recorded {
+        note(self, target, EventKind::AllocFailed, |event| {
+            event.class = failed.class as u8;
+            event.flags = if failed.per_bank { flags::PER_BANK } else { 0 };
+            event.size = failed.request_bytes;
+            event.id = failed.needed_per_bank_bytes;
+            (event.address, event.aux) = (failed.free_bytes, failed.largest_free_bytes);
+            event.cores = short(failed.banks);
         })
+    }
+
+    /// The sums were compared with those of the device's allocator: so often, with a difference so often.
+    fn self_checks(&self, made: u64, different: u64) -> Recorded {
+        let count = self.access(|state, _| state.segment.count_self_checks(made, different));
+        count.or_else(|why| why.or_nothing(()))
     }
 
     /// A step begins, ends, or a moment has a name.
@@ -152,25 +184,23 @@ pub trait Record: Access + Sized {
 
     /// From now on, peaks are counted anew.
     fn reset_peaks(&self, target: impl Target) -> Recorded {
-        each(self, target, |state, device| state.note(EventKind::PeakReset, device, |_| ()))
+        note(self, target, EventKind::PeakReset, |_| ())
     }
 
     /// The device was opened.
     fn device_open(&self, target: impl Target) -> Recorded {
-        each(self, target, |state, device| state.note(EventKind::DeviceOpen, device, |_| ()))
+        note(self, target, EventKind::DeviceOpen, |_| ())
     }
 
     /// The device was closed. What was not freed stays reported as live.
     fn device_close(&self, target: impl Target) -> Recorded {
-        each(self, target, |state, device| state.note(EventKind::DeviceClose, device, |_| ()))
+        note(self, target, EventKind::DeviceClose, |_| ())
     }
 
     /// How full the kernel ring buffer is.
     fn kernel_ring(&self, target: impl Target, total_bytes: u64, used_bytes: u64, programs: u64) -> Recorded {
-        each(self, target, |state, device| {
-            state.note(EventKind::Gauge, device, |event| {
-                (event.size, event.address, event.aux) = (total_bytes, used_bytes, programs);
-            })
+        note(self, target, EventKind::Gauge, |event| {
+            (event.size, event.address, event.aux) = (total_bytes, used_bytes, programs);
         })
     }
 
@@ -189,27 +219,32 @@ fn record_alloc(handle: &impl Record, target: impl Target, mut alloc: Alloc) -> 
         // No room for the name is counted, and no reason not to report the buffer.
         alloc.site = handle.intern(&crate::site::capture()).unwrap_or(NameId::NONE);
     }
-    each(handle, target, |state, device| state.alloc(device, &alloc))
+    let check = |state: &State, device| state.check_alloc(device, &alloc);
+    each(handle, target, check, |state, device| state.alloc(device, &alloc))
 }
 
 #[inline(never)]
 fn record_free(handle: &impl Record, target: impl Target, id: u64) -> Recorded {
-    each(handle, target, |state, device| state.free(device, id, None))
+    let check = |state: &State, device| state.check_live(Key::buffer(device, id), "buffer").map(drop);
+    each(handle, target, check, |state, device| state.free(device, id, None))
 }
 
 #[inline(never)]
-fn record_dispatch(handle: &impl Record, target: impl Target, program: u64) -> Recorded {
-    each(handle, target, |state, device| state.dispatch(device, program, true))
+fn record_dispatch(handle: &impl Record, target: impl Target, dispatch: Dispatch) -> Recorded {
+    let check = |state: &State, device| state.check_dispatch(device, &dispatch);
+    each(handle, target, check, |state, device| state.dispatch(device, &dispatch, true))
 }
 
 #[inline(never)]
-fn record_launch(
-    handle: &impl Record,
-    target: impl Target,
-    kernel: Kernel,
-    status: ProgramBinaryStatus,
-) -> Recorded {
-    each(handle, target, |state, device| state.launch(device, &kernel, status))
+fn record_launch(handle: &impl Record, target: impl Target, launch: Launch<'_>) -> Recorded {
+    let check = |state: &State, device| state.check_launch(device, &launch);
+    each(handle, target, check, |state, device| state.launch(device, &launch))
+}
+
+/// Emits an event that only tells something about each device.
+fn note(handle: &impl Access, target: impl Target, kind: EventKind, tell: impl Fn(&mut Event)) -> Recorded {
+    let check = |state: &State, device| state.counters(device).map(drop);
+    each(handle, target, check, |state, device| state.note(kind, device, &tell))
 }
 
 impl Stateless {
@@ -223,29 +258,50 @@ impl Stateless {
     }
 }
 
-/// Runs `work` on each device under one hold of the lock.
+/// Runs `work` on each device under one hold of the lock. On a mesh all devices are asked first by `check`: a call
+/// that one of them refuses changes none.
 #[inline(always)]
 fn each(
     handle: &impl Access,
     target: impl Target,
+    check: impl Fn(&State, u8) -> Recorded,
     mut work: impl FnMut(&mut State, u8) -> Recorded,
 ) -> Recorded {
     // Asked before the lock is taken: a host's own Target may report something itself.
     let devices = target.devices();
-    let mut first_error = None;
     let done = handle.access(|state, _| {
         state.read_clock();
-        for device in devices {
-            if let Err(error) = work(state, device.0) {
-                first_error.get_or_insert(error);
-            }
+        match devices {
+            // It refuses what it has to by itself.
+            [device] => work(state, device.0),
+            _ => on_mesh(state, devices, check, work),
         }
     });
-    match (done, first_error) {
-        (Ok(()), None) => Ok(()),
-        (Ok(()), Some(error)) => failed(error),
-        (Err(why), _) => why.or_nothing(()),
+    match done {
+        Ok(Ok(())) => Ok(()),
+        Ok(Err(error)) => failed(error),
+        Err(why) => why.or_nothing(()),
     }
+}
+
+#[inline(never)]
+fn on_mesh(
+    state: &mut State,
+    devices: &[Device],
+    check: impl Fn(&State, u8) -> Recorded,
+    mut work: impl FnMut(&mut State, u8) -> Recorded,
+) -> Recorded {
+    // One that a host's own Target names twice is meant once, as in a Mesh.
+    let each = || devices.iter().enumerate().filter(|(place, device)| !devices[..*place].contains(device));
+    for (_, device) in each() {
+        check(state, device.0)?;
+    }
+    let mut first_error = Ok(());
+    for (_, device) in each() {
+        // Only a size that is not the one asked for: what was allocated is freed all the same.
+        first_error = first_error.and(work(state, device.0));
+    }
+    first_error
 }
 
 /// Apart from the way of success, which need not touch the room for an error.

@@ -13,18 +13,23 @@ use shm_layout::{DeviceEntry, MAX_DEVICES, MAX_NAMES};
 const CHUNK: usize = 256;
 type Chunk = Box<[OnceBox<Box<str>>]>;
 
+/// A device is described anew at most once for each bit of its entry's `known` word that is in use.
+const VERSIONS: usize = 16;
+
 pub struct Registry {
-    devices: Box<[OnceBox<DeviceEntry>]>,
+    /// By device, what was known of it: the last that is set counts.
+    devices: Box<[[OnceBox<DeviceEntry>; VERSIONS]]>,
     names: Box<[OnceBox<Chunk>]>,
 }
 
 impl Registry {
     pub(crate) fn new() -> Registry {
-        Registry { devices: empty(MAX_DEVICES), names: empty(MAX_NAMES as usize / CHUNK) }
+        let devices = (0..MAX_DEVICES).map(|_| [const { OnceBox::new() }; VERSIONS]).collect();
+        Registry { devices, names: empty(MAX_NAMES as usize / CHUNK) }
     }
 
     pub(crate) fn devices(&self) -> impl Iterator<Item = &DeviceEntry> {
-        self.devices.iter().map_while(OnceBox::get)
+        self.devices.iter().map_while(|versions| versions.iter().map_while(OnceBox::get).last())
     }
 
     pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
@@ -33,9 +38,11 @@ impl Registry {
             .map_while(|number| Some(&**self.names[number / CHUNK].get()?[number % CHUNK].get()?))
     }
 
-    /// Remembers a device. Called under the lock, so a number is set once.
+    /// Remembers a device, or what is known of it by now. Called under the lock, so each version is set once.
     pub(crate) fn set_device(&self, number: usize, entry: DeviceEntry) {
-        let _ = self.devices[number].set(Box::new(entry));
+        if let Some(free) = self.devices[number].iter().find(|version| version.get().is_none()) {
+            let _ = free.set(Box::new(entry));
+        }
     }
 
     /// Remembers a name. Called under the lock; a name that is known already changes nothing.

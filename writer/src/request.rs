@@ -1,4 +1,4 @@
-//! What a host says of an allocation.
+//! What a host says of an allocation, a program or a failure.
 
 use shm_layout::{Class, CoreType, KernelType, UNKNOWN};
 
@@ -55,14 +55,19 @@ pub struct Alloc {
     pub(crate) size: u64,
     pub(crate) address: u64,
     pub(crate) bytes_per_bank: u64,
+    pub(crate) occupied: u64,
     pub(crate) cores: u32,
     pub(crate) name: NameId,
     pub(crate) site: NameId,
+    pub(crate) core_ranges: NameId,
 }
 
 impl Alloc {
-    /// A buffer of `size` bytes in all on each device it is reported for. Ids are the host's own; one
-    /// names one live buffer per device.
+    /// A buffer for which `size` bytes were asked for on each device it is reported for. Ids are the host's own;
+    /// one names one live buffer per device.
+    ///
+    /// What it occupies is more than that if its pool has banks: say it by [`Alloc::bytes_per_bank`] or
+    /// [`Alloc::occupied`]. Otherwise it counts with its size, and is marked as known by what was asked for only.
     #[inline]
     pub fn new(buffer_type: BufferType, id: u64, size: u64) -> Alloc {
         Alloc {
@@ -71,9 +76,11 @@ impl Alloc {
             size,
             address: UNKNOWN,
             bytes_per_bank: UNKNOWN,
+            occupied: UNKNOWN,
             cores: 0,
             name: NameId::NONE,
             site: NameId::NONE,
+            core_ranges: NameId::NONE,
         }
     }
 
@@ -89,10 +96,22 @@ impl Alloc {
         Alloc { cores, ..self }
     }
 
-    /// Bytes in each bank.
+    /// Bytes in each bank, aligned. If the banks of its pool are known, it occupies that in all of them.
     #[inline]
     pub fn bytes_per_bank(self, bytes_per_bank: u64) -> Alloc {
         Alloc { bytes_per_bank, ..self }
+    }
+
+    /// Bytes that it occupies on each device, whatever its pool is.
+    #[inline]
+    pub fn occupied(self, bytes: u64) -> Alloc {
+        Alloc { occupied: bytes, ..self }
+    }
+
+    /// Interned name of the ranges of cores that it is spread over.
+    #[inline]
+    pub fn core_ranges(self, ranges: NameId) -> Alloc {
+        Alloc { core_ranges: ranges, ..self }
     }
 
     /// What it is for: a tensor, a layer, an operation.
@@ -118,6 +137,7 @@ pub struct CircularBuffer {
     pub(crate) address: u64,
     pub(crate) globally_allocated: bool,
     pub(crate) name: NameId,
+    pub(crate) core_ranges: NameId,
 }
 
 impl CircularBuffer {
@@ -132,6 +152,7 @@ impl CircularBuffer {
             address: UNKNOWN,
             globally_allocated: false,
             name: NameId::NONE,
+            core_ranges: NameId::NONE,
         }
     }
 
@@ -149,19 +170,26 @@ impl CircularBuffer {
     pub fn name(self, name: NameId) -> CircularBuffer {
         CircularBuffer { name, ..self }
     }
+
+    /// Interned name of the ranges of cores that it lies on.
+    pub fn core_ranges(self, ranges: NameId) -> CircularBuffer {
+        CircularBuffer { core_ranges: ranges, ..self }
+    }
 }
 
 /// A kernel binary, as loaded to a number of cores.
 #[derive(Clone, Copy, Debug)]
 pub struct Kernel {
     pub(crate) id: u64,
-    pub(crate) program: u64,
+    /// `None`: the one that loaded it, or its own id.
+    pub(crate) program: Option<u64>,
     pub(crate) kernel_type: KernelType,
     pub(crate) core_type: CoreType,
     pub(crate) binary_bytes: u64,
     pub(crate) cores: u32,
     pub(crate) hash: u64,
     pub(crate) name: NameId,
+    pub(crate) core_ranges: NameId,
 }
 
 impl Kernel {
@@ -175,12 +203,13 @@ impl Kernel {
         binary_bytes: u64,
         cores: u32,
     ) -> Kernel {
-        Kernel { id, program: id, kernel_type, core_type, binary_bytes, cores, hash: 0, name: NameId::NONE }
+        let (name, core_ranges) = (NameId::NONE, NameId::NONE);
+        Kernel { id, program: None, kernel_type, core_type, binary_bytes, cores, hash: 0, name, core_ranges }
     }
 
-    /// The program it belongs to, if a program has several kernels.
+    /// The program that runs it. Several programs may run one kernel: the first that loads it has it loaded.
     pub fn program(self, program: u64) -> Kernel {
-        Kernel { program, ..self }
+        Kernel { program: Some(program), ..self }
     }
 
     /// A hash of the binary (not 0), from which bytes shared between kernels are reported.
@@ -191,6 +220,148 @@ impl Kernel {
     /// What it is for.
     pub fn name(self, name: NameId) -> Kernel {
         Kernel { name, ..self }
+    }
+
+    /// Interned name of the ranges of cores that it lies on.
+    pub fn core_ranges(self, ranges: NameId) -> Kernel {
+        Kernel { core_ranges: ranges, ..self }
+    }
+
+    /// Bytes on all cores together.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.binary_bytes.saturating_mul(u64::from(self.cores))
+    }
+
+    pub(crate) fn is_on_ethernet(&self) -> bool {
+        self.core_type == CoreType::Ethernet
+    }
+}
+
+/// A dispatch of a program whose binary is on the device.
+#[derive(Clone, Copy, Debug)]
+pub struct Dispatch {
+    pub(crate) program: u64,
+    pub(crate) times: u32,
+    pub(crate) lane: u8,
+    pub(crate) queue: u8,
+}
+
+impl Dispatch {
+    /// One dispatch of a program in lane 0, by command queue 0.
+    #[inline]
+    pub fn new(program: u64) -> Dispatch {
+        Dispatch { program, times: 1, lane: 0, queue: 0 }
+    }
+
+    /// How often it is dispatched in a row, as when a trace is replayed. Not at all is nothing to report.
+    #[inline]
+    pub fn times(self, times: u32) -> Dispatch {
+        Dispatch { times, ..self }
+    }
+
+    /// The lane: the sub-device that runs it, below 8.
+    #[inline]
+    pub fn lane(self, lane: u8) -> Dispatch {
+        Dispatch { lane, ..self }
+    }
+
+    /// The command queue that it came by.
+    #[inline]
+    pub fn queue(self, queue: u8) -> Dispatch {
+        Dispatch { queue, ..self }
+    }
+}
+
+impl From<u64> for Dispatch {
+    #[inline]
+    fn from(program: u64) -> Dispatch {
+        Dispatch::new(program)
+    }
+}
+
+/// A launch of a program: whichever of its kernels are not loaded are loaded, and it is dispatched once.
+#[derive(Clone, Copy, Debug)]
+pub struct Launch<'a> {
+    pub(crate) kernels: &'a [Kernel],
+    pub(crate) status: ProgramBinaryStatus,
+    pub(crate) dispatch: Dispatch,
+}
+
+impl<'a> Launch<'a> {
+    /// A launch of a program with these kernels, all of which it runs, in lane 0, by command queue 0.
+    #[inline]
+    pub fn new(program: u64, kernels: &'a [Kernel], status: ProgramBinaryStatus) -> Launch<'a> {
+        Launch { kernels, status, dispatch: Dispatch::new(program) }
+    }
+
+    /// The lane: the sub-device that runs it, below 8.
+    #[inline]
+    pub fn lane(self, lane: u8) -> Launch<'a> {
+        Launch { dispatch: self.dispatch.lane(lane), ..self }
+    }
+
+    /// The command queue that it came by.
+    #[inline]
+    pub fn queue(self, queue: u8) -> Launch<'a> {
+        Launch { dispatch: self.dispatch.queue(queue), ..self }
+    }
+}
+
+/// Something live, by what the host calls it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Allocation {
+    /// A buffer.
+    Buffer(u64),
+    /// A circular buffer of a program.
+    CircularBuffer {
+        /// The program.
+        program: u64,
+        /// Its id in the program.
+        id: u64,
+    },
+    /// A kernel.
+    Kernel(u64),
+}
+
+/// An allocation that failed, with what the allocator said then.
+#[derive(Clone, Copy, Debug)]
+pub struct FailedAlloc {
+    pub(crate) class: Class,
+    pub(crate) request_bytes: u64,
+    pub(crate) free_bytes: u64,
+    pub(crate) largest_free_bytes: u64,
+    pub(crate) needed_per_bank_bytes: u64,
+    pub(crate) banks: u32,
+    pub(crate) per_bank: bool,
+}
+
+impl FailedAlloc {
+    /// So many bytes were asked for.
+    pub fn new(class: Class, request_bytes: u64) -> FailedAlloc {
+        FailedAlloc {
+            class,
+            request_bytes,
+            free_bytes: UNKNOWN,
+            largest_free_bytes: UNKNOWN,
+            needed_per_bank_bytes: UNKNOWN,
+            banks: 0,
+            per_bank: false,
+        }
+    }
+
+    /// Bytes that were free in all banks together, and the largest free block.
+    pub fn free(self, free_bytes: u64, largest_free_bytes: u64) -> FailedAlloc {
+        FailedAlloc { free_bytes, largest_free_bytes, per_bank: false, ..self }
+    }
+
+    /// Bytes that were free in each bank, and the largest free block there.
+    pub fn free_per_bank(self, free_bytes: u64, largest_free_bytes: u64) -> FailedAlloc {
+        FailedAlloc { free_bytes, largest_free_bytes, per_bank: true, ..self }
+    }
+
+    /// Bytes that were needed in each of so many banks.
+    pub fn needed_per_bank(self, needed_per_bank_bytes: u64, banks: u32) -> FailedAlloc {
+        FailedAlloc { needed_per_bank_bytes, banks, ..self }
     }
 }
 

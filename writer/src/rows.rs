@@ -2,7 +2,7 @@
 //! which keeps them in cache.
 
 use crate::segment::{GROWTH, Segment};
-use shm_layout::control::{self, state};
+use shm_layout::control;
 use shm_layout::{NO_ROW, SLOT_WORDS, Word};
 
 const ROW_BYTES: usize = SLOT_WORDS * 8;
@@ -61,7 +61,6 @@ impl Rows {
         let offset = segment.header().rows.offset as usize + self.published as usize * ROW_BYTES;
         if more == 0 || segment.populate(offset, more as usize * ROW_BYTES).is_err() {
             self.retry_in = RETRY_AFTER;
-            segment.set_state(state::DEGRADED);
             return false;
         }
         self.published += more;

@@ -104,11 +104,24 @@ impl Segment {
         &self.path
     }
 
-    /// Sets a bit of the state word.
-    pub(crate) fn set_state(&self, bit: u64) {
+    /// Sets or clears a bit of the state word.
+    pub(crate) fn set_state(&self, bit: u64, set: bool) {
         stores_of!(SegmentState);
-        let state = &self.words.control[control::STATE];
-        Word::store(state, Word::load(state) | bit);
+        let word = &self.words.control[control::STATE];
+        let before = Word::load(word);
+        let after = if set { before | bit } else { before & !bit };
+        if after != before {
+            Word::store(word, after);
+        }
+    }
+
+    /// Counts comparisons with the device's allocator.
+    pub(crate) fn count_self_checks(&self, made: u64, different: u64) {
+        stores_of!(SelfChecks);
+        for (word, more) in [(control::SELF_CHECKS, made), (control::SELF_CHECKS_DIFFERENT, different)] {
+            let count = &self.words.control[word];
+            Word::store(count, Word::load(count).saturating_add(more));
+        }
     }
 
     /// Notes that everything has ended, and when: what is still held is so no longer.
@@ -116,7 +129,7 @@ impl Segment {
         stores_of!(SegmentState);
         // No order between the two: each is true by itself, and who finds no time knows less.
         Word::store(&self.words.control[control::CLOSED_AT], self.ticks());
-        self.set_state(state::CLOSED);
+        self.set_state(state::CLOSED, true);
     }
 
     /// Counts a misuse.
@@ -171,6 +184,8 @@ fn new_header(config: &Config) -> Result<SegmentHeader, OpenError> {
     header.anchor_monotonic_ns = anchor.monotonic_ns;
     header.anchor_realtime_ns = anchor.realtime_ns;
     header.run = config.run;
+    header.source = config.source as u64;
+    header.on_behalf_of = u64::from(config.on_behalf_of);
     header.process_name = text::encode(&tt_shm_os::process_name());
     Ok(header)
 }

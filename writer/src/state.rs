@@ -12,12 +12,26 @@ use crate::segment::Segment;
 use shm_layout::control::{self, Anomaly};
 use shm_layout::protocol::commit::{Accounts, Refused};
 use shm_layout::{
-    Counters, DeviceEntry, Event, EventKind, MAX_DEVICES, MarkerPhase, NO_DEVICE, NO_ROW, SLOT_WORDS,
-    UNKNOWN, Word, store_pod,
+    Class, Counters, DeviceEntry, Event, EventKind, MAX_DEVICES, MarkerPhase, NO_DEVICE, NO_ROW, SLOT_WORDS,
+    UNKNOWN, Word, flags,
 };
 use std::io;
 
 type Recorded<T = ()> = Result<T, RecordError>;
+
+/// What is kept of a device.
+struct Registered {
+    entry: Box<DeviceEntry>,
+    /// By class, the banks that a buffer of it occupies; 0 if that is not known.
+    banks: [u64; Class::COUNT],
+}
+
+impl Registered {
+    fn new(entry: DeviceEntry) -> Registered {
+        let banks = Class::ALL.map(|class| entry.pool(class).map_or(0, |pool| pool.banks));
+        Registered { entry: Box::new(entry), banks }
+    }
+}
 
 /// Everything behind the lock.
 pub struct State {
@@ -25,8 +39,8 @@ pub struct State {
     position: u64,
     /// Of the call.
     time: u64,
-    /// Chip ids of the devices that this process registered.
-    chips: Vec<u64>,
+    /// The devices that this process registered.
+    devices: Vec<Registered>,
     pub(crate) accounts: Accounts,
     live: Live,
     pub(crate) rows: Rows,
@@ -46,7 +60,7 @@ impl State {
             segment,
             position: 0,
             time: 0,
-            chips: Vec::new(),
+            devices: Vec::new(),
             accounts,
             live,
             rows,
@@ -80,36 +94,54 @@ impl State {
         Err(error)
     }
 
+    /// Registers a device, or learns more of one that is registered. What was said first of it stays.
     pub(crate) fn register(&mut self, registry: &Registry, entry: &DeviceEntry) -> Recorded<u8> {
-        if let Some(known) = self.chips.iter().position(|chip| *chip == entry.chip_id) {
-            return Ok(known as u8);
+        let same = |known: &DeviceEntry| (known.chip_id, known.allocator) == (entry.chip_id, entry.allocator);
+        let Some(number) = self.devices.iter().position(|device| same(&device.entry)) else {
+            let number = self.add_device(entry)?;
+            registry.set_device(usize::from(number), *entry);
+            return Ok(number);
+        };
+        let before = *self.devices[number].entry;
+        let mut merged = before;
+        if !merged.learn(entry) {
+            self.segment.count(Anomaly::DeviceConflict);
         }
-        let number = self.add_device(entry)?;
-        registry.set_device(usize::from(number), *entry);
-        Ok(number)
+        if merged.known != before.known {
+            shm_layout::stores_of!(DeviceEntry);
+            self.segment.words().write_device(number, &merged);
+            self.devices[number] = Registered::new(merged);
+            registry.set_device(number, merged);
+        }
+        Ok(number as u8)
     }
 
     fn add_device(&mut self, entry: &DeviceEntry) -> Recorded<u8> {
-        let number = self.chips.len();
+        let number = self.devices.len();
         let (header, words) = (self.segment.header(), self.segment.words());
         let bytes = size_of_val(&words.counters[0]);
         let offset = header.counters.offset as usize + number * bytes;
-        if number == MAX_DEVICES || self.segment.populate(offset, bytes).is_err() {
+        if number == MAX_DEVICES {
             return self.misuse(Anomaly::DeviceListFull, RecordError::DeviceListFull);
+        }
+        if self.segment.populate(offset, bytes).is_err() {
+            return self.misuse(Anomaly::NoRoom, RecordError::NoRoom);
         }
         shm_layout::point!(DevicePopulated);
         shm_layout::stores_of!(DeviceEntry);
-        store_pod(&words.devices[number], entry);
+        words.write_device(number, entry);
         shm_layout::stores_of!(DeviceCount);
         // Release: pairs with the acquire fence in device_count().
         words.control[control::DEVICE_COUNT].store_release(number as u64 + 1);
-        self.chips.push(entry.chip_id);
+        self.devices.push(Registered::new(*entry));
         self.accounts.add_device();
         Ok(number as u8)
     }
 
     pub(crate) fn intern(&mut self, registry: &Registry, name: &str) -> Recorded<NameId> {
-        match self.names.intern(&self.segment, name) {
+        let number = self.names.intern(&self.segment, name);
+        self.publish_degraded();
+        match number {
             Some(0) => Ok(NameId::NONE),
             Some(number) => {
                 registry.set_name(number, name);
@@ -172,9 +204,7 @@ impl State {
             Refused::UnknownDevice => {
                 self.misuse(Anomaly::UnknownDevice, RecordError::UnknownDevice { device })
             }
-            Refused::Implausible => {
-                self.misuse(Anomaly::SizeOutOfRange, RecordError::SizeOutOfRange { bytes })
-            }
+            Refused::Implausible => self.too_large(bytes),
         }
     }
 
@@ -185,16 +215,76 @@ impl State {
 
     #[inline(always)]
     pub(crate) fn alloc(&mut self, device: u8, alloc: &Alloc) -> Recorded {
+        let (size, flags) = self.occupied(device, alloc);
         let event = self.event(EventKind::Alloc, device);
-        let event = Event { class: alloc.class as u8, id: alloc.id, size: alloc.size, ..event };
+        let event = Event { class: alloc.class as u8, flags, id: alloc.id, size, aux: alloc.size, ..event };
         self.begin(Key::buffer(device, alloc.id), event, "buffer", |event| Event {
             name: alloc.name.0,
             site: alloc.site.0,
             address: alloc.address,
-            aux: alloc.bytes_per_bank,
-            cores: alloc.cores,
+            cores: short(alloc.cores),
+            place: alloc.core_ranges.0,
             ..event
         })
+    }
+
+    /// Bytes that a buffer occupies, and the flag that says if that is only what was asked for.
+    #[inline(always)]
+    fn occupied(&self, device: u8, alloc: &Alloc) -> (u64, u8) {
+        if alloc.occupied != UNKNOWN {
+            (alloc.occupied, 0)
+        } else if alloc.bytes_per_bank == UNKNOWN {
+            (alloc.size, flags::REQUESTED)
+        } else {
+            let device = self.devices.get(usize::from(device));
+            match device.map_or(0, |device| device.banks[alloc.class as usize]) {
+                0 => (alloc.size, flags::REQUESTED),
+                banks => (alloc.bytes_per_bank.saturating_mul(banks), 0),
+            }
+        }
+    }
+
+    /// Refuses an allocation of a buffer that [`State::alloc`] would refuse.
+    pub(crate) fn check_alloc(&self, device: u8, alloc: &Alloc) -> Recorded {
+        let (size, _) = self.occupied(device, alloc);
+        self.check_new(Key::buffer(device, alloc.id), alloc.class, size, alloc.size, "buffer")
+    }
+
+    /// Refuses something new if its key is taken or its class has no room.
+    pub(crate) fn check_new(
+        &self,
+        key: Key,
+        class: Class,
+        size: u64,
+        requested: u64,
+        what: &'static str,
+    ) -> Recorded {
+        let has_room = self.counters(key.device())?.has_room(class, size, requested);
+        if let Some(Said { device, id, size: live_bytes, .. }) = self.find(&key) {
+            let error = RecordError::DoubleAlloc { what, device, id, live_bytes };
+            return self.misuse(Anomaly::DoubleAlloc, error);
+        }
+        if has_room { Ok(()) } else { self.too_large(size.max(requested)) }
+    }
+
+    /// Refuses the end of something that is not live.
+    pub(crate) fn check_live(&self, key: Key, what: &'static str) -> Recorded<Said> {
+        match self.find(&key) {
+            Some(said) => Ok(said),
+            None => self.not_live(key, what),
+        }
+    }
+
+    #[cold]
+    fn not_live<T>(&self, key: Key, what: &'static str) -> Recorded<T> {
+        let (device, id) = (key.device(), key.id());
+        self.counters(device)?;
+        self.misuse(Anomaly::UnmatchedFree, RecordError::UnmatchedFree { what, device, id })
+    }
+
+    #[cold]
+    pub(crate) fn too_large<T>(&self, bytes: u64) -> Recorded<T> {
+        self.misuse(Anomaly::SizeOutOfRange, RecordError::SizeOutOfRange { bytes })
     }
 
     /// Emits the event of something that begins to live, with a row for it. `rest` adds what is not counted:
@@ -263,42 +353,36 @@ impl State {
     }
 
     /// Takes out something whose end is to be reported.
-    pub(crate) fn take(&mut self, device: u8, key: Key, id: u64, what: &'static str) -> Recorded<Said> {
-        if let Some(said) = self.live.take(self.segment.words().rows, &key) {
-            return Ok(said);
+    pub(crate) fn take(&mut self, key: Key, what: &'static str) -> Recorded<Said> {
+        match self.live.take(self.segment.words().rows, &key) {
+            Some(said) => Ok(said),
+            None => self.not_live(key, what),
         }
-        self.counters(device)?;
-        self.misuse(Anomaly::UnmatchedFree, RecordError::UnmatchedFree { what, device, id })
     }
 
-    /// Emits the event of something that ends, and checks the size that the caller believed in.
+    /// Emits the event of something that ends, and checks the size that the caller believed in. `lanes` has the
+    /// bits of those in which it was resident.
     #[inline(always)]
     pub(crate) fn release(
         &mut self,
         event: Event,
         said: &Said,
-        flags: u8,
+        lanes: u16,
         given: Option<u64>,
         what: &'static str,
     ) -> Recorded {
-        let Said { device, class, row, id, size, program, .. } = *said;
-        self.emit(Event {
-            class,
-            id,
-            size,
-            // What lies in banks was said when it was allocated.
-            aux: if event.kind == EventKind::Free as u8 { UNKNOWN } else { program },
-            row,
-            flags: said.flags | flags,
-            ..event
-        })?;
+        let Said { device, class, row, id, size, aux, .. } = *said;
+        let flags = said.flags | if lanes == 0 { 0 } else { flags::RESIDENT };
+        let event = Event { class, id, size, aux, row, flags, place: lanes, ..event };
+        self.emit(event)?;
         if row == NO_ROW {
             self.publish_unlisted();
         }
         self.rows.put(row);
         match given {
-            Some(given_bytes) if given_bytes != size => {
-                let error = RecordError::SizeMismatch { what, device, id, live_bytes: size, given_bytes };
+            Some(given_bytes) if given_bytes != event.requested() => {
+                let live_bytes = event.requested();
+                let error = RecordError::SizeMismatch { what, device, id, live_bytes, given_bytes };
                 self.misuse(Anomaly::SizeMismatch, error)
             }
             _ => Ok(()),
@@ -317,9 +401,19 @@ impl State {
     #[cold]
     #[inline(never)]
     fn free_elsewhere(&mut self, device: u8, id: u64, given: Option<u64>) -> Recorded {
-        let said = self.take(device, Key::buffer(device, id), id, "buffer")?;
+        let said = self.take(Key::buffer(device, id), "buffer")?;
         let event = self.event(EventKind::Free, device);
         self.release(event, &said, 0, given, "buffer")
+    }
+
+    /// Gives something live a name, and a site if there is one.
+    pub(crate) fn name(&mut self, key: Key, name: NameId, site: NameId, what: &'static str) -> Recorded {
+        let said = self.check_live(key, what)?;
+        let [_, old_site] = said.names();
+        let site = if site == NameId::NONE { old_site } else { site.0 };
+        let Said { device, class, flags, row, id, size, aux, .. } = said;
+        let event = self.event(EventKind::Name, device);
+        self.emit(Event { class, flags, row, id, size, aux, name: name.0, site, ..event })
     }
 
     #[cold]
@@ -327,6 +421,14 @@ impl State {
         shm_layout::stores_of!(UnlistedCount);
         let count = self.live.unlisted() as u64;
         Word::store(&self.segment.words().control[control::UNLISTED], count);
+        self.publish_degraded();
+    }
+
+    /// Says whether something is missing from the lists for want of room.
+    #[cold]
+    pub(crate) fn publish_degraded(&self) {
+        let complete = self.live.unlisted() == 0 && self.programs.without_rows() == 0 && self.names.fit();
+        self.segment.set_state(control::state::DEGRADED, !complete);
     }
 
     /// Emits an event that only tells something about a device.
@@ -340,6 +442,12 @@ impl State {
         let event = self.event(EventKind::Marker, NO_DEVICE);
         self.emit(Event { class: phase as u8, id, name: name.0, ..event })
     }
+}
+
+/// A number of cores, in the field that an event has for it.
+#[inline(always)]
+pub(crate) fn short(cores: u32) -> u16 {
+    u16::try_from(cores).unwrap_or(u16::MAX)
 }
 
 impl Drop for State {

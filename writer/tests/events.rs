@@ -3,9 +3,9 @@
 mod common;
 
 use common::{counters, device, info, observe, open, open_with};
-use tt_shm_reader::{Event, EventKind, UNKNOWN};
+use tt_shm_reader::{Event, EventKind, UNKNOWN, flags};
 use tt_shm_writer::{
-    Alloc, BufferType, Class, ExclusiveTracker, Kernel, KernelType, MarkerPhase, Record, Tracker,
+    Alloc, BufferType, Class, ExclusiveTracker, FailedAlloc, Kernel, KernelType, MarkerPhase, Record, Tracker,
 };
 
 fn events(tracker: &impl Record) -> Vec<Event> {
@@ -25,15 +25,21 @@ fn an_allocation_says_all_that_the_host_knows() {
     let tracker = open();
     let device = device(&tracker);
     let (name, site) = (tracker.intern("weights").unwrap(), tracker.intern("load()").unwrap());
-    let alloc = Alloc::new(BufferType::L1, 7, 4096).address(0x1000).cores(64).bytes_per_bank(64);
-    tracker.alloc(device, alloc.name(name).site(site)).unwrap();
+    let ranges = tracker.intern("(0,0)-(7,7)").unwrap();
+    let alloc = Alloc::new(BufferType::L1, 7, 4000).address(0x1000).cores(64).bytes_per_bank(64);
+    tracker.alloc(device, alloc.name(name).site(site).core_ranges(ranges)).unwrap();
     tracker.alloc(device, Alloc::new(BufferType::Dram, 8, 1)).unwrap();
     let list = observe(&tracker).allocations();
     let known = &list.list[0];
-    assert_eq!((known.row.address, known.row.cores, known.row.aux), (0x1000, 64, 64));
+    assert_eq!((known.row.address, known.row.cores), (0x1000, 64));
+    assert_eq!((known.row.size, known.row.requested()), (64 * 64, 4000));
+    assert!(!known.row.is_requested_basis());
+    assert_eq!(observe(&tracker).name(known.row.place).as_deref(), Some("(0,0)-(7,7)"));
     assert_eq!((known.name.as_deref(), known.site.as_deref()), (Some("weights"), Some("load()")));
     let unknown = &list.list[1];
-    assert_eq!((unknown.row.address, unknown.row.cores, unknown.row.aux), (UNKNOWN, 0, UNKNOWN));
+    assert_eq!((unknown.row.address, unknown.row.cores, unknown.row.place), (UNKNOWN, 0, 0));
+    assert_eq!((unknown.row.size, unknown.row.requested()), (1, 1));
+    assert!(unknown.row.is_requested_basis());
     assert_eq!((&unknown.name, &unknown.site), (&None, &None));
 }
 
@@ -41,12 +47,13 @@ fn an_allocation_says_all_that_the_host_knows() {
 fn a_free_says_what_was_freed() {
     let tracker = open();
     let device = device(&tracker);
-    tracker.alloc(device, Alloc::new(BufferType::Trace, 7, 4096)).unwrap();
+    tracker.alloc(device, Alloc::new(BufferType::Trace, 7, 4000).occupied(4096)).unwrap();
     tracker.free(device, 7).unwrap();
     let events = events(&tracker);
     let (alloc, free) = (events[0], events[1]);
     assert_eq!(free.kind(), Some(EventKind::Free));
     assert_eq!((free.class(), free.size, free.row), (Some(Class::Trace), 4096, alloc.row));
+    assert_eq!((free.requested(), alloc.requested()), (4000, 4000));
     assert!(free.time >= alloc.time && alloc.time > 0);
 }
 
@@ -55,10 +62,12 @@ fn failures_gauges_and_devices_are_counted() {
     let tracker = open();
     let device = device(&tracker);
     tracker.device_open(device).unwrap();
-    tracker.alloc_failed(device, Class::L1, 5000, 4000, 300).unwrap();
+    let failed = FailedAlloc::new(Class::L1, 5000).needed_per_bank(80, 64).free_per_bank(4000, 300);
+    tracker.alloc_failed(device, failed).unwrap();
+    tracker.alloc_failed(device, FailedAlloc::new(Class::Dram, 7)).unwrap();
     tracker.kernel_ring(device, 70_000, 1000, 3).unwrap();
     let open = counters(&tracker, device);
-    assert_eq!((open.open, open.failed_allocs), (1, 1));
+    assert_eq!((open.open, open.failed_allocs), (1, 2));
     assert!(open.last_failed_time > 0);
     assert_eq!(
         (open.kernel_ring_total_bytes, open.kernel_ring_used_bytes, open.kernel_ring_programs),
@@ -66,9 +75,11 @@ fn failures_gauges_and_devices_are_counted() {
     );
     tracker.device_close(device).unwrap();
     assert_eq!(counters(&tracker, device).open, 0);
-    let failed = events(&tracker)[1];
+    let [failed, unknown] = events(&tracker)[1..3] else { panic!("two failures") };
     assert_eq!((failed.kind(), failed.class()), (Some(EventKind::AllocFailed), Some(Class::L1)));
     assert_eq!((failed.size, failed.address, failed.aux), (5000, 4000, 300));
+    assert_eq!((failed.id, failed.cores, failed.has(flags::PER_BANK)), (80, 64, true));
+    assert_eq!((unknown.id, unknown.address, unknown.aux, unknown.cores), (UNKNOWN, UNKNOWN, UNKNOWN, 0));
 }
 
 #[test]
@@ -115,7 +126,7 @@ fn an_exclusive_tracker_reports_the_same() {
     exclusive.kernel_load(device, kernel).unwrap();
     exclusive.dispatch(device, 1).unwrap();
     let counters = counters(&exclusive, device);
-    assert_eq!(counters.l1_used(), (500..1000).sum::<u64>() + 20);
+    assert_eq!((counters.l1_used(), counters.kernels_resident()), ((500..1000).sum::<u64>(), 20));
     assert_eq!(observe(&exclusive).allocations().list.len(), 501);
 }
 
@@ -127,7 +138,8 @@ fn a_device_says_what_the_host_knows_of_it() {
     let entries = observe(&tracker).devices();
     assert_eq!(entries.len(), 1);
     assert_eq!((entries[0].chip_id, entries[0].dram_total()), (0xabc, Some(12 << 30)));
-    assert_eq!(entries[0].l1_total(), Some(64 * (1464 << 10)));
+    assert_eq!(entries[0].l1_total(), Some(64 * (1432 << 10)));
+    assert_eq!((entries[0].l1_reserved(), entries[0].dram_reserved()), (Some(64 * (32 << 10)), Some(0)));
     assert_eq!((entries[0].pci_address(), entries[0].board_name()), (None, None));
 }
 

@@ -4,7 +4,7 @@ mod common;
 
 use common::{counters, device, info, observe, open};
 use tt_shm_writer::{
-    Alloc, BufferType, CircularBuffer, Class, CoreType, Kernel, KernelType, Loaded, Mesh,
+    Alloc, BufferType, CircularBuffer, Class, CoreType, Kernel, KernelType, Launch, Loaded, Mesh,
     ProgramBinaryStatus, Record,
 };
 
@@ -30,27 +30,27 @@ fn system_kernels_are_binary_times_cores() {
     let after = counters(&tracker, device);
     assert_eq!(after.class(Class::KernelDispatch).live_bytes, 94_208);
     assert_eq!(after.kernel_loaded_bytes(), 1_011_712);
-    // Fabric kernels are on ethernet cores, whose L1 is counted apart.
-    assert_eq!((after.l1_used(), after.eth_used()), (94_208, 917_504));
+    // Fabric kernels are on ethernet cores, whose L1 is counted apart. Dispatch kernels lie in reserved memory.
+    assert_eq!((after.kernels_resident(), after.l1_used(), after.eth_used()), (94_208, 0, 917_504));
     tracker.kernel_unload(device, 1, Some(917_504)).unwrap();
     tracker.kernel_unload(device, 2, None).unwrap();
     let end = counters(&tracker, device);
-    assert_eq!((end.kernel_loaded_bytes(), end.l1_used(), end.eth_used()), (0, 0, 0));
+    assert_eq!((end.kernel_loaded_bytes(), end.kernels_resident(), end.eth_used()), (0, 0, 0));
 }
 
 #[test]
-fn an_application_kernel_occupies_l1_once_dispatched() {
+fn an_application_kernel_is_resident_once_dispatched() {
     let tracker = open();
     let device = device(&tracker);
     let kernel = Kernel::new(9, KernelType::Application, CoreType::Tensix, 102_400, 80);
     assert_eq!(tracker.kernel_load(device, kernel).unwrap(), Loaded::New);
     let loaded = counters(&tracker, device);
     assert_eq!(loaded.class(Class::KernelApplication).live_bytes, 8_192_000);
-    assert_eq!(loaded.l1_used(), 0);
+    assert_eq!(loaded.kernels_resident(), 0);
     assert_eq!(tracker.kernel_load(device, kernel).unwrap(), Loaded::Cached);
     let dispatched = counters(&tracker, device);
     assert_eq!(dispatched.class(Class::KernelApplication).live_bytes, 8_192_000);
-    assert_eq!(dispatched.l1_used(), 8_192_000);
+    assert_eq!((dispatched.kernels_resident(), dispatched.l1_used()), (8_192_000, 0));
     assert_eq!((dispatched.dispatches, dispatched.cached_dispatches), (1, 1));
 }
 
@@ -114,14 +114,15 @@ fn launching_loads_once_and_counts_every_dispatch() {
     let name = tracker.intern("matmul").unwrap();
     let kernel = Kernel::new(5, KernelType::Application, CoreType::Tensix, 1000, 64).name(name);
     tracker.cb_alloc(device, CircularBuffer::new(5, 0x100, 2048, 64)).unwrap();
-    tracker.launch(device, kernel, ProgramBinaryStatus::NotSent).unwrap();
-    tracker.launch(device, kernel, ProgramBinaryStatus::InFlight).unwrap();
-    tracker.launch(device, kernel, ProgramBinaryStatus::Committed).unwrap();
+    use ProgramBinaryStatus::{Committed, InFlight, NotSent};
+    for status in [NotSent, InFlight, Committed] {
+        tracker.launch(device, Launch::new(5, &[kernel], status)).unwrap();
+    }
     tracker.dispatch(device, 5).unwrap();
     let counters = counters(&tracker, device);
     assert_eq!((counters.dispatches, counters.cached_dispatches), (4, 3));
     assert_eq!(counters.class(Class::KernelApplication).live_bytes, 64_000);
-    assert_eq!(counters.l1_used(), 64_000 + 2048 * 64);
+    assert_eq!((counters.l1_used(), counters.kernels_resident()), (2048 * 64, 64_000));
     let programs = observe(&tracker).programs();
     assert_eq!(programs.len(), 1);
     assert_eq!(programs[0].name.as_deref(), Some("matmul"));
@@ -133,7 +134,7 @@ fn a_program_that_was_committed_before_tracking_is_late() {
     let tracker = open();
     let device = device(&tracker);
     let kernel = Kernel::new(5, KernelType::Application, CoreType::Tensix, 1000, 4);
-    tracker.launch(device, kernel, ProgramBinaryStatus::Committed).unwrap();
+    tracker.launch(device, Launch::new(5, &[kernel], ProgramBinaryStatus::Committed)).unwrap();
     let counters = counters(&tracker, device);
     assert_eq!(
         (counters.kernel_loaded_bytes(), counters.dispatches, counters.cached_dispatches),

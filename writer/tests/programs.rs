@@ -47,8 +47,8 @@ impl Model {
         any
     }
 
-    /// Tensix L1 and ethernet L1 used.
-    fn used(&self) -> (u64, u64) {
+    /// What is resident: circular buffers and kernels on Tensix cores, and kernels on ethernet cores.
+    fn resident(&self) -> (u64, u64) {
         let used = |on_ethernet: bool| {
             let counted = self.live.iter().filter(|(name, (_, fabric, ethernet))| {
                 *ethernet == on_ethernet && (*fabric || self.resident.contains(name))
@@ -119,7 +119,8 @@ proptest! {
         for (number, call) in calls.into_iter().enumerate() {
             prop_assert!(make(&tracker, device, &mut model, call), "call {number}: {call:?}");
             let own = tracker.counters(device).unwrap();
-            prop_assert_eq!((own.l1_used(), own.eth_used()), model.used(), "call {}: {:?}", number, call);
+            let resident = (own.cb_resident_bytes + own.kernels_resident(), own.eth_used());
+            prop_assert_eq!(resident, model.resident(), "call {}: {:?}", number, call);
             prop_assert_eq!(own.dispatches, model.dispatches);
             for class in [Class::Cb, Class::KernelApplication, Class::KernelFabric] {
                 let counted = own.class(class);

@@ -202,7 +202,7 @@ impl Stretch<'_> {
         device.peaks.advance(time);
         if let Some((class, old)) = class.zip(old_class) {
             device.exchange_class(class, old, Live::of(&usage.counters, class));
-            if class >= Class::Cb as usize {
+            if Class::ALL[class].is_program_memory() {
                 exchange_resident(resident, usage, device);
             }
         }
@@ -213,7 +213,7 @@ impl Stretch<'_> {
             device.observe(time);
         }
         device.note(event, usage.process, self.pid, time, time >= self.recent_from);
-        if event.kind == EventKind::KernelDispatch as u8 {
+        if matches!(event.kind(), Some(EventKind::KernelDispatch | EventKind::ProgramEnd)) {
             exchange_resident(resident, usage, device);
         }
         Ok(())
@@ -236,8 +236,8 @@ fn recent_from(now: u64) -> u64 {
 /// Whether an event can make less be used than before.
 #[inline]
 fn may_lower(event: &Event) -> bool {
-    use EventKind::{CbFree, Free, KernelDispatch, KernelUnload};
-    matches!(event.kind(), Some(Free | CbFree | KernelUnload | KernelDispatch))
+    use EventKind::{CbFree, Free, KernelDispatch, KernelUnload, ProgramEnd};
+    matches!(event.kind(), Some(Free | CbFree | KernelUnload | KernelDispatch | ProgramEnd))
 }
 
 /// The class whose bytes an event changes.

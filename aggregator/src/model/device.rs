@@ -1,7 +1,7 @@
 //! A device, all processes together: sums, peaks, history.
 
 use shm_layout::table::{ClassStats, Composition, DeviceStats, Failure, device_flags};
-use shm_layout::{Class, Counters, DeviceEntry, Event, EventKind, known};
+use shm_layout::{Class, Counters, DeviceEntry, Event, EventKind, flags, known};
 
 use crate::model::entry;
 use crate::model::figures::{
@@ -277,7 +277,7 @@ impl Device {
     #[inline]
     pub(crate) fn note(&mut self, event: &Event, process: usize, pid: u64, time: u64, recent: bool) {
         match event.kind() {
-            Some(EventKind::KernelDispatch) => self.dispatch_rate.add(u64::from(recent)),
+            Some(EventKind::KernelDispatch) => self.dispatch_rate.add(if recent { event.times() } else { 0 }),
             Some(EventKind::AllocFailed) => self.note_failure(event, process, pid, time),
             _ => {}
         }
@@ -338,6 +338,7 @@ impl Device {
             eth_used_bytes: self.sums.bytes[ETH],
             cb_resident_bytes: sum(|own| own.cb_resident_bytes),
             kernel_resident_bytes: sum(|own| own.kernel_resident_bytes),
+            kernel_resident_eth_bytes: sum(|own| own.kernel_resident_eth_bytes),
             system_kernel_bytes: sum(|own| own.system_kernel_bytes),
             system_kernel_eth_bytes: sum(|own| own.system_kernel_eth_bytes),
             dispatches: sum(|own| own.dispatches),
@@ -354,7 +355,7 @@ impl Device {
             l1_peak: self.peaks.peak(L1),
             eth_peak: self.peaks.peak(ETH),
             failure: self.failure,
-            classes: std::array::from_fn(|class| self.class_stats(class)),
+            classes: std::array::from_fn(|class| self.class_stats(class, &all)),
             dram_composition: self.dram_makeup.composition,
             l1_composition: self.l1_makeup.composition,
             cb_resident_peak: self.peaks.peak(CB_RESIDENT),
@@ -362,10 +363,23 @@ impl Device {
         }
     }
 
-    fn class_stats(&self, class: usize) -> ClassStats {
+    fn class_stats<'a, I>(&self, class: usize, all: &impl Fn() -> I) -> ClassStats
+    where
+        I: Iterator<Item = &'a Counters>,
+    {
+        let requested = all().map(|own| own.classes[class].requested_bytes);
+        let on_basis = all().map(|own| own.requested_basis_bytes[class]);
         let Allocated { bytes: alloc_bytes, count: alloc_count } = self.allocated[class];
         let (live_bytes, live_count) = (self.sums.bytes[class], self.sums.counts[class]);
-        ClassStats { live_bytes, live_count, alloc_bytes, alloc_count, peak: self.peaks.peak(class) }
+        ClassStats {
+            live_bytes,
+            live_count,
+            alloc_bytes,
+            alloc_count,
+            peak: self.peaks.peak(class),
+            requested_bytes: requested.fold(0, u64::saturating_add),
+            requested_basis_bytes: on_basis.fold(0, u64::saturating_add),
+        }
     }
 }
 
@@ -378,6 +392,9 @@ pub(crate) fn failure_of(event: &Event, pid: u64, time: u64) -> Failure {
         request_bytes: event.size,
         free_bytes: event.address,
         largest_free_bytes: event.aux,
+        needed_per_bank_bytes: event.id,
+        banks: u64::from(event.cores),
+        per_bank: u64::from(event.has(flags::PER_BANK)),
     }
 }
 

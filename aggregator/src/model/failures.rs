@@ -253,6 +253,9 @@ pub(crate) fn blank(owner: &ProcessStats, chip_id: u64, position: u64, failure: 
         request_bytes: failure.request_bytes,
         free_bytes: failure.free_bytes,
         largest_free_bytes: failure.largest_free_bytes,
+        needed_per_bank_bytes: failure.needed_per_bank_bytes,
+        banks: failure.banks,
+        flags: if failure.per_bank != 0 { failure_flags::PER_BANK } else { 0 },
         name: owner.name,
         ..bytemuck::Zeroable::zeroed()
     }

@@ -113,8 +113,7 @@ pub(crate) struct Resident {
 impl Resident {
     #[inline]
     pub(crate) fn of(counters: &Counters) -> Resident {
-        let kernels = counters.kernel_resident_bytes.wrapping_add(counters.system_kernel_bytes);
-        Resident { cb: counters.cb_resident_bytes, kernels }
+        Resident { cb: counters.cb_resident_bytes, kernels: counters.kernels_resident() }
     }
 }
 
@@ -264,6 +263,7 @@ mod tests {
         counters.cb_resident_bytes = 7;
         let classes = Memory::L1.classes(&counters);
         assert_eq!(classes.iter().sum::<u64>(), counters.l1_used());
-        assert_eq!(classes[Class::KernelDispatch as usize], 40);
+        // Kernels lie in reserved memory.
+        assert_eq!((classes[Class::Cb as usize], classes[Class::KernelDispatch as usize]), (7, 0));
     }
 }

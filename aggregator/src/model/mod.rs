@@ -52,6 +52,7 @@ pub(crate) struct Usage {
     pub(crate) device: usize,
     pub(crate) uid: u32,
     pub(crate) logical_id: u64,
+    pub(crate) allocator: u64,
     /// Times in ticks of the process's clock.
     pub(crate) counters: Counters,
 }
@@ -240,7 +241,8 @@ impl Model {
             return None;
         }
         let logical_id = entry.logical().unwrap_or(u64::MAX);
-        let usage = Usage { process, device, uid, logical_id, counters: Counters::ZERO };
+        let allocator = entry.allocator;
+        let usage = Usage { process, device, uid, logical_id, allocator, counters: Counters::ZERO };
         let batch = self.batch();
         self.usages.insert(batch, usage).ok()
     }

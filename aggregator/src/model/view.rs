@@ -27,6 +27,7 @@ impl Model {
             process: usage.process as u64,
             device: usage.device as u64,
             logical_id: usage.logical_id,
+            allocator: usage.allocator,
             counters,
         }
     }

@@ -263,6 +263,7 @@ impl Aggregator {
             *count = anomaly;
         }
         stats.unlisted = segment.unlisted();
+        [stats.self_checks, stats.self_checks_different] = segment.self_checks();
         stats.flags &= !process_flags::DEGRADED;
         stats.flags |= if segment.is_degraded() { process_flags::DEGRADED } else { 0 };
         if stats != process.stats {
@@ -286,6 +287,8 @@ fn process_stats(segment: &Segment) -> ProcessStats {
         uid: u64::from(segment.uid()),
         started: header.anchor_monotonic_ns,
         name: text::encode(&segment.process_name()),
+        source: header.source,
+        on_behalf_of: header.on_behalf_of,
         ..bytemuck::Zeroable::zeroed()
     }
 }

@@ -1,7 +1,7 @@
 //! One segment that is followed: a place in its ring, and the events that wait for their turn.
 
 use shm_layout::protocol::observe::{Attached, CatchUpError, Cursor, Slot};
-use shm_layout::{Counters, DeviceEntry, Event, MAX_COUNT, MAX_DEVICES, NO_DEVICE, load_pod};
+use shm_layout::{Counters, DeviceEntry, Event, MAX_COUNT, NO_DEVICE};
 use tt_shm_os::{ClockKind, monotonic_ns};
 use tt_shm_reader::Segment;
 
@@ -193,8 +193,7 @@ impl Source {
         }
         let words = self.segment.words();
         let count = words.device_count();
-        let Some(new) = words.devices.get(self.devices..count.min(MAX_DEVICES)) else { return Vec::new() };
-        let new: Vec<DeviceEntry> = new.iter().map(|entry| load_pod(entry)).collect();
+        let new: Vec<DeviceEntry> = (self.devices..count).filter_map(|device| words.device(device)).collect();
         self.devices = self.devices.max(count);
         new
     }

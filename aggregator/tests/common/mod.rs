@@ -42,7 +42,7 @@ impl Scene {
     }
 
     pub(crate) fn files(&self) -> Vec<PathBuf> {
-        let prefix = format!("tt-shm.v1.{}.", self.namespace);
+        let prefix = format!("tt-shm.v2.{}.", self.namespace);
         let entries = std::fs::read_dir(SHM_DIR).unwrap().flatten();
         let ours = entries.filter(|entry| entry.file_name().to_string_lossy().starts_with(&prefix));
         ours.map(|entry| entry.path()).collect()

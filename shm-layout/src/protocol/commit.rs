@@ -130,6 +130,21 @@ impl Accounts {
     }
 }
 
+/// Changes the name in a row that stays what it is. One word, so no reader sees half of it, and the stamp stays:
+/// it says when the allocation began.
+#[cold]
+fn rename<W: Word>(cell: &[W; SLOT_WORDS], event: &Event) {
+    crate::stores_of!(EmitName);
+    let Some(class) = event.class() else { return };
+    let meta = event.meta() & !u64::from(u8::MAX) | class.row_kind() as u64;
+    // Release: pairs with the acquire fence in drain() of the live list. Who reads this name from the row sees
+    // the event that gave it, in its slot.
+    cell[META].store_release(meta);
+}
+
+/// The word of a row that holds kind, class, flags, device, name and site.
+const META: usize = core::mem::offset_of!(Row, kind) / 8;
+
 impl<W: Word> SegmentWords<'_, W> {
     /// The slot of a position.
     #[inline]
@@ -187,10 +202,11 @@ impl<W: Word> SegmentWords<'_, W> {
             (RowEffect::Clear, Some(cell)) => stamped::clear(cell),
             (RowEffect::ClearPair, Some(cell)) => {
                 stamped::clear(cell);
-                if let Some(partner) = row(event.cores) {
+                if let Some(partner) = row(event.partner()) {
                     stamped::clear(partner);
                 }
             }
+            (RowEffect::Rename, Some(cell)) => rename(cell, event),
             _ => {}
         }
     }

@@ -151,8 +151,8 @@ impl Walk {
     fn follows_lost_dispatch(&self, event: &Event, last_dispatch: &HashMap<u32, u64>) -> bool {
         RowEffect::of(event) == RowEffect::Set(RowKind::Program)
             && self.known(event.row).is_none_or(|row| row.stamp < event.stamp)
-            && self.known(event.cores).is_none()
-            && last_dispatch.get(&event.cores).is_some_and(|later| *later > event.stamp)
+            && self.known(event.partner()).is_none()
+            && last_dispatch.get(&event.partner()).is_some_and(|later| *later > event.stamp)
     }
 
     fn finish(self) -> Vec<Row> {
@@ -169,22 +169,38 @@ impl Walk {
     fn apply(&mut self, event: &Event) {
         let row = match RowEffect::of(event) {
             RowEffect::None => return,
+            RowEffect::Rename => return self.rename(event),
             RowEffect::Set(RowKind::Program) => {
                 Some(Row::after_dispatch(self.program_before(event).as_ref(), event))
             }
             RowEffect::Set(_) => Some(Row::from_event(event)),
             RowEffect::Clear => None,
             RowEffect::ClearPair => {
-                self.replace(event.cores, event.stamp, None);
+                self.replace(event.partner(), event.stamp, None);
                 None
             }
         };
         self.replace(event.row, event.stamp, row);
     }
 
+    /// Gives the row that is known under the event's number the name that the event brings, unless the row is of
+    /// a later allocation.
+    ///
+    /// A name in a row has no stamp, and the list is exact all the same. The slot of its event is written before
+    /// the word in the row, and the ring is drained behind an acquire fence after the row was read: so a row with
+    /// the new name is never read without its event being drained, too, and its position is in the list's. A
+    /// row read before with the old name gets the new one here. Events are applied in order, so the last name
+    /// wins; that a row had a name already changes nothing.
+    fn rename(&mut self, event: &Event) {
+        if let Some(mut row) = self.known(event.row).filter(|row| row.stamp < event.stamp) {
+            row.rename(event);
+            self.changed.insert(event.row, Some(row));
+        }
+    }
+
     /// What is known of the program before a dispatch: the newer row of its pair.
     fn program_before(&self, event: &Event) -> Option<Row> {
-        [event.row, event.cores]
+        [event.row, event.partner()]
             .into_iter()
             .filter_map(|number| self.known(number))
             .filter(|row| row.kind() == Some(RowKind::Program))

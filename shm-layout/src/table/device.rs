@@ -48,7 +48,7 @@ viewed_struct! {
 viewed_struct! {
     /// What a peak was made of.
     pub struct Composition, size 272 {
-        /// Bytes by [`Class`] code; circular buffers and application kernels as resident.
+        /// Bytes occupied by [`Class`] code; circular buffers as resident, kernels 0.
         0 => pub classes: [u64; Class::COUNT],
         /// Largest holders, largest first.
         72 => pub holders: [Holder; PEAK_HOLDERS],
@@ -59,8 +59,8 @@ viewed_struct! {
 
 viewed_struct! {
     /// One class on a device, all processes together.
-    pub struct ClassStats, size 64 {
-        /// Bytes live now.
+    pub struct ClassStats, size 80 {
+        /// Bytes occupied now.
         0 => pub live_bytes: u64,
         /// Allocations live now.
         8 => pub live_count: u64,
@@ -70,12 +70,16 @@ viewed_struct! {
         24 => pub alloc_count: u64,
         /// Largest `live_bytes`.
         32 => pub peak: Peak,
+        /// Bytes that were asked for, of what is live now.
+        64 => pub requested_bytes: u64,
+        /// The part of `live_bytes` of which only the size that was asked for is known.
+        72 => pub requested_basis_bytes: u64,
     }
 }
 
 viewed_struct! {
     /// The last allocation failure on a device.
-    pub struct Failure, size 48 {
+    pub struct Failure, size 72 {
         /// When, 0 if there was none.
         0 => pub time: u64,
         /// Pid of the process, for display.
@@ -84,16 +88,22 @@ viewed_struct! {
         16 => pub class: u64,
         /// Bytes asked for.
         24 => pub request_bytes: u64,
-        /// Bytes free then.
+        /// Bytes free then, [`crate::UNKNOWN`] if the process did not know.
         32 => pub free_bytes: u64,
-        /// Largest free block then.
+        /// Largest free block then, [`crate::UNKNOWN`] if the process did not know.
         40 => pub largest_free_bytes: u64,
+        /// Bytes needed in each bank, [`crate::UNKNOWN`] if the process did not know.
+        48 => pub needed_per_bank_bytes: u64,
+        /// Banks, 0 if the process did not know.
+        56 => pub banks: u64,
+        /// 1 if free bytes and the largest free block are those of one bank, 0 if of all.
+        64 => pub per_bank: u64,
     }
 }
 
 viewed_struct! {
     /// A device, all processes together.
-    pub struct DeviceStats, size 1744 {
+    pub struct DeviceStats, size 2176 {
         /// Batch that wrote this; 0 for a row that is not in use.
         0 => pub generation: u64,
         /// Bits of [`device_flags`].
@@ -101,58 +111,60 @@ viewed_struct! {
         /// What the processes say of it.
         16 => pub entry: DeviceEntry,
         /// Processes that have something on it.
-        272 => pub processes: u64,
+        528 => pub processes: u64,
         /// DRAM used.
-        280 => pub dram_used_bytes: u64,
+        536 => pub dram_used_bytes: u64,
         /// L1 of Tensix cores used.
-        288 => pub l1_used_bytes: u64,
+        544 => pub l1_used_bytes: u64,
         /// L1 of ethernet cores used.
-        296 => pub eth_used_bytes: u64,
+        552 => pub eth_used_bytes: u64,
         /// Circular buffer bytes of resident programs.
-        304 => pub cb_resident_bytes: u64,
+        560 => pub cb_resident_bytes: u64,
         /// Application kernel bytes of resident programs on Tensix cores.
-        312 => pub kernel_resident_bytes: u64,
+        568 => pub kernel_resident_bytes: u64,
+        /// Application kernel bytes of resident programs on ethernet cores.
+        576 => pub kernel_resident_eth_bytes: u64,
         /// Fabric and dispatch kernels on Tensix cores.
-        320 => pub system_kernel_bytes: u64,
+        584 => pub system_kernel_bytes: u64,
         /// Fabric and dispatch kernels on ethernet cores.
-        328 => pub system_kernel_eth_bytes: u64,
+        592 => pub system_kernel_eth_bytes: u64,
         /// Dispatches of the processes alive now.
-        336 => pub dispatches: u64,
+        600 => pub dispatches: u64,
         /// Of those, the ones that found the binary cached.
-        344 => pub cached_dispatches: u64,
+        608 => pub cached_dispatches: u64,
         /// Allocations that failed, of the processes alive now.
-        352 => pub failed_allocs: u64,
+        616 => pub failed_allocs: u64,
         /// Events folded since the aggregator attached.
-        360 => pub events: u64,
+        624 => pub events: u64,
         /// Events of the last second, in thousandths per second.
-        368 => pub events_per_1000s: u64,
+        632 => pub events_per_1000s: u64,
         /// Dispatches of the last second, in thousandths per second.
-        376 => pub dispatches_per_1000s: u64,
+        640 => pub dispatches_per_1000s: u64,
         /// Kernel ring buffer: size, 0 if never reported.
-        384 => pub kernel_ring_total_bytes: u64,
+        648 => pub kernel_ring_total_bytes: u64,
         /// Kernel ring buffer: bytes used.
-        392 => pub kernel_ring_used_bytes: u64,
+        656 => pub kernel_ring_used_bytes: u64,
         /// Kernel ring buffer: programs in it.
-        400 => pub kernel_ring_programs: u64,
+        664 => pub kernel_ring_programs: u64,
         /// Since when all peaks below are exact, if they are.
-        408 => pub exact_since: u64,
+        672 => pub exact_since: u64,
         /// Largest DRAM used.
-        416 => pub dram_peak: Peak,
+        680 => pub dram_peak: Peak,
         /// Largest L1 used.
-        448 => pub l1_peak: Peak,
+        712 => pub l1_peak: Peak,
         /// Largest ethernet L1 used.
-        480 => pub eth_peak: Peak,
+        744 => pub eth_peak: Peak,
         /// The last failure.
-        512 => pub failure: Failure,
+        776 => pub failure: Failure,
         /// By [`Class`] code.
-        560 => pub classes: [ClassStats; Class::COUNT],
+        848 => pub classes: [ClassStats; Class::COUNT],
         /// What the DRAM peak was made of.
-        1136 => pub dram_composition: Composition,
+        1568 => pub dram_composition: Composition,
         /// What the L1 peak was made of.
-        1408 => pub l1_composition: Composition,
+        1840 => pub l1_composition: Composition,
         /// Largest `cb_resident_bytes`; nothing is counted.
-        1680 => pub cb_resident_peak: Peak,
+        2112 => pub cb_resident_peak: Peak,
         /// Largest sum of `kernel_resident_bytes` and `system_kernel_bytes`; nothing is counted.
-        1712 => pub kernel_resident_peak: Peak,
+        2144 => pub kernel_resident_peak: Peak,
     }
 }

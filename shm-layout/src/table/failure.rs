@@ -21,6 +21,8 @@ pub mod failure_flags {
     /// The events are the last before the failure, of all processes that were followed. Without it, a ring
     /// no longer held some of them.
     pub const EVENTS_COMPLETE: u64 = 1 << 1;
+    /// Free bytes and the largest free block are those of one bank, not of all.
+    pub const PER_BANK: u64 = 1 << 2;
 }
 
 viewed_struct! {
@@ -32,7 +34,7 @@ viewed_struct! {
         8 => pub pid: u64,
         /// Inode of its PID namespace, 0 if unknown.
         16 => pub pid_namespace: u64,
-        /// Bytes by [`Class`] code; circular buffers and kernels as resident on Tensix cores.
+        /// Bytes occupied by [`Class`] code; circular buffers as resident, kernels 0.
         24 => pub classes: [u64; Class::COUNT],
         /// Its name, UTF-8, zero-filled.
         96 => pub name: [u8; 64],
@@ -61,7 +63,7 @@ viewed_struct! {
 
 viewed_struct! {
     /// An allocation that failed. Segment and position tell it from every other one.
-    pub struct FailureRecord, size 2504 {
+    pub struct FailureRecord, size 2520 {
         /// Batch that wrote this; 0 for a row that is not in use.
         0 => pub generation: u64,
         /// Bits of [`failure_flags`].
@@ -88,20 +90,24 @@ viewed_struct! {
         88 => pub free_bytes: u64,
         /// Largest free block then, 2^64 - 1 if the process did not know.
         96 => pub largest_free_bytes: u64,
+        /// Bytes needed in each bank, 2^64 - 1 if the process did not know.
+        104 => pub needed_per_bank_bytes: u64,
+        /// Banks, 0 if the process did not know.
+        112 => pub banks: u64,
         /// Name of the process, UTF-8, zero-filled.
-        104 => pub name: [u8; 64],
+        120 => pub name: [u8; 64],
         /// Bytes on the device then by [`Class`] code, all holders together.
-        168 => pub classes: [u64; Class::COUNT],
+        184 => pub classes: [u64; Class::COUNT],
         /// Processes that held something on the device.
-        240 => pub holder_count: u64,
+        256 => pub holder_count: u64,
         /// The largest, by what they held of the memory that was asked for.
-        248 => pub holders: [FailureHolder; FAILURE_HOLDERS],
+        264 => pub holders: [FailureHolder; FAILURE_HOLDERS],
         /// Bytes of all other holders.
-        1528 => pub others: [u64; Class::COUNT],
+        1544 => pub others: [u64; Class::COUNT],
         /// Entries of `events` in use.
-        1600 => pub event_count: u64,
+        1616 => pub event_count: u64,
         /// What came before on the device, of all processes, oldest first.
-        1608 => pub events: [PastEvent; FAILURE_EVENTS],
+        1624 => pub events: [PastEvent; FAILURE_EVENTS],
     }
 }
 

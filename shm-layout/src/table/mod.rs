@@ -23,8 +23,8 @@ use crate::words::{Word, load_pod, shared_struct, words_of};
 
 /// First eight bytes of a table, "TTSHMTAB".
 pub const TABLE_MAGIC: u64 = u64::from_le_bytes(*b"TTSHMTAB");
-/// Incompatible features of tables, all of which this version has: bit 0, device rows have peaks of what is resident.
-pub const TABLE_FEATURES: u64 = 1;
+/// Incompatible features of tables that this version knows.
+pub const TABLE_FEATURES: u64 = 0;
 /// Devices in a table: one process that claims as many as it can leaves room for others'.
 pub const TABLE_DEVICES: usize = 2 * MAX_DEVICES;
 /// Processes that a table can show.
@@ -160,7 +160,6 @@ impl TableHeader {
         let mut header: TableHeader = bytemuck::zeroed();
         header.magic = TABLE_MAGIC;
         (header.major, header.minor) = (MAJOR, MINOR);
-        header.incompatible = TABLE_FEATURES;
         header.header_len = size_of::<TableHeader>() as u64;
         header.control = planner.place(control::WORDS as u64, CONTROL_BYTES);
         header.devices = planner.place(TABLE_DEVICES as u64, DEVICE_BYTES);
@@ -192,7 +191,6 @@ impl TableHeader {
             (self.major, self.minor),
             self.incompatible & !TABLE_FEATURES,
         )?;
-        expect("features", self.incompatible, TABLE_FEATURES)?;
         expect("header_len", self.header_len, size_of::<TableHeader>() as u64)?;
         expect("total_len", self.total_len, len)?;
         expect("control words", self.control.capacity, control::WORDS as u64)?;

@@ -28,7 +28,7 @@ pub mod process_flags {
 
 viewed_struct! {
     /// A process.
-    pub struct ProcessStats, size 312 {
+    pub struct ProcessStats, size 344 {
         /// Batch that wrote this; 0 for a row that is not in use.
         0 => pub generation: u64,
         /// A value of [`process_state`].
@@ -63,12 +63,20 @@ viewed_struct! {
         120 => pub anomalies: [u64; 16],
         /// Process name, UTF-8, zero-filled.
         248 => pub name: [u8; 64],
+        /// [`crate::Source`] code: who writes its segment.
+        312 => pub source: u64,
+        /// Pid of the process that it is written on behalf of, 0 if it is the writer.
+        320 => pub on_behalf_of: u64,
+        /// How often the process compared its sums with those of the device's allocator.
+        328 => pub self_checks: u64,
+        /// How often such a comparison found a difference.
+        336 => pub self_checks_different: u64,
     }
 }
 
 viewed_struct! {
     /// A process on a device.
-    pub struct UsageStats, size 864 {
+    pub struct UsageStats, size 1256 {
         /// Batch that wrote this; 0 for a row that is not in use.
         0 => pub generation: u64,
         /// Index of the process row.
@@ -77,8 +85,10 @@ viewed_struct! {
         16 => pub device: u64,
         /// The process's own number for the device; `u64::MAX` if it has none.
         24 => pub logical_id: u64,
+        /// The allocator of the device that it uses, 0 if the chip has only one.
+        32 => pub allocator: u64,
         /// Its counters, times converted.
-        32 => pub counters: Counters,
+        40 => pub counters: Counters,
     }
 }
 

@@ -7,19 +7,32 @@ use shm_layout::{Class, Counters, Event, EventKind, flags};
 pub(crate) struct Thing {
     pub(crate) class: Class,
     pub(crate) size: u64,
+    /// Bytes asked for; those of a buffer only are others than it occupies.
+    pub(crate) requested: u64,
+    /// Whether `size` is only what was asked for.
+    pub(crate) basis: bool,
     pub(crate) ethernet: bool,
     /// Program of a circular buffer or application kernel.
     pub(crate) program: u64,
-    /// Whether its bytes were brought by the last dispatch.
-    pub(crate) resident: bool,
+    /// The lane whose last dispatch brought its bytes.
+    pub(crate) lane: Option<u8>,
 }
 
 /// What a command does to the device; `pick` chooses among what is live.
 #[derive(Clone, Debug)]
 pub(crate) enum Command {
     Allocate(Thing),
-    Free { pick: usize },
-    Dispatch { program: u64, cached: bool },
+    Free {
+        pick: usize,
+    },
+    Dispatch {
+        program: u64,
+        cached: bool,
+        lane: u8,
+        times: u32,
+    },
+    /// Ends a program: takes what is resident of it out of its lane.
+    EndProgram(u64),
     ResetPeaks,
     Fail,
     Open(bool),
@@ -78,11 +91,22 @@ impl Oracle {
     }
 
     fn l1(&self) -> u64 {
-        self.l1_buffers().0 + self.sum(|thing| !thing.ethernet && (thing.resident || is_system(thing))).0
+        self.l1_buffers().0 + self.sum(|thing| thing.class == Class::Cb && thing.lane.is_some()).0
+    }
+
+    fn kernels(&self, ethernet: bool) -> u64 {
+        let resident = |thing: &Thing| is_system(thing) || thing.lane.is_some();
+        let is_kernel = |thing: &Thing| thing.class.kernel_type().is_some();
+        self.sum(|thing| is_kernel(thing) && thing.ethernet == ethernet && resident(thing)).0
     }
 
     fn eth(&self) -> u64 {
-        self.sum(|thing| thing.ethernet && (thing.resident || is_system(thing))).0
+        self.kernels(true)
+    }
+
+    /// Device and host memory that is used.
+    fn used(&self) -> u64 {
+        self.dram().0 + self.l1() + self.class(Class::SystemMemory).0
     }
 
     /// Carries out a command and returns the event that says so; `None` if there is nothing to free.
@@ -92,7 +116,10 @@ impl Oracle {
             Command::Allocate(thing) => self.allocate(thing),
             Command::Free { .. } if self.live.is_empty() => return None,
             Command::Free { pick } => self.free(*pick),
-            Command::Dispatch { program, cached } => self.dispatch(*program, *cached),
+            Command::Dispatch { program, cached, lane, times } => {
+                self.dispatch(*program, *cached, *lane, *times)
+            }
+            Command::EndProgram(program) => self.end_program(*program),
             Command::ResetPeaks => self.reset_peaks(),
             Command::Fail => {
                 self.failed += 1;
@@ -130,24 +157,36 @@ impl Oracle {
         event_about(kind, &thing)
     }
 
-    fn dispatch(&mut self, program: u64, cached: bool) -> Event {
+    fn dispatch(&mut self, program: u64, cached: bool, lane: u8, times: u32) -> Event {
         for thing in &mut self.live {
-            let of_program = matches!(thing.class, Class::Cb | Class::KernelApplication);
-            thing.resident = of_program && thing.program == program;
+            if thing.program == program && matches!(thing.class, Class::Cb | Class::KernelApplication) {
+                thing.lane = Some(lane);
+            } else if thing.lane == Some(lane) {
+                thing.lane = None;
+            }
         }
-        self.dispatches[0] += 1;
-        self.dispatches[1] += u64::from(cached);
+        self.dispatches[0] += u64::from(times);
+        self.dispatches[1] += if cached { u64::from(times) } else { 0 };
         let resident = |class, ethernet| {
-            self.sum(|thing: &Thing| thing.resident && thing.class == class && thing.ethernet == ethernet).0
+            let of_program = |thing: &Thing| thing.program == program && thing.lane.is_some();
+            self.sum(|thing| of_program(thing) && thing.class == class && thing.ethernet == ethernet).0
         };
+        let kernels = [false, true].map(|ethernet| resident(Class::KernelApplication, ethernet));
         Event {
             id: program,
             flags: flags::RESIDENT | if cached { flags::CACHED } else { 0 },
-            size: resident(Class::KernelApplication, false),
-            address: resident(Class::Cb, false),
-            aux: resident(Class::KernelApplication, true),
+            size: resident(Class::Cb, false),
+            aux: kernels[0] | kernels[1] << 32,
+            address: u64::from(times),
+            place: u16::from(lane),
             ..Event::new(EventKind::KernelDispatch, 0)
         }
+    }
+
+    fn end_program(&mut self, program: u64) -> Event {
+        // Of all lanes: only the one that it is in matters.
+        self.live.iter_mut().filter(|thing| thing.program == program).for_each(|thing| thing.lane = None);
+        Event { id: program, flags: flags::RESIDENT, place: 0xff, ..Event::new(EventKind::ProgramEnd, 0) }
     }
 
     fn reset_peaks(&mut self) -> Event {
@@ -178,6 +217,8 @@ impl Oracle {
         assert_eq!(counters.dram_used(), self.dram().0);
         assert_eq!(counters.l1_used(), self.l1());
         assert_eq!(counters.eth_used(), self.eth());
+        assert_eq!(counters.kernels_resident(), self.kernels(false));
+        assert_eq!(counters.used_by_class().iter().sum::<u64>(), self.used());
         assert_eq!(
             (counters.dispatches, counters.cached_dispatches),
             (self.dispatches[0], self.dispatches[1])
@@ -187,6 +228,10 @@ impl Oracle {
             let found = counters.class(class);
             assert_eq!((found.live_bytes, found.live_count), self.class(class), "{class:?}");
             assert_eq!((found.alloc_bytes, found.alloc_count), self.allocated[class as usize]);
+            let of_class = || self.live.iter().filter(|thing| thing.class == class);
+            assert_eq!(found.requested_bytes, of_class().map(|thing| thing.requested).sum::<u64>());
+            let basis: u64 = of_class().filter(|thing| thing.basis).map(|thing| thing.size).sum();
+            assert_eq!(counters.requested_basis_bytes[class as usize], basis);
             let peak = Peak { bytes: found.peak_bytes, time: found.peak_time, count: found.peak_count };
             assert_eq!(peak, self.class_peaks[class as usize], "{class:?}");
         }
@@ -200,13 +245,16 @@ impl Oracle {
 }
 
 fn event_about(kind: EventKind, thing: &Thing) -> Event {
-    let ethernet = if thing.ethernet { flags::ETHERNET } else { 0 };
-    let resident = if thing.resident { flags::RESIDENT } else { 0 };
+    let flag = |set: bool, flag: u8| if set { flag } else { 0 };
+    let is_buffer = matches!(kind, EventKind::Alloc | EventKind::Free);
     Event {
         class: thing.class as u8,
         size: thing.size,
-        aux: thing.program,
-        flags: ethernet | resident,
+        aux: if is_buffer { thing.requested } else { thing.program },
+        flags: flag(thing.ethernet, flags::ETHERNET)
+            | flag(thing.lane.is_some(), flags::RESIDENT)
+            | flag(thing.basis, flags::REQUESTED),
+        place: thing.lane.map_or(0, |lane| 1 << lane),
         ..Event::new(kind, 0)
     }
 }

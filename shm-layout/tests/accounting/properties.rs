@@ -3,14 +3,26 @@
 use crate::oracle::{Command, Oracle, Thing};
 use proptest::collection::vec;
 use proptest::prelude::*;
-use shm_layout::{Class, Counters, Event, EventKind, MAX_BYTES};
+use shm_layout::{Class, Counters, Event, EventKind, LANES, MAX_BYTES, RowKind};
 
 fn thing() -> impl Strategy<Value = Thing> {
-    (0..Class::COUNT, 0..1_u64 << 40, any::<bool>(), 0..3_u64).prop_map(|(class, size, ethernet, program)| {
+    let sizes = (0..1_u64 << 40, 0..1_u64 << 40, any::<bool>());
+    (0..Class::COUNT, sizes, any::<bool>(), 0..3_u64).prop_map(|(class, sizes, ethernet, program)| {
         let class = Class::ALL[class];
-        // Only kernels run on ethernet cores.
-        let ethernet = ethernet && class.kernel_type().is_some();
-        Thing { class, size, ethernet, program, resident: false }
+        let (size, requested, basis) = sizes;
+        let is_buffer = class.row_kind() == RowKind::Buffer;
+        // A program has at most 2^32 bytes of kernels.
+        let size = if class.kernel_type().is_some() { size >> 20 } else { size };
+        Thing {
+            class,
+            size,
+            requested: if is_buffer && !basis { requested } else { size },
+            basis: is_buffer && basis,
+            // Only kernels run on ethernet cores.
+            ethernet: ethernet && class.kernel_type().is_some(),
+            program,
+            lane: None,
+        }
     })
 }
 
@@ -18,7 +30,9 @@ fn command() -> impl Strategy<Value = Command> {
     prop_oneof![
         8 => thing().prop_map(Command::Allocate),
         6 => any::<usize>().prop_map(|pick| Command::Free { pick }),
-        3 => (0..3_u64, any::<bool>()).prop_map(|(program, cached)| Command::Dispatch { program, cached }),
+        4 => (0..3_u64, any::<bool>(), 0..LANES as u8, 1..5_u32)
+            .prop_map(|(program, cached, lane, times)| Command::Dispatch { program, cached, lane, times }),
+        1 => (0..3_u64).prop_map(Command::EndProgram),
         1 => Just(Command::ResetPeaks),
         1 => Just(Command::Fail),
         1 => any::<bool>().prop_map(Command::Open),
@@ -59,6 +73,7 @@ proptest! {
                 event.size %= 2 * MAX_BYTES;
                 event.address %= 2 * MAX_BYTES;
                 event.aux %= 2 * MAX_BYTES;
+                event.place %= 1 << LANES;
             }
             let before = counters;
             if counters.apply(&event).is_err() {

@@ -4,7 +4,7 @@
 use crate::cells::{cell, expect_first, latch, overwrite};
 use crate::commit::{Script, attach, in_order, lap};
 use crate::growth;
-use crate::live::{commit_reuse, reuse, reuse_event, walk};
+use crate::live::{commit_name, commit_reuse, name_list, reuse, reuse_event, walk};
 use crate::word::{ModelWord, NO_ACQUIRE_FENCE, NO_RELEASE_FENCE, RELAXED_STORE, SOUND, kill_writer_after};
 use shm_layout::protocol::{commit::Accounts, stamped};
 use shm_layout::{Event, SegmentWords};
@@ -68,6 +68,13 @@ fails! {
         segment.publish_head(position);
         segment.change_row(&event, event.to_words());
     }) => "at 2";
+    name_before_slot: name_list::<SOUND>(&Arc::default(), |segment, event| {
+        segment.change_row(event, event.to_words());
+        segment.write_slot(event.to_words());
+        segment.publish_head(event.stamp);
+    }) => "name at";
+    name_with_relaxed_stores: name_list::<RELAXED_STORE>(&Arc::default(), commit_name) => "name at";
+    name_without_acquire_fence: name_list::<NO_ACQUIRE_FENCE>(&Arc::default(), commit_name) => "name at";
     row_used_before_it_is_published: growth::walk::<SOUND>(&Arc::default(), |segment| {
         growth::allocate(segment);
         growth::grow(segment);

@@ -97,7 +97,8 @@ fn a_list_does_not_take_an_overwritten_event_for_one_to_come() {
 /// the ring is even, a slot always names the same row: its events differ in nothing but the stamp.
 fn commit_dispatch<const V: u8>(segment: &Segment<'_, V>, position: u64) {
     let row = (position % 2) as u32;
-    let event = Event { row, cores: 1 - row, ..event(position, EventKind::KernelDispatch, 0) };
+    let address = 1 | u64::from(1 - row) << 32;
+    let event = Event { row, address, ..event(position, EventKind::KernelDispatch, 0) };
     let row = Row { size: position, ..Row::after_dispatch(None, &event) };
     segment.publish(&event, Some(&row), &mut Accounts::new(4));
 }
@@ -120,4 +121,48 @@ fn dispatches_are_not_lost_with_both_rows_in_flux() {
 #[test]
 fn dispatches_are_not_lost_with_the_newer_row_in_flux() {
     dispatches(3, 5);
+}
+
+/// A buffer that gets two names while it lives.
+pub(crate) fn naming_event(position: u64) -> Event {
+    match position {
+        1 => event(1, EventKind::Alloc, 2),
+        _ => Event { name: position as u16, ..event(position, EventKind::Name, 2) },
+    }
+}
+
+/// The list has the name that was given last before its position, whatever was read when.
+pub(crate) fn name_list<const V: u8>(
+    tally: &Arc<Tally>,
+    commit: impl Fn(&Segment<'_, V>, &Event) + Copy + Send + Sync + 'static,
+) {
+    let tally = tally.clone();
+    explore(Some(2), move || {
+        let memory: Arc<Memory<V>> = Arc::new(Memory::new(4, &[KIND], 1, 0).with_names());
+        commit(&memory.segment(), &naming_event(1));
+        let observer = {
+            let (memory, tally) = (memory.clone(), tally.clone());
+            thread::spawn(move || {
+                let list = LiveList::read(&memory.segment());
+                tally.count(list.position == 3);
+                assert!(list.exact, "the ring holds every event");
+                let names: Vec<u64> = list.rows.iter().map(|row| u64::from(row.name)).collect();
+                let name = if list.position == 1 { 0 } else { list.position };
+                assert_eq!(names, [name], "name at {}", list.position);
+            })
+        };
+        (2..=3).for_each(|position| commit(&memory.segment(), &naming_event(position)));
+        observer.join().unwrap();
+    });
+}
+
+pub(crate) fn commit_name<const V: u8>(segment: &Segment<'_, V>, event: &Event) {
+    segment.publish(event, None, &mut Accounts::new(4));
+}
+
+#[test]
+fn a_name_is_in_the_list_from_its_position_on() {
+    let tally = Arc::default();
+    name_list::<SOUND>(&tally, commit_name);
+    tally.assert_both();
 }

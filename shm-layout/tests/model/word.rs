@@ -111,7 +111,7 @@ pub(crate) const SIZE: usize = 4;
 /// Words of the latch that are watched; of the rest, nothing is asserted.
 const COUNTER_WORDS: [usize; 5] = {
     let copy_words = (DEVICE_COUNTER_WORDS - 16) / 2;
-    let live_dram = 32;
+    let live_dram = 64;
     [0, 16, 16 + live_dram, 16 + copy_words, 16 + copy_words + live_dram]
 };
 
@@ -138,6 +138,13 @@ impl<const V: u8> Memory<V> {
         self
     }
 
+    /// With the names in the rows watched instead of the sizes.
+    pub(crate) fn with_names(mut self) -> Memory<V> {
+        let cell = || std::array::from_fn(|word| ModelWord::watched_if([0, KIND].contains(&word)));
+        self.rows = self.rows.iter().map(|_| cell()).collect();
+        self
+    }
+
     pub(crate) fn segment(&self) -> SegmentWords<'_, ModelWord<V>> {
         SegmentWords {
             control: &self.control,
@@ -153,7 +160,7 @@ impl<const V: u8> Memory<V> {
 
 /// An event on device 0 and row 0. Sizes are powers of two, so that a sum says which events are in it.
 pub(crate) fn event(position: u64, kind: EventKind, size: u64) -> Event {
-    Event { stamp: position, size, row: 0, ..Event::new(kind, 0) }
+    Event { stamp: position, size, aux: 0, row: 0, ..Event::new(kind, 0) }
 }
 
 /// What happened in all schedules together.

@@ -29,7 +29,7 @@ impl Word for Restless {
 }
 
 fn alloc(stamp: u64, device: u8) -> Event {
-    Event { stamp, size: stamp, time: stamp, ..Event::new(EventKind::Alloc, device) }
+    Event { stamp, size: stamp, aux: stamp, time: stamp, ..Event::new(EventKind::Alloc, device) }
 }
 
 /// The smallest ring that a segment can have.

@@ -40,13 +40,16 @@ fn word() -> impl Strategy<Value = u64> {
 /// Events that are committed as far as their stamp goes, and wild otherwise.
 fn event() -> impl Strategy<Value = Event> {
     (any::<[u64; 8]>(), 0..EventKind::ALL.len(), 0..10_u32, 0..10_u32, any::<bool>()).prop_map(
-        |(words, kind, row, cores, small)| {
+        |(words, kind, row, partner, small)| {
             let mut event: Event = bytemuck::cast(words);
             event.kind = EventKind::ALL[kind] as u8;
             event.device %= 200;
             event.class %= 10;
             if small {
-                (event.row, event.cores) = (row, cores);
+                event.row = row;
+                event.address = event.address % 3 | u64::from(partner) << 32;
+                event.place %= 300;
+                event.aux %= 1000;
                 event.size %= 1000;
             }
             event

@@ -94,8 +94,13 @@ fn a_cursor_returns_or_counts_every_event() {
 /// Rows published after the walk began are named by events that it follows.
 #[test]
 fn rows_may_grow_while_they_are_read() {
-    let alloc =
-        |stamp: u64, row| Event { stamp, row, size: stamp, ..Event::new(shm_layout::EventKind::Alloc, 0) };
+    let alloc = |stamp: u64, row| Event {
+        stamp,
+        row,
+        size: stamp,
+        aux: stamp,
+        ..Event::new(shm_layout::EventKind::Alloc, 0)
+    };
     for load in 0.. {
         let memory: Rc<Memory<Watched>> = Rc::new(Memory::new(16, 600, 0));
         memory.control[ROWS_PUBLISHED].store(2);

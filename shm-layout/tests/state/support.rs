@@ -116,8 +116,8 @@ impl<W: Word> Memory<W> {
     }
 }
 
-/// A life of a few allocations on one device: buffers, a program with its pair of rows (3 and 4), reuse
-/// of row 0, and events that concern no row or no device.
+/// A life of a few allocations on one device: buffers, names that come later, a program with its pair of rows (3
+/// and 4), reuse of row 0, and events that concern no row or no device.
 pub(crate) fn life() -> Vec<Event> {
     let about = |kind, class: Class, id, size, row| Event {
         class: class as u8,
@@ -128,17 +128,21 @@ pub(crate) fn life() -> Vec<Event> {
         aux: 7,
         ..Event::new(kind, 0)
     };
+    let pair = |times: u64, partner: u32| times | u64::from(partner) << 32;
+    // Twice at once, in lane 2.
     let dispatch = |row: u32| Event {
         flags: flags::RESIDENT,
-        address: 30,
-        aux: 0,
-        cores: 7 - row,
-        ..about(EventKind::KernelDispatch, Class::Dram, 7, 20, row)
+        address: pair(2, 7 - row),
+        aux: 20,
+        place: 2,
+        ..about(EventKind::KernelDispatch, Class::KernelApplication, 7, 30, row)
     };
-    let resident = |event| Event { flags: flags::RESIDENT, ..event };
-    let end = Event { cores: 4, ..about(EventKind::ProgramEnd, Class::Dram, 7, 0, 3) };
+    let resident = |event| Event { flags: flags::RESIDENT, place: 1 << 2, ..event };
+    let end = Event { address: pair(0, 4), ..resident(about(EventKind::ProgramEnd, Class::Dram, 7, 0, 3)) };
+    let name = |class, id, row, name| Event { name, ..about(EventKind::Name, class, id, 0, row) };
     let events = [
         about(EventKind::Alloc, Class::Dram, 1, 10, 0),
+        name(Class::Dram, 1, 0, 8),
         about(EventKind::KernelLoad, Class::KernelApplication, 2, 20, 1),
         about(EventKind::CbAlloc, Class::Cb, 3, 30, 2),
         dispatch(3),
@@ -146,6 +150,9 @@ pub(crate) fn life() -> Vec<Event> {
         dispatch(3),
         about(EventKind::Free, Class::Dram, 1, 10, 0),
         about(EventKind::Alloc, Class::L1, 4, 40, 0),
+        name(Class::L1, 4, 0, 9),
+        // Of what the row held before: no harm.
+        name(Class::Dram, 1, 0, 10),
         Event { device: shm_layout::NO_DEVICE, ..Event::new(EventKind::Marker, 0) },
         dispatch(4),
         resident(about(EventKind::CbFree, Class::Cb, 3, 30, 2)),
@@ -181,12 +188,15 @@ impl Writer {
 fn change(list: &mut BTreeMap<u32, Row>, event: &Event) {
     match RowEffect::of(event) {
         RowEffect::Set(RowKind::Program) => {
-            let before = list.get(&event.cores).copied();
+            let before = list.get(&event.partner()).copied();
             list.insert(event.row, Row::after_dispatch(before.as_ref(), event));
         }
         RowEffect::Set(_) => drop(list.insert(event.row, Row::from_event(event))),
         RowEffect::Clear => drop(list.remove(&event.row)),
-        RowEffect::ClearPair => list.retain(|row, _| *row != event.row && *row != event.cores),
+        RowEffect::ClearPair => list.retain(|row, _| *row != event.row && *row != event.partner()),
+        RowEffect::Rename => {
+            list.entry(event.row).and_modify(|row| row.rename(event));
+        }
         RowEffect::None => {}
     }
 }

@@ -25,6 +25,7 @@ fn event(position: u64) -> Event {
         class: classes[row as usize / 2 % 4] as u8,
         id: row,
         size: 1 + allocated_at.wrapping_mul(0x9e37_79b9_7f4a_7c15) % 1_000_000,
+        aux: allocated_at,
         row: row as u32,
         ..Event::new(if round % 2 == 0 { EventKind::Alloc } else { EventKind::Free }, (row % 2) as u8)
     }

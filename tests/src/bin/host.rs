@@ -11,7 +11,8 @@ use tt_shm_tests::model::{self, DeviceModel, Name, Thing};
 use tt_shm_tests::script::{Answer, Command, Truth};
 use tt_shm_tests::workload::Workload;
 use tt_shm_writer::{
-    Alloc, BufferType, Class, CoreMemory, CoreType, Device, DeviceInfo, Kernel, KernelType, Record, Tracker,
+    Alloc, BufferType, Class, CoreMemory, CoreType, Device, DeviceInfo, FailedAlloc, Kernel, KernelType,
+    Record, Tracker,
 };
 
 fn main() -> Result<()> {
@@ -45,7 +46,8 @@ impl Host {
             Command::Grow { count } => self.grow(count)?,
             Command::Spin { pairs } => self.spin(pairs)?,
             Command::Fail { request, free, largest } => {
-                self.tracker()?.alloc_failed(self.devices[0], Class::Dram, request, free, largest)?;
+                let failed = FailedAlloc::new(Class::Dram, request).free(free, largest);
+                self.tracker()?.alloc_failed(self.devices[0], failed)?;
             }
             Command::Truth => return Ok(Answer::Truth(self.truth.clone())),
             Command::Close => self.tracker = None,

@@ -3,8 +3,8 @@
 use anyhow::{Context, Result};
 use shm_layout::{Class, MarkerPhase};
 use tt_shm_writer::{
-    Alloc, BufferType, CircularBuffer, CoreMemory, CoreType, Device, DeviceInfo, Kernel, KernelType, Mesh,
-    NameId, ProgramBinaryStatus, Record, RecordError, Tracker,
+    Alloc, BufferType, CircularBuffer, CoreMemory, CoreType, Device, DeviceInfo, FailedAlloc, Kernel,
+    KernelType, Launch, Mesh, NameId, ProgramBinaryStatus, Record, RecordError, Tracker,
 };
 
 /// Bytes of a kernel on each of its two cores, and of a circular buffer on each of four.
@@ -147,13 +147,13 @@ impl Stepper {
             Step::CbFree(device, program, id) => tracker.cb_free(on(device), program, id, None)?,
             Step::Launch(device, id) => {
                 let kernel = Kernel::new(id, KernelType::Application, CoreType::Tensix, KERNEL_BYTES, 2);
-                tracker.launch(on(device), kernel, ProgramBinaryStatus::NotSent)?;
+                tracker.launch(on(device), Launch::new(id, &[kernel], ProgramBinaryStatus::NotSent))?;
             }
             Step::Dispatch(device, program) => tracker.dispatch(on(device), program)?,
             Step::ResetPeaks(device) => tracker.reset_peaks(on(device))?,
             Step::Tell(device) => {
                 tracker.device_open(on(device))?;
-                tracker.alloc_failed(on(device), Class::Dram, 9, 8, 7)?;
+                tracker.alloc_failed(on(device), FailedAlloc::new(Class::Dram, 9).free(8, 7))?;
                 tracker.kernel_ring(on(device), 3, 2, 1)?;
                 tracker.marker(MarkerPhase::Begin, 1, self.name)?;
             }

@@ -4,7 +4,7 @@ use crate::model::{Name, Thing};
 use crate::workload::Random;
 use shm_layout::{Class, CoreType, KernelType};
 use tt_shm_writer::{
-    Alloc, BufferType, CircularBuffer, Device, Kernel, Mesh, ProgramBinaryStatus, Record, RecordError,
+    Alloc, BufferType, CircularBuffer, Device, Kernel, Launch, Mesh, ProgramBinaryStatus, Record, RecordError,
 };
 
 /// Live buffers per device around which a thread settles.
@@ -117,7 +117,9 @@ impl Call {
             Call::Cb(program, id, size, cores) => {
                 tracker.cb_alloc(own, CircularBuffer::new(program, id, size, cores))
             }
-            Call::Launch(spec) => tracker.launch(own, spec.kernel(), ProgramBinaryStatus::NotSent),
+            Call::Launch(spec) => {
+                tracker.launch(own, Launch::new(spec.id, &[spec.kernel()], ProgramBinaryStatus::NotSent))
+            }
             Call::Dispatch(program) => tracker.dispatch(own, program),
             Call::LoadAgain(spec) | Call::Load(spec) => tracker.kernel_load(own, spec.kernel()).map(drop),
             Call::End(program) => tracker.program_end(own, program),

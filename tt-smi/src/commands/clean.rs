@@ -81,10 +81,10 @@ fn dead_segment(path: &Path) -> Option<(u64, u64)> {
     (dead && !Segment::open(path).is_ok_and(left)).then_some((stat.st_dev, stat.st_ino))
 }
 
-/// The namespace of a table that never got its name: `tt-shm.v1.<namespace>.<uid>.table-<random>`, of this user.
+/// The namespace of a table that never got its name: `tt-shm.v2.<namespace>.<uid>.table-<random>`, of this user.
 fn temporary_table(name: &str) -> Option<Namespace> {
     let (table, random) = name.rsplit_once('-')?;
-    let namespace = Namespace::new(table.strip_prefix("tt-shm.v1.")?.split('.').next()?).ok()?;
+    let namespace = Namespace::new(table.strip_prefix("tt-shm.v2.")?.split('.').next()?).ok()?;
     let own = tt_shm_os::table_file_name(&namespace, rustix::process::geteuid().as_raw());
     (table == own && random.len() == 16).then_some(namespace)
 }
@@ -140,13 +140,13 @@ mod tests {
     fn only_tables_that_never_got_their_name_are_temporary() {
         let uid = rustix::process::geteuid().as_raw();
         let namespace = Namespace::new("ci-1").unwrap();
-        let name = format!("tt-shm.v1.ci-1.{uid}.table-0123456789abcdef");
+        let name = format!("tt-shm.v2.ci-1.{uid}.table-0123456789abcdef");
         assert_eq!(temporary_table(&name), Some(namespace));
         for other in [
-            format!("tt-shm.v1.ci-1.{uid}.table"),
-            format!("tt-shm.v1.ci-1.{uid}.lock"),
-            format!("tt-shm.v1.ci-1.{}.table-0123456789abcdef", uid + 1),
-            "tt-shm.v1.ci-1.42-0123456789abcdef".to_owned(),
+            format!("tt-shm.v2.ci-1.{uid}.table"),
+            format!("tt-shm.v2.ci-1.{uid}.lock"),
+            format!("tt-shm.v2.ci-1.{}.table-0123456789abcdef", uid + 1),
+            "tt-shm.v2.ci-1.42-0123456789abcdef".to_owned(),
             "something-else".to_owned(),
         ] {
             assert_eq!(temporary_table(&other), None, "{other}");

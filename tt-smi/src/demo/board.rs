@@ -1,6 +1,6 @@
 //! The devices of the demonstration: chips of n300 boards, the same for all workers.
 
-use tt_shm_writer::{Arch, CoreMemory, DeviceInfo, PciAddress};
+use tt_shm_writer::{Arch, CoreMemory, DeviceInfo, PciAddress, Pool, Pools};
 
 /// DRAM of a chip.
 pub(crate) const DRAM_BYTES: u64 = 12 << 30;
@@ -30,5 +30,11 @@ pub(crate) fn device(number: u32) -> DeviceInfo {
         dram_channels: Some(DRAM_BANKS as u32),
         l1: Some(CoreMemory { cores: TENSIX_CORES, bytes_per_core: L1_PER_CORE }),
         eth: Some(CoreMemory { cores: ETH_CORES, bytes_per_core: ETH_L1_PER_CORE }),
+        pools: Pools {
+            dram: Some(Pool { banks: DRAM_BANKS as u32, bank_bytes: DRAM_BYTES / DRAM_BANKS, alignment: 32 }),
+            l1: Some(Pool { banks: TENSIX_CORES, bank_bytes: L1_PER_CORE, alignment: 16 }),
+            ..Pools::default()
+        },
+        ..DeviceInfo::default()
     }
 }

@@ -1,6 +1,8 @@
 //! What a workload does before its first step.
 
-use tt_shm_writer::{BufferType, CircularBuffer, CoreType, Kernel, KernelType, ProgramBinaryStatus, Record};
+use tt_shm_writer::{
+    BufferType, CircularBuffer, CoreType, Kernel, KernelType, Launch, ProgramBinaryStatus, Record,
+};
 
 use super::models::{Network, OPERATIONS};
 use super::pace::Pace;
@@ -51,13 +53,14 @@ impl<R: Record> Workload<'_, R> {
             let kernel = Kernel::new(id, application, tensix, operation.binary_bytes, self.plan.cores)
                 .hash(hash(operation.name))
                 .name(name);
-            self.record.launch(&self.mesh, kernel, ProgramBinaryStatus::NotSent)?;
+            self.record.launch(&self.mesh, Launch::new(id, &[kernel], ProgramBinaryStatus::NotSent))?;
             self.programs.push(Compiled { id, kernel });
             if !pace.wait(stop) {
                 return Ok(false);
             }
         }
-        self.record.launch(&self.mesh, self.programs[0].kernel, ProgramBinaryStatus::Committed)?;
+        let Compiled { id, kernel } = self.programs[0];
+        self.record.launch(&self.mesh, Launch::new(id, &[kernel], ProgramBinaryStatus::Committed))?;
         self.note_kernel_ring()?;
         Ok(true)
     }

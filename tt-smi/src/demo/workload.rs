@@ -1,8 +1,8 @@
 //! A believable tt-metal workload: weights, programs, steps with transient buffers.
 
 use tt_shm_writer::{
-    Alloc, BufferType, Class, CoreType, Device, Kernel, KernelType, MarkerPhase, Mesh, NameId, Record,
-    RecordError,
+    Alloc, BufferType, Class, CoreType, Device, FailedAlloc, Kernel, KernelType, MarkerPhase, Mesh, NameId,
+    Record, RecordError,
 };
 
 use super::banks::Banks;
@@ -218,7 +218,7 @@ impl<'a, R: Record> Workload<'a, R> {
         let device = self.devices[self.random.range(0, self.devices.len() as u64) as usize];
         let free = L1_PER_CORE * u64::from(TENSIX_CORES) / 4;
         let request = self.random.range(free / 2, free);
-        self.record.alloc_failed(device, Class::L1, request, free, request / 2)
+        self.record.alloc_failed(device, FailedAlloc::new(Class::L1, request).free(free, request / 2))
     }
 
     fn close(&mut self) -> Recorded {

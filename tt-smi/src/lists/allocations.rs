@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use tt_shm_reader::{Allocation, Class, CoreType, Row, RowKind, Segment, UNKNOWN as NO_ADDRESS, flags};
+use tt_shm_reader::{
+    Allocation, Class, CoreType, DeviceEntry, Memory, Row, RowKind, Segment, UNKNOWN as NO_ADDRESS, flags,
+};
 
 use crate::cli::SortBy;
 use crate::directory::Directory;
@@ -23,7 +25,7 @@ pub struct Item {
     pub id: u64,
     /// Program that it belongs to.
     pub program: Option<u64>,
-    /// Bytes in total on that device.
+    /// Bytes that it occupies on that device.
     pub size: u64,
     /// Where it lies, if the producer says so.
     pub address: Option<u64>,
@@ -63,8 +65,11 @@ pub struct Listing {
 impl Listing {
     /// Adds what a process lists, as far as it is wanted.
     pub fn add(&mut self, segment: &Segment, directory: &Directory, wanted: impl Fn(&Item) -> bool) {
-        let indices: Vec<Option<usize>> =
-            segment.devices().iter().map(|entry| directory.index_of(entry.chip_id)).collect();
+        let devices: Vec<Listed> = segment
+            .devices()
+            .into_iter()
+            .map(|entry| Listed { index: directory.index_of(entry.chip_id), entry })
+            .collect();
         let list = segment.allocations();
         let pid = crate::segments::shown_pid(segment);
         self.doubts.extend(lost(segment));
@@ -82,7 +87,7 @@ impl Listing {
             self.doubts.push(format!("pid {pid}: {unlisted} not listed: it had no room; totals are exact"));
         }
         for allocation in list.list {
-            let Some(item) = Item::new(allocation, pid, &indices).filter(&wanted) else { continue };
+            let Some(item) = Item::new(allocation, pid, &devices).filter(&wanted) else { continue };
             let (bytes, count) = self.subtotals.entry((item.device, item.class)).or_default();
             *bytes = bytes.saturating_add(item.size);
             *count += 1;
@@ -108,14 +113,21 @@ impl Listing {
     }
 }
 
+/// A device of a process: its index, if it is listed, and what the process says of it.
+struct Listed {
+    index: Option<usize>,
+    entry: DeviceEntry,
+}
+
 impl Item {
     /// `None` for a row of a later version, or of a device that is not listed.
-    fn new(allocation: Allocation, pid: u32, indices: &[Option<usize>]) -> Option<Item> {
+    fn new(allocation: Allocation, pid: u32, devices: &[Listed]) -> Option<Item> {
         let Allocation { row, name, site, age_ns } = allocation;
         let is_kernel = row.kind()? == RowKind::Kernel;
         let class = row.class()?;
+        let device = devices.get(usize::from(row.device))?;
         Some(Item {
-            device: *indices.get(usize::from(row.device))?.as_ref()?,
+            device: device.index?,
             pid,
             class,
             id: row.id,
@@ -123,8 +135,8 @@ impl Item {
             size: row.size,
             // A kernel's row has the hash of its binary there.
             address: Some(row.address).filter(|address| !is_kernel && *address != NO_ADDRESS),
-            bank_bytes: bank_bytes(&row),
-            cores: Some(row.cores).filter(|cores| *cores != 0),
+            bank_bytes: bank_bytes(&row, &device.entry),
+            cores: Some(u32::from(row.cores)).filter(|cores| *cores != 0),
             core_type: in_cores(class).then(|| row.core_type()),
             globally_allocated: row.flags & flags::GLOBAL != 0,
             name: name.map(Foreign::from),
@@ -141,10 +153,12 @@ impl Item {
     }
 }
 
-/// What a row says of one bank. A circular buffer is as large on each of its cores.
-fn bank_bytes(row: &Row) -> Option<u64> {
+/// Bytes in each bank. A buffer occupies as much in every bank of its pool, a circular buffer is as large on each
+/// of its cores.
+fn bank_bytes(row: &Row, entry: &DeviceEntry) -> Option<u64> {
     match row.kind()? {
-        RowKind::Buffer => Some(row.aux).filter(|bytes| *bytes != NO_ADDRESS),
+        RowKind::Buffer if row.is_requested_basis() => None,
+        RowKind::Buffer => row.size.checked_div(entry.pool(row.class()?)?.banks),
         RowKind::Cb => row.size.checked_div(u64::from(row.cores)),
         RowKind::Kernel | RowKind::Program => None,
     }
@@ -152,5 +166,5 @@ fn bank_bytes(row: &Row) -> Option<u64> {
 
 /// Whether what is in this class lies in the L1 of cores.
 fn in_cores(class: Class) -> bool {
-    !matches!(class, Class::Dram | Class::Trace | Class::SystemMemory)
+    matches!(class.memory(), Memory::L1 | Memory::Kernels)
 }

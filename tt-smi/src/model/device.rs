@@ -1,6 +1,6 @@
 //! A device, all processes together.
 
-use tt_shm_reader::{Arch, Class, Composition, DeviceEntry, DeviceStats, device_flags, known};
+use tt_shm_reader::{Class, Composition, DeviceEntry, DeviceStats, device_flags, known};
 
 use super::{ClassFigure, Memory, Peak, kernel_loaded};
 use crate::directory::DeviceId;
@@ -98,7 +98,7 @@ pub struct LastFailure {
 /// What a peak was made of.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Makeup {
-    /// Bytes by class; circular buffers and application kernels as resident.
+    /// Bytes by class; circular buffers as resident.
     pub classes: Vec<(Class, u64)>,
     /// Processes, largest first.
     pub holders: Vec<Holder>,
@@ -142,12 +142,12 @@ impl Device {
             index,
             row,
             id: id.clone(),
-            arch: Arch::from_code(entry.arch).name(),
+            arch: entry.architecture().name(),
             board: entry.board_name().map(Foreign::from),
             dram: memory(stats.dram_used_bytes, entry.dram_total(), (&stats.dram_peak).into()),
             l1: memory(stats.l1_used_bytes, entry.l1_total(), (&stats.l1_peak).into()),
             dram_per_bank: dram_per_bank(entry),
-            l1_per_core: entry.l1_total().map(|_| entry.l1_per_core),
+            l1_per_core: Some(entry.l1_per_core).filter(|_| entry.known & known::L1 != 0),
             eth_l1: memory(
                 stats.eth_used_bytes,
                 entry.eth_l1_total(),
@@ -207,8 +207,9 @@ impl Device {
 
 /// A channel is a bank, as `num_dram_channels` of tt-metal counts them: those that have addresses of their own.
 fn dram_per_bank(entry: &DeviceEntry) -> Option<u64> {
-    let channels = Some(entry.dram_channels).filter(|_| entry.known & known::DRAM_CHANNELS != 0)?;
-    entry.dram_total()?.checked_div(channels).filter(|bytes| *bytes > 0)
+    let known = known::DRAM | known::DRAM_CHANNELS;
+    let has = Some(entry).filter(|entry| entry.known & known == known)?;
+    has.dram_bytes.checked_div(has.dram_channels).filter(|bytes| *bytes > 0)
 }
 
 fn class_figures(stats: &DeviceStats) -> [ClassFigure; Class::COUNT] {

@@ -192,7 +192,7 @@ fn notices() -> Vec<Notice> {
         generation: 7,
         kind: notice_kind::REFUSED,
         time: NOW - 2 * SECOND,
-        file: text::encode("tt-shm.v1.default.99-0123456789abcdef"),
+        file: text::encode("tt-shm.v2.default.99-0123456789abcdef"),
         text: text::encode("can be written by others than its owner (mode 666)"),
         ..Notice::zeroed()
     };

@@ -3,7 +3,7 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use tt_shm_reader::{Counters, Segment};
-use tt_shm_writer::{Builder, CoreMemory, Device, DeviceInfo, Record, Tracker};
+use tt_shm_writer::{Builder, CoreMemory, Device, DeviceInfo, Pool, Pools, Record, Tracker};
 
 pub(crate) fn namespace() -> String {
     static NEXT: AtomicU32 = AtomicU32::new(0);
@@ -27,6 +27,12 @@ pub(crate) fn info(chip_id: u64) -> DeviceInfo {
         dram_channels: Some(6),
         l1: Some(CoreMemory { cores: 64, bytes_per_core: 1464 << 10 }),
         eth: Some(CoreMemory { cores: 16, bytes_per_core: 256 << 10 }),
+        pools: Pools {
+            dram: Some(Pool { banks: 12, bank_bytes: 1 << 30, alignment: 32 }),
+            l1: Some(Pool { banks: 64, bank_bytes: 1400 << 10, alignment: 16 }),
+            l1_small: Some(Pool { banks: 64, bank_bytes: 32 << 10, alignment: 16 }),
+            ..Pools::default()
+        },
         ..Default::default()
     }
 }

@@ -173,12 +173,12 @@ fn a_missing_folder_fails_and_one_without_sticky_bit_warns() {
 #[test]
 fn files_that_are_no_segments_and_tables_are_refused_with_a_reason() {
     let machine = Machine::new();
-    machine.file("shm/tt-shm.v1.default.7-0123456789abcdef", "too short");
+    machine.file("shm/tt-shm.v2.default.7-0123456789abcdef", "too short");
     let (level, words) = machine.check("segments");
     assert!(
         level == Level::Warn && words.contains("refused:") && words.contains("0123456789abcdef"),
         "{words}"
     );
-    machine.file(&format!("shm/tt-shm.v1.default.{}.table", machine.roots.uid), "x");
+    machine.file(&format!("shm/tt-shm.v2.default.{}.table", machine.roots.uid), "x");
     assert_eq!(machine.check("aggregator").0, Level::Fail);
 }

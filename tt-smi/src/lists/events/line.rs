@@ -102,14 +102,15 @@ impl Happened {
                 Happened { size_bytes, total_bytes: total, ..self.with_place(kind, event) }
             }
             KernelDispatch => Happened {
-                size_bytes,
+                size_bytes: Some(event.dispatched_kernels()[0]),
                 program: Some(event.id),
                 cached: Some(event.has(flags::CACHED)),
-                cb_resident_bytes: Some(event.address),
+                cb_resident_bytes: Some(event.size),
                 ..self
             },
             AllocFailed => Happened {
                 size_bytes,
+                id: 0,
                 free_bytes: Some(event.address),
                 largest_free_bytes: Some(event.aux),
                 ..self.with_class(event)
@@ -119,6 +120,7 @@ impl Happened {
             }
             Marker => Happened { phase: MarkerPhase::from_code(event.class).map(phase_name), ..self },
             ProgramEnd => Happened { program: Some(event.id), ..self },
+            Name => self.with_class(event),
             PeakReset | DeviceOpen | DeviceClose => self,
         }
     }
@@ -127,7 +129,8 @@ impl Happened {
     fn with_place(self, kind: EventKind, event: &Event) -> Happened {
         use EventKind::*;
         let is = |kinds: &[EventKind]| kinds.contains(&kind);
-        let cores = Some(event.cores).filter(|cores| *cores != 0 && is(&[Alloc, CbAlloc, KernelLoad]));
+        let cores =
+            Some(u32::from(event.cores)).filter(|cores| *cores != 0 && is(&[Alloc, CbAlloc, KernelLoad]));
         let is_load = kind == KernelLoad;
         Happened {
             cores,

@@ -109,6 +109,10 @@ impl fmt::Display for Happened {
             Some(EventKind::ProgramEnd) => {
                 write!(f, "[{event}] Program {:#x} on Device {}", self.id, self.device())
             }
+            Some(EventKind::Name) => {
+                let (memory, id, device) = (self.memory(), self.id, self.device());
+                write!(f, "[{event}] {memory} {id:#x} on Device {device} is{}", self.quoted())
+            }
             Some(EventKind::PeakReset | EventKind::DeviceOpen | EventKind::DeviceClose) => {
                 write!(f, "[{event}] Device {}", self.device())
             }

@@ -62,10 +62,16 @@ fn rows(device: &Device) -> Vec<Row> {
         whole("L1", &device.l1, l1_parts(device)),
         class(device, Class::L1, "  buffers", Of::Above(l1), Part::L1),
         class(device, Class::L1Small, "  L1_SMALL", Of::Above(l1), Part::L1Small),
-        resident("  CBs resident", device.cb_resident, device.cb_resident_peak, l1, Part::Cb),
-        resident("  kernels res.", device.kernel_resident, device.kernel_resident_peak, l1, Part::Kernels),
+        resident("  CBs resident", device.cb_resident, device.cb_resident_peak, Of::Above(l1), Part::Cb),
         whole("ethernet L1", &device.eth_l1, vec![(Part::Kernels, device.eth_l1.used)]),
         class(device, Class::Cb, "CBs allocated", Of::Nothing, Part::Cb),
+        resident(
+            "kernels res.",
+            device.kernel_resident,
+            device.kernel_resident_peak,
+            Of::Nothing,
+            Part::Kernels,
+        ),
     ];
     let (used, count) = device.kernel_loaded();
     let all = Row {
@@ -100,7 +106,6 @@ fn l1_parts(device: &Device) -> Vec<(Part, u64)> {
         (Part::L1, device.class(Class::L1).bytes),
         (Part::L1Small, device.class(Class::L1Small).bytes),
         (Part::Cb, device.cb_resident),
-        (Part::Kernels, device.kernel_resident),
     ]
 }
 
@@ -115,8 +120,8 @@ fn class(device: &Device, class: Class, name: &'static str, of: Of, part: Part) 
     Row { name, count: Some(figure.count), used: figure.bytes, of, parts, peak: Some(figure.peak) }
 }
 
-fn resident(name: &'static str, used: u64, peak: Peak, total: Option<u64>, part: Part) -> Row {
-    Row { name, count: None, used, of: Of::Above(total), parts: vec![(part, used)], peak: Some(peak) }
+fn resident(name: &'static str, used: u64, peak: Peak, of: Of, part: Part) -> Row {
+    Row { name, count: None, used, of, parts: vec![(part, used)], peak: Some(peak) }
 }
 
 /// How wide things are.

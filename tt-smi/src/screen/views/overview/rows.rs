@@ -91,7 +91,6 @@ pub(super) fn l1_parts(device: &Device) -> Vec<(Part, u64)> {
         (Part::L1, device.class(Class::L1).bytes),
         (Part::L1Small, device.class(Class::L1Small).bytes),
         (Part::Cb, device.cb_resident),
-        (Part::Kernels, device.kernel_resident),
     ]
 }
 
