@@ -6,7 +6,7 @@ mod common;
 use common::{info, observe, open, open_with};
 use proptest::prelude::*;
 use shm_layout::{Class, MAX_BYTES, RowKind};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use tt_shm_writer::{
     Alloc, BufferType, CircularBuffer, CoreType, Device, Kernel, KernelType, Loaded, Record, Tracker,
 };
@@ -40,23 +40,64 @@ type Key = (RowKind, usize, u64, u64);
 type Value = (u64, u64);
 
 #[derive(Default)]
-struct Oracle(HashMap<Key, Value>);
+struct Oracle {
+    live: HashMap<Key, Value>,
+    /// Device, program and a kernel that it runs, whoever loaded it.
+    runs: HashSet<(usize, u64, u64)>,
+}
+
+/// Banks of the DRAM of the devices: what a buffer occupies in one, it occupies in all.
+const BANKS: u64 = 12;
 
 impl Oracle {
     fn add(&mut self, key: Key, step: &Step) -> bool {
-        let fits = !step.too_large && !self.0.contains_key(&key);
+        let fits = !step.too_large && !self.live.contains_key(&key);
         if fits {
-            self.0.insert(key, (step.size, step.program));
+            self.live.insert(key, (step.size, step.program));
         }
         fits
     }
 
-    fn is_of_program(key: &Key, value: &Value, step: &Step) -> bool {
-        key.0 != RowKind::Buffer && key.1 == step.device && value.1 == step.program
+    fn load(&mut self, key: Key, step: &Step) -> Option<Loaded> {
+        let was_loaded = self.live.contains_key(&key);
+        if !was_loaded && !self.add(key, step) {
+            return None;
+        }
+        self.runs.insert((step.device, step.program, step.id));
+        Some(if was_loaded { Loaded::Cached } else { Loaded::New })
+    }
+
+    fn unload(&mut self, key: Key) -> bool {
+        self.runs.retain(|(device, _, kernel)| (*device, *kernel) != (key.1, key.3));
+        self.live.remove(&key).is_some()
+    }
+
+    fn knows(&self, device: usize, program: u64) -> bool {
+        let has_cb = self.live.keys().any(|key| (key.0, key.1, key.2) == (RowKind::Cb, device, program));
+        has_cb || self.runs.iter().any(|runs| (runs.0, runs.1) == (device, program))
+    }
+
+    /// Ends a program, with what it loaded.
+    fn end(&mut self, device: usize, program: u64) -> bool {
+        let known = self.knows(device, program);
+        let is_its =
+            |key: &Key, value: &Value| key.0 != RowKind::Buffer && (key.1, value.1) == (device, program);
+        let its: Vec<Key> =
+            self.live.iter().filter(|(key, value)| is_its(key, value)).map(|(key, _)| *key).collect();
+        for key in its {
+            if key.0 == RowKind::Kernel {
+                self.unload(key);
+            } else {
+                self.live.remove(&key);
+            }
+        }
+        self.runs.retain(|runs| (runs.0, runs.1) != (device, program));
+        known
     }
 
     fn sum(&self, kind: RowKind, device: usize) -> u64 {
-        self.0.iter().filter(|(key, _)| (key.0, key.1) == (kind, device)).map(|(_, value)| value.0).sum()
+        let of_kind = self.live.iter().filter(|(key, _)| (key.0, key.1) == (kind, device));
+        of_kind.map(|(_, value)| value.0).sum()
     }
 }
 
@@ -76,31 +117,21 @@ fn carry_out(tracker: &Tracker, devices: &[Device], oracle: &mut Oracle, step: &
     let loaded = (RowKind::Kernel, number, 0, id);
     match call {
         Call::Alloc => {
-            let alloc = Alloc::new(BufferType::Dram, id, bytes);
+            let alloc = Alloc::new(BufferType::Dram, id, bytes).bytes_per_bank(bytes);
             tracker.alloc(device, alloc).is_ok() == oracle.add(buffer, step)
         }
-        Call::Free => tracker.free(device, id).is_ok() == oracle.0.remove(&buffer).is_some(),
+        Call::Free => tracker.free(device, id).is_ok() == oracle.live.remove(&buffer).is_some(),
         Call::CbAlloc => {
             let alloc = CircularBuffer::new(program, id, bytes, 1);
             tracker.cb_alloc(device, alloc).is_ok() == oracle.add(cb, step)
         }
-        Call::CbFree => tracker.cb_free(device, program, id, None).is_ok() == oracle.0.remove(&cb).is_some(),
-        Call::Load => {
-            let was_loaded = oracle.0.contains_key(&loaded);
-            let expected = if was_loaded { Some(Loaded::Cached) } else { None };
-            let expected = expected.or_else(|| oracle.add(loaded, step).then_some(Loaded::New));
-            tracker.kernel_load(device, kernel(step, bytes)).ok() == expected
+        Call::CbFree => {
+            tracker.cb_free(device, program, id, None).is_ok() == oracle.live.remove(&cb).is_some()
         }
-        Call::Unload => tracker.kernel_unload(device, id, None).is_ok() == oracle.0.remove(&loaded).is_some(),
-        Call::Dispatch => {
-            let known = oracle.0.iter().any(|(key, value)| Oracle::is_of_program(key, value, step));
-            tracker.dispatch(device, program).is_ok() == known
-        }
-        Call::EndProgram => {
-            let before = oracle.0.len();
-            oracle.0.retain(|key, value| !Oracle::is_of_program(key, value, step));
-            tracker.program_end(device, program).is_ok() == (oracle.0.len() < before)
-        }
+        Call::Load => tracker.kernel_load(device, kernel(step, bytes)).ok() == oracle.load(loaded, step),
+        Call::Unload => tracker.kernel_unload(device, id, None).is_ok() == oracle.unload(loaded),
+        Call::Dispatch => tracker.dispatch(device, program).is_ok() == oracle.knows(number, program),
+        Call::EndProgram => tracker.program_end(device, program).is_ok() == oracle.end(number, program),
     }
 }
 
@@ -111,19 +142,22 @@ fn compare(tracker: &Tracker, devices: &[Device], oracle: &Oracle) {
     for (number, device) in devices.iter().enumerate() {
         let own = tracker.counters(*device).unwrap();
         assert_eq!(seen.counters[number], own);
-        assert_eq!(own.dram_used(), oracle.sum(RowKind::Buffer, number));
+        assert_eq!(own.dram_used(), BANKS * oracle.sum(RowKind::Buffer, number));
+        assert_eq!(own.dram_requested(), oracle.sum(RowKind::Buffer, number));
         assert_eq!(own.class(Class::Cb).live_bytes, oracle.sum(RowKind::Cb, number));
         assert_eq!(own.kernel_loaded_bytes(), oracle.sum(RowKind::Kernel, number));
     }
     let list = segment.allocations();
     assert!(list.exact);
-    assert_eq!(list.list.len() as u64 + list.unlisted, oracle.0.len() as u64);
+    assert_eq!(list.list.len() as u64 + list.unlisted, oracle.live.len() as u64);
     for listed in &list.list {
         let row = &listed.row;
         let kind = row.kind().unwrap();
         let program = if kind == RowKind::Cb { row.aux } else { 0 };
         let key = (kind, usize::from(row.device), program, row.id);
-        assert_eq!(oracle.0.get(&key).map(|(size, _)| *size), Some(row.size), "{key:?}");
+        assert_eq!(oracle.live.get(&key).map(|(size, _)| *size), Some(row.requested()), "{key:?}");
+        let banks = if kind == RowKind::Buffer { BANKS } else { 1 };
+        assert_eq!(row.size, banks * row.requested());
     }
 }
 
