@@ -118,7 +118,7 @@ pub enum OpenError {
         identity: u64,
     },
     /// A field of its header has a value that the layout does not know.
-    #[error("{}: header says {what} = {found}, which layout 1 does not have; update this tool", path.display())]
+    #[error("{}: header says {what} = {found}, which this layout does not have; update this tool", path.display())]
     Field {
         /// The file.
         path: PathBuf,
