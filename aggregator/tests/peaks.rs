@@ -64,8 +64,8 @@ fn what_was_resident_before_we_found_it_is_at_most_what_was_loaded() {
     let index = process.register(chip(3));
     process.emit(buffer(EventKind::CbAlloc, index, Class::Cb, 900));
     let dispatch = |cb| Event {
-        address: cb,
-        size: 0,
+        address: 1,
+        size: cb,
         aux: 0,
         flags: shm_layout::flags::RESIDENT,
         ..Event::new(EventKind::KernelDispatch, index)

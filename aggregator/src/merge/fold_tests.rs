@@ -38,7 +38,7 @@ fn shown(model: &Model) -> DeviceStats {
 }
 
 fn event(kind: EventKind, class: Class, size: u64, stamp: u64) -> Event {
-    Event { class: class as u8, size, stamp, time: stamp, ..Event::new(kind, 0) }
+    Event { class: class as u8, size, aux: size, stamp, time: stamp, ..Event::new(kind, 0) }
 }
 
 /// What a process holds: class and size of each allocation.
@@ -52,9 +52,10 @@ fn random_event(random: &mut Random, held: &mut Held, stamp: u64) -> Event {
             event(EventKind::Free, class, size, stamp)
         }
         9 => Event {
+            // One dispatch, of circular buffers and of kernels on Tensix cores.
+            address: 1,
             size: random.below(50),
-            address: random.below(50),
-            aux: 0,
+            aux: random.below(50),
             flags: flags::RESIDENT,
             ..event(EventKind::KernelDispatch, Class::Cb, 0, stamp)
         },
@@ -174,9 +175,9 @@ fn a_late_free_lowers_what_is_certain_of_a_peak() {
 #[test]
 fn a_late_dispatch_takes_the_certainty_from_what_was_resident() {
     let dispatch = |cb, kernels, stamp| Event {
-        address: cb,
-        size: kernels,
-        aux: 0,
+        address: 1,
+        size: cb,
+        aux: kernels,
         flags: flags::RESIDENT,
         ..event(EventKind::KernelDispatch, Class::Cb, 0, stamp)
     };

@@ -164,7 +164,7 @@ impl TestProcess {
 }
 
 pub(crate) fn buffer(kind: EventKind, device: u8, class: Class, size: u64) -> Event {
-    Event { class: class as u8, size, row: NO_ROW, ..Event::new(kind, device) }
+    Event { class: class as u8, size, aux: size, row: NO_ROW, ..Event::new(kind, device) }
 }
 
 fn nameless(len: u64) -> File {
