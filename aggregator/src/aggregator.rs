@@ -86,7 +86,7 @@ impl Aggregator {
         std::fs::read_dir(tt_shm_os::SHM_DIR).map_err(StartError::Folder)?;
         let uid = rustix::process::geteuid().as_raw();
         let mut discovery =
-            Discovery::new(config.namespace.clone(), reset::request_file_name(&config.namespace, uid));
+            Discovery::new(config.namespace.clone(), reset::request_prefix(&config.namespace, uid));
         if config.watch {
             discovery.watch();
         }

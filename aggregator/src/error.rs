@@ -28,15 +28,22 @@ pub enum PublishError {
         /// Process id that the other one wrote there, as it sees itself.
         pid: Option<u32>,
     },
-    /// Somebody else made a file where ours belongs.
-    #[error("{} belongs to uid {owner}, not to uid {expected}: have it removed", path.display())]
-    Owner {
-        /// The file.
+    /// Something is at a name that the aggregator needs, and may not be removed by it.
+    #[error(
+        "{} is {kind} of uid {owner}, which uid {uid} cannot remove ({cause}): have root or uid {owner} remove it, or \
+         use another namespace", path.display()
+    )]
+    Taken {
+        /// The path.
         path: PathBuf,
+        /// What is there.
+        kind: &'static str,
         /// Whose it is.
         owner: u32,
-        /// Whose it must be.
-        expected: u32,
+        /// Who needs the name.
+        uid: u32,
+        /// What the system said.
+        cause: io::Error,
     },
     /// The system refused.
     #[error("cannot {action} {}: {cause}", path.display())]
@@ -93,7 +100,7 @@ pub enum ResetError {
         owner: u32,
     },
     /// The request could not be made.
-    #[error("cannot create {}: {cause}", path.display())]
+    #[error("cannot create {}: {cause}; is /dev/shm full, or read-only?", path.display())]
     Request {
         /// The request file.
         path: PathBuf,

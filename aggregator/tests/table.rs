@@ -198,17 +198,49 @@ fn a_foreign_file_in_the_place_of_the_table_is_not_adopted() {
     assert!(open(&scene.namespace).freshness().is_fresh(), "it was replaced");
 }
 
+fn request_path(scene: &Scene, suffix: &str) -> std::path::PathBuf {
+    path_of(&format!("tt-shm.v2.{}.{}.reset-{suffix}", scene.namespace, uid()))
+}
+
 #[test]
-fn a_link_is_no_request_for_a_new_window() {
+fn a_link_or_a_directory_is_no_request_for_a_new_window() {
     let scene = Scene::new();
-    let request = path_of(&format!("tt-shm.v2.{}.{}.reset", scene.namespace, uid()));
+    let (link, directory) = (request_path(&scene, "link"), request_path(&scene, "directory"));
     let config = Config { accept_resets: true, ..Config::new(scene.namespace.clone()) };
     let mut aggregator = Aggregator::new(config).unwrap();
-    std::os::unix::fs::symlink("/dev/null", &request).unwrap();
-    aggregator.poll();
+    std::os::unix::fs::symlink("/dev/null", &link).unwrap();
+    std::fs::create_dir(&directory).unwrap();
+    aggregator.settle();
     assert_eq!(aggregator.snapshot().windows, 0);
-    std::fs::remove_file(&request).unwrap();
+    std::fs::remove_dir(&directory).unwrap();
+    let request = request_path(&scene, "file");
     std::fs::write(&request, "").unwrap();
     aggregator.settle();
     assert!(aggregator.snapshot().windows == 1 && !request.exists());
+}
+
+/// Names that somebody may have taken before, in whatever way.
+#[test]
+fn a_directory_in_the_place_of_the_table_or_its_lock_is_put_out_of_the_way() {
+    for name in [table_file_name, tt_shm_os::table_lock_file_name] {
+        let scene = Scene::new();
+        let place = name(&scene.namespace, uid());
+        for inside in [None, Some("precious")] {
+            let directory = path_of(&place);
+            std::fs::create_dir(&directory).unwrap();
+            if let Some(name) = inside {
+                std::fs::write(directory.join(name), "kept").unwrap();
+            }
+            let claim = Claim::take(&scene.namespace).unwrap();
+            let publisher = TablePublisher::create(claim, &scene.aggregator()).unwrap();
+            assert!(open(&scene.namespace).freshness().is_fresh());
+            publisher.close().unwrap().remove_lock_file_while_held().unwrap();
+            let left: Vec<_> = scene.files();
+            assert_eq!(left.len(), usize::from(inside.is_some()), "{left:?}");
+            for aside in left {
+                assert_eq!(std::fs::read(aside.join("precious")).unwrap(), b"kept");
+                std::fs::remove_dir_all(aside).unwrap();
+            }
+        }
+    }
 }

@@ -142,25 +142,96 @@ fn a_table_is_refused_that_neither_root_nor_the_user_owns() {
     }
 }
 
+/// What somebody may put at a name.
+const SQUATTERS: [&str; 5] =
+    ["echo mine > NAME", "mkdir NAME", "mkdir NAME && touch NAME/x", "mkfifo NAME", "ln -s /etc/passwd NAME"];
+
+fn squat(space: &Space, name: &Path, how: &str) {
+    let line = how.replace("NAME", name.to_str().unwrap());
+    let made = run_as(space, OTHER, Path::new("/bin/sh"), &["-c", &line]);
+    assert!(made.status.success(), "{line}: {made:?}");
+}
+
+/// Removes what was put aside, which has a name that ends in `.aside`.
+fn remove_aside(space: &Space) {
+    for path in space.files().into_iter().filter(|path| path.extension().is_some_and(|e| e == "aside")) {
+        std::fs::remove_dir_all(path).unwrap();
+    }
+}
+
 /// Somebody takes the names that root's daemon needs, before it starts.
 #[test]
-fn squatted_names_are_taken_back_or_reported() {
+fn root_takes_back_the_names_that_its_daemon_needs() {
     if !is_root("squatting") {
         return;
     }
-    let space = Space::new();
-    let table = path_of(&table_file_name(space.namespace(), 0));
-    std::fs::write(&table, "mine").unwrap();
-    give(&table, STRANGER);
-    let monitor = Monitor::start(SMI, &space);
-    assert_eq!(table.metadata().unwrap().uid(), 0);
-    assert!(monitor.terminate().success());
-    let lock = path_of(&table_lock_file_name(space.namespace(), 0));
-    give(&lock, STRANGER);
-    let mut command = space.command(SMI);
-    command.arg("aggregate");
-    let refused = finish(command);
-    assert!(!refused.status.success() && refused.stderr.contains(".lock"), "{refused:?}");
+    for how in SQUATTERS {
+        let space = Space::new();
+        let table = path_of(&table_file_name(space.namespace(), 0));
+        let lock = path_of(&table_lock_file_name(space.namespace(), 0));
+        squat(&space, &table, how);
+        squat(&space, &lock, how);
+        let monitor = Monitor::start(SMI, &space);
+        for place in [&table, &lock] {
+            let stat = place.symlink_metadata().unwrap();
+            assert!(stat.uid() == 0 && stat.is_file(), "{how}");
+        }
+        assert!(monitor.terminate().success());
+        remove_aside(&space);
+    }
+}
+
+/// An ordinary user may not remove what is in the way, and is told at once what that is.
+#[test]
+fn an_ordinary_user_is_told_what_is_in_the_way() {
+    if !is_root("squatting") {
+        return;
+    }
+    for (how, what) in
+        SQUATTERS.into_iter().zip(["a file", "a directory", "a directory", "a FIFO", "a symbolic"])
+    {
+        let space = Space::new();
+        let smi = program_for_all(&space);
+        let lock = table_lock_file_name(space.namespace(), STRANGER);
+        for name in [lock, table_file_name(space.namespace(), STRANGER)] {
+            let path = path_of(&name);
+            squat(&space, &path, how);
+            let refused = run_as(&space, STRANGER, &smi, &["aggregate"]);
+            let told = format!("is {what}");
+            let whose = format!("of uid {OTHER}");
+            let message = &refused.stderr;
+            let all = [name.as_str(), &told, &whose, "remove it"];
+            assert!(all.iter().all(|part| message.contains(part)), "{how}: {refused:?}");
+            if std::fs::remove_file(&path).is_err() {
+                std::fs::remove_dir_all(&path).unwrap();
+            }
+        }
+    }
+}
+
+/// The name that requests used to have, and all that look like requests, are of no use to those in the way.
+#[test]
+fn nobody_keeps_a_new_window_from_being_opened() {
+    if !is_root("squatting") {
+        return;
+    }
+    for how in SQUATTERS {
+        let space = Space::new();
+        let _monitor = Monitor::start(SMI, &space);
+        let base = table_lock_file_name(space.namespace(), 0).replace(".lock", ".reset");
+        for name in [base.clone(), format!("{base}-"), format!("{base}-0123456789abcdef")] {
+            squat(&space, &path_of(&name), how);
+        }
+        let mut command = space.command(SMI);
+        command.args(["peak", "--reset"]);
+        let asked = finish(command);
+        assert!(asked.status.success(), "{how}: {asked:?}");
+        let windows = tt_shm_reader::Table::open(space.namespace()).unwrap().snapshot().windows;
+        assert_eq!(windows, 1, "{how}: only root's own request counts");
+        for path in space.files().into_iter().filter(|path| path.is_dir()) {
+            std::fs::remove_dir_all(path).unwrap();
+        }
+    }
 }
 
 /// Ten thousand living segments of one user, whose names come before all others. Those of others are found.

@@ -52,7 +52,7 @@ pub(crate) enum Fate {
 impl Aggregator {
     /// Looks for files that came and went; says whether there were any.
     pub(crate) fn find(&mut self, now: u64) -> bool {
-        let Sightings { appeared, mut vanished, listing, request, stirred } = self.discovery.look(now);
+        let Sightings { appeared, mut vanished, listing, requests, stirred } = self.discovery.look(now);
         self.stirred = stirred;
         if let Some(listing) = listing {
             self.refusal_lines = 0;
@@ -71,10 +71,9 @@ impl Aggregator {
             self.consider(name, now);
         }
         self.last_find = now;
-        if request
-            && self.config.accept_resets
-            && crate::table::reset::take_request(&self.config.namespace, self.uid)
-        {
+        let asked = |name: &String| crate::table::reset::take_request(name, self.uid);
+        // All of them are taken; one window will do for all who asked at the same time.
+        if self.config.accept_resets && requests.iter().filter(|name| asked(name)).count() > 0 {
             self.reset_window();
         }
         found

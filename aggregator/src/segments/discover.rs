@@ -6,13 +6,16 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::fs::inotify::{self, CreateFlags, ReadFlags, WatchFlags};
 use tt_shm_os::{Namespace, SHM_DIR, parse_segment_name};
-use tt_shm_reader::segment_paths;
 
 /// Between two looks at the whole folder, in case inotify missed something.
 const RESCAN_NS: u64 = 1_000_000_000;
 /// Reads of the inotify queue per look. A flood of files in /dev/shm must not keep us here; what is left
 /// over waits for the next look.
 const MAX_EVENTS: usize = 4096;
+
+/// Requests taken from one look at the whole folder, which anybody can fill with files that look like them. A
+/// new one is noticed by its appearance.
+const MAX_REQUESTS: usize = 256;
 
 /// What changed in the folder.
 #[derive(Debug, Default)]
@@ -21,8 +24,8 @@ pub(crate) struct Sightings {
     pub(crate) vanished: Vec<String>,
     /// Every segment's name, if the whole folder was read; sorted, so that rows come in the same order.
     pub(crate) listing: Option<BTreeSet<String>>,
-    /// Whether a request file may be there.
-    pub(crate) request: bool,
+    /// Names of files that ask for a new window of peaks.
+    pub(crate) requests: Vec<String>,
     /// Whether anything happened in the folder, be it ours or not.
     pub(crate) stirred: bool,
 }
@@ -31,7 +34,7 @@ pub(crate) struct Sightings {
 #[derive(Debug)]
 pub(crate) struct Discovery {
     namespace: Namespace,
-    request_name: String,
+    request_prefix: String,
     inotify: Option<OwnedFd>,
     /// Between two looks at the whole folder.
     period: u64,
@@ -39,8 +42,8 @@ pub(crate) struct Discovery {
 }
 
 impl Discovery {
-    pub(crate) fn new(namespace: Namespace, request_name: String) -> Discovery {
-        Discovery { namespace, request_name, inotify: None, period: RESCAN_NS, next_rescan: 0 }
+    pub(crate) fn new(namespace: Namespace, request_prefix: String) -> Discovery {
+        Discovery { namespace, request_prefix, inotify: None, period: RESCAN_NS, next_rescan: 0 }
     }
 
     /// Notices changes at once from now on. Where inotify is not to be had, by reading the folder each time.
@@ -83,8 +86,8 @@ impl Discovery {
             }
             let Some(name) = event.file_name().and_then(|name| name.to_str().ok()) else { continue };
             let gone = event.events().intersects(ReadFlags::DELETE | ReadFlags::MOVED_FROM);
-            if name == self.request_name {
-                sightings.request |= !gone;
+            if name.starts_with(&self.request_prefix) {
+                sightings.requests.extend((!gone).then(|| name.to_owned()));
             } else if self.is_ours(name) {
                 let list = if gone { &mut sightings.vanished } else { &mut sightings.appeared };
                 list.push(name.to_owned());
@@ -95,10 +98,18 @@ impl Discovery {
 
     fn rescan(&self, sightings: &mut Sightings) {
         // A folder that cannot be read now is read again in a second.
-        let Ok(paths) = segment_paths(&self.namespace) else { return };
-        let name = |path: &std::path::PathBuf| Some(path.file_name()?.to_str()?.to_owned());
-        sightings.listing = Some(paths.iter().filter_map(name).collect());
-        sightings.request = true;
+        let Ok(entries) = std::fs::read_dir(SHM_DIR) else { return };
+        let mut listing = BTreeSet::new();
+        for entry in entries {
+            let Ok(entry) = entry else { return };
+            let Ok(name) = entry.file_name().into_string() else { continue };
+            if self.is_ours(&name) {
+                listing.insert(name);
+            } else if name.starts_with(&self.request_prefix) && sightings.requests.len() < MAX_REQUESTS {
+                sightings.requests.push(name);
+            }
+        }
+        sightings.listing = Some(listing);
     }
 
     fn is_ours(&self, name: &str) -> bool {

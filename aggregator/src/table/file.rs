@@ -12,9 +12,13 @@ use tt_shm_os::{
 };
 
 use crate::error::PublishError;
+use crate::table::place;
 
 /// Header and control words, byte by byte.
 const HEAD: Block = Block { offset: 0, capacity: 0 };
+
+/// How often a directory that somebody puts in the table's place is removed again.
+const PUT_TRIES: u32 = 64;
 
 /// A mapped table that has its name.
 #[derive(Debug)]
@@ -66,11 +70,20 @@ impl TableFile {
     /// Puts the table in the place of the one before, if there is one, at once.
     pub(crate) fn put_in_place(&mut self, namespace: &Namespace, uid: u32) -> Result<(), PublishError> {
         let place = path_of(&table_file_name(namespace, uid));
-        rustix::fs::rename(&self.path, &place).map_err(|errno| PublishError::System {
-            action: "replace",
-            path: place.clone(),
-            cause: errno.into(),
-        })?;
+        let mut tries = 1..=PUT_TRIES;
+        loop {
+            // Renaming replaces a file, but not a directory.
+            place::clear(&place, uid)?;
+            match rustix::fs::rename(&self.path, &place) {
+                Ok(()) => break,
+                // Somebody was faster and put another one there.
+                Err(Errno::ISDIR) if tries.next().is_some() => {}
+                Err(errno) => {
+                    let (path, cause) = (place, errno.into());
+                    return Err(PublishError::System { action: "replace", path, cause });
+                }
+            }
+        }
         point!(TableRenamed);
         (self.path, self.temporary) = (place, false);
         Ok(())

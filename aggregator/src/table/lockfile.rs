@@ -10,6 +10,7 @@ use tt_shm_os::{Namespace, path_of, table_lock_file_name, try_lock_exclusive};
 
 use crate::error::PublishError;
 use crate::table::adopt::Adopted;
+use crate::table::place;
 
 /// The right to publish the table of a namespace and user. Lasts until dropped, or until the process ends
 /// in whatever way.
@@ -76,11 +77,15 @@ fn open(path: &Path, uid: u32) -> Result<File, PublishError> {
         path: path.to_owned(),
         cause: cause.into(),
     };
+    // No aggregator of this user ever locked what is not a file of this user.
+    place::clear(path, uid)?;
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let fd = rustix::fs::open(path, flags, Mode::from_raw_mode(0o600)).map_err(system)?;
     let owner = rustix::fs::fstat(&fd).map_err(system)?.st_uid;
     if owner != uid {
-        return Err(PublishError::Owner { path: path.to_owned(), owner, expected: uid });
+        // Put there between the two calls.
+        let cause = io::ErrorKind::AlreadyExists.into();
+        return Err(PublishError::Taken { path: path.to_owned(), kind: "a file", owner, uid, cause });
     }
     Ok(File::from(fd))
 }

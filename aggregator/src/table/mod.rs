@@ -4,5 +4,6 @@ pub(crate) mod adopt;
 pub(crate) mod file;
 pub(crate) mod history;
 pub(crate) mod lockfile;
+pub(crate) mod place;
 pub(crate) mod publish;
 pub(crate) mod reset;

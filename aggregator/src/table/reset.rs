@@ -3,9 +3,8 @@
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use rustix::fs::{Mode, OFlags};
-use rustix::io::Errno;
-use tt_shm_os::{Namespace, path_of, table_file_name, table_lock_file_name};
+use rustix::fs::{FileType, Mode, OFlags};
+use tt_shm_os::{Namespace, path_of, random_u64, table_file_name, table_lock_file_name};
 use tt_shm_reader::Table;
 
 use crate::error::ResetError;
@@ -13,27 +12,22 @@ use crate::error::ResetError;
 /// Between two looks whether the request was carried out.
 const LOOK_AGAIN: Duration = Duration::from_millis(2);
 
-/// The name of the file by which a new window is asked for.
-pub(crate) fn request_file_name(namespace: &Namespace, uid: u32) -> String {
+/// How the names of requests to the aggregator of `uid` begin. What follows is random: a name that is known
+/// beforehand could be taken by anybody, and then nobody could ask.
+pub(crate) fn request_prefix(namespace: &Namespace, uid: u32) -> String {
     let lock = table_lock_file_name(namespace, uid);
-    format!("{}.reset", lock.strip_suffix(".lock").unwrap_or(&lock))
+    format!("{}.reset-", lock.strip_suffix(".lock").unwrap_or(&lock))
 }
 
-fn request_path(namespace: &Namespace, uid: u32) -> PathBuf {
-    path_of(&request_file_name(namespace, uid))
-}
-
-/// Removes a request; says whether there was one by somebody who may ask: root, or the aggregator's user.
-pub(crate) fn take_request(namespace: &Namespace, uid: u32) -> bool {
-    let path = request_path(namespace, uid);
-    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let Ok(file) = rustix::fs::open(&path, flags, Mode::empty()) else { return false };
-    let Ok(stat) = rustix::fs::fstat(&file) else { return false };
-    let may_ask = stat.st_uid == 0 || stat.st_uid == uid;
+/// Removes a request; says whether it was made by somebody who may ask: root, or the aggregator's user.
+pub(crate) fn take_request(file_name: &str, uid: u32) -> bool {
+    let path = path_of(file_name);
+    let Ok(stat) = rustix::fs::lstat(&path) else { return false };
+    let regular = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
+    let may_ask = regular && (stat.st_uid == 0 || stat.st_uid == uid);
     // Only what can be removed counts, or one file would open a window every second. In a folder with the
-    // sticky bit, that is ours and, for root, everybody's.
-    let same = crate::segments::reap::inode_at(&path) == Some((stat.st_dev, stat.st_ino));
-    let taken = same && rustix::fs::unlink(&path).is_ok();
+    // sticky bit, that is ours and, for root, everybody's; a directory stays, and asks for nothing.
+    let taken = rustix::fs::unlink(&path).is_ok();
     shm_layout::point!(ResetTaken);
     taken && may_ask
 }
@@ -49,8 +43,7 @@ pub fn request_reset(namespace: &Namespace, owner: u32, timeout: Duration) -> Re
         return Err(ResetError::Stale { path: table.path().to_owned() });
     }
     let before = table.snapshot().windows;
-    let path = request_path(namespace, owner);
-    create(&path)?;
+    let path = create(namespace, owner)?;
     let begun = Instant::now();
     while table.snapshot().windows == before {
         if begun.elapsed() > timeout {
@@ -63,11 +56,15 @@ pub fn request_reset(namespace: &Namespace, owner: u32, timeout: Duration) -> Re
     Ok(())
 }
 
-fn create(path: &std::path::Path) -> Result<(), ResetError> {
+/// Makes a request under a name that nobody could have taken.
+fn create(namespace: &Namespace, owner: u32) -> Result<PathBuf, ResetError> {
+    let prefix = request_prefix(namespace, owner);
+    let refused = |path: &PathBuf, cause| ResetError::Request { path: path.clone(), cause };
+    let random = random_u64().map_err(|cause| refused(&path_of(&prefix), cause))?;
+    let path = path_of(&format!("{prefix}{random:016x}"));
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    match rustix::fs::open(path, flags, Mode::from_raw_mode(0o600)) {
-        // Somebody has asked already; the same window will do for both.
-        Ok(_) | Err(Errno::EXIST) => Ok(()),
-        Err(errno) => Err(ResetError::Request { path: path.to_owned(), cause: errno.into() }),
+    match rustix::fs::open(&path, flags, Mode::from_raw_mode(0o600)) {
+        Ok(_) => Ok(path),
+        Err(errno) => Err(refused(&path, errno.into())),
     }
 }

@@ -167,7 +167,7 @@ fn leave_requests(space: &Space) {
     let uid = rustix::process::geteuid().as_raw();
     let table = table_file_name(space.namespace(), uid);
     std::fs::write(path_of(&format!("{table}-0123456789abcdef")), "half").expect("a file in /dev/shm");
-    let reset = table_lock_file_name(space.namespace(), uid).replace(".lock", ".reset");
+    let reset = table_lock_file_name(space.namespace(), uid).replace(".lock", ".reset-0123456789abcdef");
     std::fs::write(path_of(&reset), "").expect("a file in /dev/shm");
 }
 
