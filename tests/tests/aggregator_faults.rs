@@ -193,3 +193,31 @@ fn a_reader_that_locks_the_table_stops_nobody() {
         (classes[Class::KernelFabric as usize].live_count == 2).then_some(())
     });
 }
+
+/// Bytes of address space that a process uses.
+fn address_space(process: &Process) -> u64 {
+    let pages = std::fs::read_to_string(format!("/proc/{}/statm", process.0.id())).unwrap();
+    pages.split(' ').next().unwrap().parse::<u64>().unwrap() * rustix::param::page_size() as u64
+}
+
+fn limit_address_space(process: &Process, bytes: Option<u64>) {
+    let pid = rustix::process::Pid::from_child(&process.0);
+    let limit = rustix::process::Rlimit { current: bytes, maximum: None };
+    rustix::process::prlimit(Some(pid), rustix::process::Resource::As, limit).unwrap();
+}
+
+#[test]
+fn a_segment_that_could_not_be_mapped_is_followed_when_it_can() {
+    let space = Space::new();
+    let process = aggregator(&space);
+    let table = until("a fresh table", || {
+        Table::open(space.namespace()).ok().filter(|table| table.freshness().is_fresh())
+    });
+    // Enough for all that the daemon does, and not for a segment.
+    limit_address_space(&process, Some(address_space(&process) + (32 << 20)));
+    let (mut host, _) = busy_host(&space);
+    until("the segment to be refused", || (table.snapshot().refused == 1).then_some(()));
+    limit_address_space(&process, None);
+    until("the segment to be followed", || (table.snapshot().refused == 0).then_some(()));
+    await_exact(&space, &[(host.pid(), host.truth())]);
+}

@@ -65,6 +65,16 @@ impl Notices {
         self.push(Notice { bytes, counts, ..blank(batch, notice_kind::RECLAIMED, about, time) });
     }
 
+    /// Takes back that a file was refused: it was mended, and is followed now.
+    pub(crate) fn withdraw(&mut self, batch: u64, file: &str) {
+        let refused = |notice: &&mut Notice| notice.kind == notice_kind::REFUSED;
+        for notice in self.latest.iter_mut().filter(refused) {
+            if text::decode(&notice.file) == file {
+                (notice.kind, notice.generation) = (notice_kind::WITHDRAWN, batch);
+            }
+        }
+    }
+
     fn push(&mut self, notice: Notice) {
         let index = (self.count % MAX_NOTICES as u64) as usize;
         match self.latest.get_mut(index) {

@@ -71,12 +71,12 @@ impl Aggregator {
 
     /// Files refused at this moment.
     pub(crate) fn refused(&self) -> u64 {
-        self.known.values().filter(|fate| matches!(fate, Fate::Refused | Fate::Waiting)).count() as u64
+        self.known.values().filter(|fate| matches!(fate, Fate::Refused(_) | Fate::Waiting)).count() as u64
     }
 
     /// Segments that may hold memory and could not be read.
     pub(crate) fn unread(&self) -> u64 {
-        let hidden = self.known.values().filter(|fate| matches!(fate, Fate::Hidden)).count() as u64;
+        let hidden = self.known.values().filter(|fate| matches!(fate, Fate::Hidden(_))).count() as u64;
         let broken = self.sources.iter().filter(|source| source.broken).count() as u64;
         hidden + self.refused() + broken + self.pending.len() as u64
     }

@@ -39,14 +39,41 @@ pub(crate) const CHECK_NS: u64 = 250_000_000;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fate {
     Followed,
-    /// Refused for what it is.
-    Refused,
-    /// Refused for what else is there; tried again with every look at the whole folder.
+    /// Refused for what it is; tried again when that has changed.
+    Refused(Mark),
+    /// Refused for what else is there, or for what the system could not give us; tried again with every look at
+    /// the whole folder.
     Waiting,
-    /// Another user's, who lets nobody read it.
-    Hidden,
+    /// Another user's, who lets nobody read it; tried again when that has changed.
+    Hidden(Mark),
     /// What is left of a dead process and not ours to remove.
     LeftAlone,
+}
+
+/// What tells whether a file was changed: inode, mode, length, and when its content and its state last changed.
+/// A store through a mapping does not show, so a file that is refused and then filled is not noticed; honest
+/// segments are complete before they have a name.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Mark {
+    inode: (u64, u64),
+    mode: u32,
+    len: i64,
+    modified: (i64, i64),
+    changed: (i64, i64),
+}
+
+impl Mark {
+    /// Of the file that a path names now. One that is gone has none, which differs from all others.
+    fn of(path: &Path) -> Mark {
+        let Ok(stat) = rustix::fs::lstat(path) else { return Mark::default() };
+        Mark {
+            inode: (stat.st_dev, stat.st_ino),
+            mode: stat.st_mode,
+            len: stat.st_size,
+            modified: (stat.st_mtime, stat.st_mtime_nsec as i64),
+            changed: (stat.st_ctime, stat.st_ctime_nsec as i64),
+        }
+    }
 }
 
 impl Aggregator {
@@ -86,8 +113,8 @@ impl Aggregator {
         for name in listing {
             match self.known.get(&name) {
                 None => fresh.push(name),
-                Some(Fate::Waiting) => waiting.push(name),
-                Some(_) => {}
+                Some(Fate::Waiting | Fate::Refused(_) | Fate::Hidden(_)) => waiting.push(name),
+                Some(Fate::Followed | Fate::LeftAlone) => {}
             }
         }
         // Stable: within each half the order of names stays.
@@ -119,24 +146,34 @@ impl Aggregator {
     }
 
     fn consider(&mut self, name: String, now: u64) {
-        let again = match self.known.get(&name) {
-            None => false,
-            Some(Fate::Waiting) => true,
-            Some(_) => return,
-        };
         let path = path_of(&name);
+        // Before it is opened: what is changed meanwhile is looked at again.
+        let mark = Mark::of(&path);
+        let before = self.known.get(&name).copied();
+        match before {
+            None | Some(Fate::Waiting) => {}
+            Some(Fate::Refused(old) | Fate::Hidden(old)) if old != mark => {}
+            Some(_) => return,
+        }
         let (fate, why) = match Segment::open(&path) {
             Ok(segment) => self.admit(segment, now),
             Err(error) if error.is_not_found() => return self.lose(now),
-            Err(error) if error.is_permission_denied() => (Fate::Hidden, None),
-            // Too many open files, perhaps.
-            Err(error @ OpenError::File(FileError::Open { .. })) => {
+            Err(error) if error.is_permission_denied() => (Fate::Hidden(mark), None),
+            // Too many open files, perhaps, or no memory for a mapping.
+            Err(error @ OpenError::File(FileError::Open { .. } | FileError::Map { .. })) => {
                 (Fate::Waiting, Some(reason(&error, &path)))
             }
-            Err(error) => (Fate::Refused, Some(reason(&error, &path))),
+            Err(error) => (Fate::Refused(mark), Some(reason(&error, &path))),
         };
-        if let Some(why) = why.filter(|_| !again) {
-            self.refuse(&name, &why, now);
+        // Said once, not with every try.
+        let again = before == Some(Fate::Waiting) && fate == Fate::Waiting;
+        match why {
+            Some(why) if !again => self.refuse(&name, &why, now),
+            None if before.is_some() => {
+                let batch = self.model.batch();
+                self.model.notices.withdraw(batch, &name);
+            }
+            _ => {}
         }
         if fate == Fate::Followed || self.known.len() < MAX_KNOWN {
             self.known.insert(name, fate);
@@ -162,7 +199,7 @@ impl Aggregator {
                 self.report_dead(&segment, now);
                 (Fate::LeftAlone, None)
             }
-            Err(error) => (Fate::Refused, Some(format!("cannot ask for its lock: {error}"))),
+            Err(error) => (Fate::Waiting, Some(format!("cannot ask for its lock: {error}"))),
         }
     }
 

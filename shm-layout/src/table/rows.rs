@@ -94,6 +94,8 @@ viewed_struct! {
 
 /// Values of [`Notice::kind`].
 pub mod notice_kind {
+    /// It no longer holds: a file that was refused is read now.
+    pub const WITHDRAWN: u64 = 0;
     /// A file was refused; `text` says why.
     pub const REFUSED: u64 = 1;
     /// A process ended and what it held was reclaimed; `bytes` and `counts` say what.
