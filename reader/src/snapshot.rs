@@ -46,6 +46,14 @@ pub struct TableSnapshot {
     pub windows: u64,
     /// Processes, devices or pairs that found no free row.
     pub overflow: u64,
+    /// Processes that are known to live, or may, and cannot be read: their files have no name any more.
+    pub unseen: u64,
+    /// Batches that /dev/shm had no room for.
+    pub publish_errors: u64,
+    /// Since when rows are missing from the table because /dev/shm has no room for them.
+    pub incomplete_since: Option<u64>,
+    /// How often a clock stepped, so that times and orders around that moment are not known.
+    pub clock_steps: u64,
     /// If history was adopted from an earlier table: the time that neither saw.
     pub gap: Option<(u64, u64)>,
     /// Whether the aggregator is still there.
@@ -96,6 +104,10 @@ impl Table {
             window_since: self.control(control::WINDOW_SINCE),
             windows: self.control(control::WINDOWS),
             overflow: self.control(control::OVERFLOW),
+            unseen: self.control(control::UNSEEN),
+            publish_errors: self.control(control::PUBLISH_ERRORS),
+            incomplete_since: Some(self.control(control::INCOMPLETE_SINCE)).filter(|since| *since != 0),
+            clock_steps: self.control(control::CLOCK_STEPS),
             gap: (start != 0).then_some((start, end)),
             freshness: self.freshness(),
         };

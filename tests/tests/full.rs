@@ -9,8 +9,9 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{ChildStdin, ChildStdout, Stdio};
 use tt_shm_reader::Segment;
+use tt_shm_tests::Space;
 use tt_shm_tests::script::{Answer, Command};
-use tt_shm_tests::{Space, space::Process};
+use tt_shm_tests::space::{Process, until};
 
 struct Confined {
     process: Process,
@@ -112,4 +113,59 @@ fn an_aggregator_without_room_for_its_table_says_so() {
     let text = String::from_utf8_lossy(&output.stdout);
     let left: Vec<&str> = text.lines().skip(1).filter(|name| !name.ends_with(".lock")).collect();
     assert_eq!((text.lines().next(), left), (Some("1"), vec!["filler"]), "{message}");
+}
+
+impl Confined {
+    /// A command in the /dev/shm of the host.
+    fn beside(&self, space: &Space, program: &str) -> std::process::Command {
+        let mut command = space.command("nsenter");
+        let pid = self.process.0.id().to_string();
+        command.args(["-U", "-m", "--preserve-credentials", "-t", &pid, program]);
+        command
+    }
+
+    fn snapshot(&self, space: &Space) -> serde_json::Value {
+        let output = self.beside(space, SMI).args(["snapshot", "--json"]).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        serde_json::from_slice(&output.stdout).unwrap()
+    }
+
+    fn shell(&self, space: &Space, script: &str) {
+        let status = self.beside(space, "sh").args(["-c", script]).status().unwrap();
+        assert!(status.success(), "{script}");
+    }
+}
+
+fn kinds(snapshot: &serde_json::Value) -> Vec<&str> {
+    snapshot["errors"].as_array().unwrap().iter().map(|error| error["kind"].as_str().unwrap()).collect()
+}
+
+/// Rows that there is no room for are missing, and that is said; all others go on, and it recovers by itself.
+#[test]
+fn a_table_without_room_for_all_rows_says_so_and_recovers() {
+    let space = Space::new();
+    let Some(mut host) = confined(&space, "16m", "") else { return };
+    assert!(matches!(host.ask(&Command::Open { ring_slots: 0, chips: (1..=40).collect() }), Answer::Done));
+    host.shell(&space, "cat /dev/zero > /dev/shm/filler 2>/dev/null; truncate -s -1M /dev/shm/filler");
+    let mut command = host.beside(&space, SMI);
+    command.arg("aggregate").stderr(Stdio::piped());
+    let _daemon = Process::spawn(command);
+    let short = until("the table to say what is wrong", || {
+        let shown = host.snapshot(&space);
+        kinds(&shown).contains(&"no_room").then_some(shown)
+    });
+    let devices = short["devices"].as_array().unwrap().len();
+    assert!((1..40).contains(&devices), "{devices} devices are shown");
+    // What has its rows goes on: the count of events, the figures, and the rows belong together.
+    assert!(matches!(host.ask(&Command::Grow { count: 500 }), Answer::Done));
+    until("the figures of the first device", || {
+        let shown = host.snapshot(&space);
+        let whole = shown["aggregator"]["consistent"] == true && kinds(&shown).contains(&"no_room");
+        (whole && shown["devices"][0]["l1_used_bytes"] == 500 * 64).then_some(())
+    });
+    host.shell(&space, "rm /dev/shm/filler");
+    until("all devices", || {
+        let shown = host.snapshot(&space);
+        (kinds(&shown).is_empty() && shown["devices"].as_array().unwrap().len() == 40).then_some(())
+    });
 }

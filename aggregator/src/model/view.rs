@@ -59,6 +59,10 @@ impl Aggregator {
             window_since: model.window.since,
             windows: model.window.count,
             overflow: model.totals.overflow,
+            unseen: self.unseen(),
+            publish_errors: 0,
+            incomplete_since: None,
+            clock_steps: model.clock.steps(),
             gap: model.window.gap,
             freshness: self.freshness(),
         }
@@ -72,6 +76,11 @@ impl Aggregator {
     /// Files refused at this moment.
     pub(crate) fn refused(&self) -> u64 {
         self.known.values().filter(|fate| matches!(fate, Fate::Refused(_) | Fate::Waiting)).count() as u64
+    }
+
+    /// Processes that live, or may, and cannot be read.
+    pub(crate) fn unseen(&self) -> u64 {
+        0
     }
 
     /// Segments that may hold memory and could not be read.

@@ -70,6 +70,11 @@ impl Clock {
         }
     }
 
+    /// How often a clock stepped.
+    pub(crate) fn steps(&self) -> u64 {
+        0
+    }
+
     /// Corrects the lines if it is time to.
     pub(crate) fn correct(&mut self, now: u64) {
         if now < self.next_correction {

@@ -20,7 +20,8 @@ pub(crate) struct Histories {
 
 #[derive(Debug)]
 struct Written {
-    chip_id: u64,
+    /// Whose history it is; `None` if nothing was written yet.
+    chip_id: Option<u64>,
     /// Per resolution, stamp of the newest bucket written: its start, and one more for each time that it
     /// was written again, so that a reader never takes words of two updates for one.
     newest: [u64; HISTORY_RESOLUTIONS.len()],
@@ -31,32 +32,42 @@ impl Histories {
         Histories { block, rows: Vec::new() }
     }
 
-    /// Writes what changed after a batch.
-    pub(crate) fn write(
-        &mut self,
-        file: &TableFile,
-        words: &TableWords<'_, AtomicU64>,
-        devices: &Rows<Device>,
-        after: u64,
-    ) -> Result<(), PublishError> {
-        for (row, device) in devices.values().filter(|(_, device)| device.history_changed > after) {
-            while self.rows.len() <= row {
-                let next = self.rows.len();
-                file.populate(&self.block, next, next + 1, 8 * HISTORY_WORDS)?;
-                self.rows.push(Written { chip_id: device.entry.chip_id, newest: Default::default() });
+    /// Gives the first `count` devices room for their history; says how many have it.
+    pub(crate) fn room(&mut self, file: &TableFile, count: usize, short: &mut Option<PublishError>) -> usize {
+        while self.rows.len() < count {
+            let next = self.rows.len();
+            if let Err(error) = file.populate(&self.block, next, next + 1, 8 * HISTORY_WORDS) {
+                *short = Some(error);
+                break;
             }
-            write_device(&mut self.rows[row], &words.history[row], device);
+            self.rows.push(Written { chip_id: None, newest: Default::default() });
         }
-        Ok(())
+        self.rows.len().min(count)
+    }
+
+    /// Devices that have room.
+    pub(crate) fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// Writes what changed after a batch, and all of a device that is new here.
+    pub(crate) fn write(&mut self, words: &TableWords<'_, AtomicU64>, devices: &Rows<Device>, after: u64) {
+        for (row, device) in devices.values() {
+            let Some(written) = self.rows.get_mut(row) else { break };
+            if device.history_changed > after || written.chip_id.is_none() {
+                write_device(written, &words.history[row], device);
+            }
+        }
     }
 }
 
 fn write_device(written: &mut Written, cells: &[AtomicU64; HISTORY_WORDS], device: &Device) {
     shm_layout::stores_of!(TableHistory);
-    if written.chip_id != device.entry.chip_id {
-        // The row was another device's.
+    let chip_id = Some(device.entry.chip_id);
+    if written.chip_id != chip_id {
+        // The row was another device's, or nobody's.
         cells.as_chunks::<BUCKET_WORDS>().0.iter().for_each(|cell| stamped::clear(cell));
-        *written = Written { chip_id: device.entry.chip_id, newest: Default::default() };
+        *written = Written { chip_id, newest: Default::default() };
     }
     for ((resolution, newest), length) in written.newest.iter_mut().enumerate().zip(HISTORY_RESOLUTIONS) {
         for bucket in device.history.since(resolution, *newest - *newest % length) {

@@ -12,6 +12,7 @@ use shm_layout::{Block, Word, point, store_pod, stores_of};
 
 use crate::aggregator::Aggregator;
 use crate::error::PublishError;
+use crate::model::Model;
 use crate::table::file::TableFile;
 use crate::table::history::Histories;
 use crate::table::lockfile::Claim;
@@ -41,12 +42,15 @@ struct Written {
     histories: Histories,
     /// Generation of the last batch written.
     published: u64,
+    /// Batches that lacked room, and since when rows are missing; 0 if none is.
+    errors: u64,
+    incomplete_since: u64,
 }
 
 impl TablePublisher {
     /// Makes a new table with all that is known now and puts it in place of the old one.
     pub fn create(claim: Claim, aggregator: &Aggregator) -> Result<TablePublisher, PublishError> {
-        let written = Written::new(TableFile::create(&claim.namespace, claim.uid)?);
+        let written = Written::new(TableFile::create(&claim.namespace, claim.uid)?)?;
         let mut publisher = TablePublisher { claim, written };
         publisher.fill(aggregator)?;
         Ok(publisher)
@@ -62,23 +66,26 @@ impl TablePublisher {
             // Whoever removed the lock file as well may have started another aggregator.
             self.claim = Claim::take(&self.claim.namespace)?;
         }
-        self.written = Written::new(TableFile::create(&self.claim.namespace, self.claim.uid)?);
+        self.written = Written::new(TableFile::create(&self.claim.namespace, self.claim.uid)?)?;
         self.fill(aggregator)?;
         Ok(true)
     }
 
     fn fill(&mut self, aggregator: &Aggregator) -> Result<(), PublishError> {
-        self.publish(aggregator)?;
+        // Rows that there is no room for are missing from it, which it says.
+        let _ = self.publish(aggregator);
         self.written.file.put_in_place(&self.claim.namespace, self.claim.uid)
     }
 
     /// Writes what changed since the last call, and a heartbeat in any case. Fails only if /dev/shm has no
-    /// room for more rows; what was there stays whole.
+    /// room for more rows. They are missing then, which the table says, and are tried again with each call;
+    /// everything else is up to date.
     pub fn publish(&mut self, aggregator: &Aggregator) -> Result<(), PublishError> {
         let model = &aggregator.model;
         let written = &mut self.written;
-        let result = if model.generation() == written.published && written.published != 0 {
-            Ok(())
+        let complete = written.incomplete_since == 0 && written.published != 0;
+        let short = if complete && model.generation() == written.published {
+            None
         } else {
             written.write_batch(aggregator)
         };
@@ -86,7 +93,7 @@ impl TablePublisher {
         stores_of!(TableHeartbeat);
         Word::store(&words.control[control::INTERVAL], aggregator.sleep_hint().as_nanos() as u64);
         Word::store(&words.control[control::HEARTBEAT], model.now);
-        result
+        short.map_or(Ok(()), Err)
     }
 
     /// Ends in an orderly way: readers see that the table is closed, and it is removed. Gives back the claim,
@@ -104,9 +111,11 @@ impl TablePublisher {
 }
 
 impl Written {
-    fn new(file: TableFile) -> Written {
+    /// A table with room for some rows of each kind, and for all notices: readers touch each of those, and there
+    /// must be room to say what is wrong when there is room for nothing else.
+    fn new(file: TableFile) -> Result<Written, PublishError> {
         let TableHeader { devices, processes, usages, notices, history, failures, .. } = file.header;
-        Written {
+        let mut written = Written {
             devices: Latches::new(devices, DEVICE_ROW_WORDS),
             processes: Latches::new(processes, PROCESS_ROW_WORDS),
             usages: Latches::new(usages, USAGE_ROW_WORDS),
@@ -114,79 +123,152 @@ impl Written {
             failures: Latches::new(failures, FAILURE_ROW_WORDS),
             histories: Histories::new(history),
             published: 0,
+            errors: 0,
+            incomplete_since: 0,
             file,
+        };
+        let Written { file, devices, processes, usages, notices, .. } = &mut written;
+        for rows in [devices, processes, usages] {
+            rows.reserve(file, STEP)?;
         }
+        notices.reserve(file, notices.block.capacity as usize)?;
+        Ok(written)
     }
 
-    fn write_batch(&mut self, aggregator: &Aggregator) -> Result<(), PublishError> {
-        let (model, after) = (&aggregator.model, self.published);
+    /// Writes what changed, as far as there is room; says what was wrong if there is not.
+    fn write_batch(&mut self, aggregator: &Aggregator) -> Option<PublishError> {
+        let short = self.write_rows(&aggregator.model);
+        self.note_room(short.is_some(), aggregator.model.now);
+        self.write_control(aggregator);
+        self.published = aggregator.model.generation();
+        short
+    }
+
+    fn write_rows(&mut self, model: &Model) -> Option<PublishError> {
+        let after = self.published;
         let file = &self.file;
         let words = TableWords::carve(file.map.words(), &file.header);
-        let news = |changed: u64| changed > after;
-        self.devices.room(file, model.devices.high_water())?;
-        for (row, g, device) in model.devices.iter().filter(|(_, g, _)| news(*g)) {
+        let mut short = None;
+        // A device that can be seen can be asked for its history.
+        let devices = self.histories.room(file, model.devices.high_water(), &mut short);
+        let mut batch = Batch { file, after, short };
+        batch.write(&mut self.devices, words.devices, devices, model.devices.iter(), |g, device| {
             stores_of!(TableDevice);
-            let stats = device.map_or(DeviceStats::zeroed(), |device| model.device_stats(g, device));
-            self.devices.write(row, &words.devices[row], &stats);
-        }
-        self.processes.room(file, model.processes.high_water())?;
-        for (row, g, process) in model.processes.iter().filter(|(_, g, _)| news(*g)) {
+            device.map_or(DeviceStats::zeroed(), |device| model.device_stats(g, device))
+        });
+        let high = model.processes.high_water();
+        batch.write(&mut self.processes, words.processes, high, model.processes.iter(), |g, process| {
             stores_of!(TableProcess);
-            let stats = process.map_or(ProcessStats::zeroed(), |process| model.process_stats(g, process));
-            self.processes.write(row, &words.processes[row], &stats);
-        }
-        self.usages.room(file, model.usages.high_water())?;
-        for (row, g, usage) in model.usages.iter().filter(|(_, g, _)| news(*g)) {
+            process.map_or(ProcessStats::zeroed(), |process| model.process_stats(g, process))
+        });
+        let high = model.usages.high_water();
+        batch.write(&mut self.usages, words.usages, high, model.usages.iter(), |g, usage| {
             stores_of!(TableUsage);
-            let stats = usage.map_or(UsageStats::zeroed(), |usage| model.usage_stats(g, usage));
-            self.usages.write(row, &words.usages[row], &stats);
-        }
-        self.notices.room(file, model.notices.rows().count())?;
-        for (row, notice) in model.notices.rows().filter(|(_, notice)| news(notice.generation)) {
+            usage.map_or(UsageStats::zeroed(), |usage| model.usage_stats(g, usage))
+        });
+        let count = model.notices.rows().count();
+        let notices = model.notices.rows().map(|(row, notice)| (row, notice.generation, Some(notice)));
+        batch.write(&mut self.notices, words.notices, count, notices, |_, notice| {
             stores_of!(TableNotice);
-            self.notices.write::<Notice>(row, &words.notices[row], notice);
+            notice.copied().unwrap_or(Notice::zeroed())
+        });
+        let high = model.failures.high_water();
+        batch.write(
+            &mut self.failures,
+            words.failures,
+            high,
+            model.failures.iter(),
+            |generation, failure| {
+                stores_of!(TableFailure);
+                failure.map_or(FailureRecord::zeroed(), |f| FailureRecord { generation, ..*f })
+            },
+        );
+        let short = batch.short;
+        self.histories.write(&words, &model.devices, after);
+        short
+    }
+
+    fn note_room(&mut self, short: bool, now: u64) {
+        self.errors += u64::from(short);
+        self.incomplete_since = match self.incomplete_since {
+            _ if !short => 0,
+            0 => now.max(1),
+            since => since,
+        };
+    }
+
+    /// Control words, of rows only those that are there.
+    fn write_control(&self, aggregator: &Aggregator) {
+        let words = TableWords::carve(self.file.map.words(), &self.file.header);
+        let model = &aggregator.model;
+        let (gap_start, gap_end) = model.window.gap.unwrap_or_default();
+        let there = |rows: &Latches, high: usize| rows.writers.len().min(high) as u64;
+        let devices = model.devices.high_water().min(self.histories.len());
+        let figures = [
+            (control::DEVICES, there(&self.devices, devices)),
+            (control::PROCESSES, there(&self.processes, model.processes.high_water())),
+            (control::USAGES, there(&self.usages, model.usages.high_water())),
+            (control::NOTICES, model.notices.count()),
+            (control::FAILURES, there(&self.failures, model.failures.high_water())),
+            (control::EVENTS, model.totals.events),
+            (control::MISSED, model.totals.missed),
+            (control::LATE, model.totals.late),
+            (control::LOST, model.totals.lost),
+            (control::REFUSED, aggregator.refused()),
+            (control::WINDOW_SINCE, model.window.since),
+            (control::WINDOWS, model.window.count),
+            (control::GAP_START, gap_start),
+            (control::GAP_END, gap_end),
+            (control::OVERFLOW, model.totals.overflow),
+            (control::UNSEEN, aggregator.unseen()),
+            (control::PUBLISH_ERRORS, self.errors),
+            (control::INCOMPLETE_SINCE, self.incomplete_since),
+            (control::CLOCK_STEPS, model.clock.steps()),
+        ];
+        stores_of!(TableControl);
+        for (word, value) in figures {
+            // Release: pairs with the acquire fence behind which readers look at the rows that these count.
+            words.control[word].store_release(value);
         }
-        self.failures.room(file, model.failures.high_water())?;
-        for (row, generation, failure) in model.failures.iter().filter(|(_, g, _)| news(*g)) {
-            stores_of!(TableFailure);
-            let record = failure.map_or(FailureRecord::zeroed(), |f| FailureRecord { generation, ..*f });
-            self.failures.write(row, &words.failures[row], &record);
-        }
-        self.histories.write(file, &words, &model.devices, after)?;
-        write_control(&words, aggregator);
-        self.published = model.generation();
-        Ok(())
+        stores_of!(TableGeneration);
+        // Release: pairs with the acquire fence in Table::snapshot(). Who sees the generation sees its rows.
+        words.control[control::GENERATION].store_release(model.generation());
     }
 }
 
-fn write_control(words: &TableWords<'_, AtomicU64>, aggregator: &Aggregator) {
-    let model = &aggregator.model;
-    let (gap_start, gap_end) = model.window.gap.unwrap_or_default();
-    let figures = [
-        (control::DEVICES, model.devices.high_water() as u64),
-        (control::PROCESSES, model.processes.high_water() as u64),
-        (control::USAGES, model.usages.high_water() as u64),
-        (control::NOTICES, model.notices.count()),
-        (control::FAILURES, model.failures.high_water() as u64),
-        (control::EVENTS, model.totals.events),
-        (control::MISSED, model.totals.missed),
-        (control::LATE, model.totals.late),
-        (control::LOST, model.totals.lost),
-        (control::REFUSED, aggregator.refused()),
-        (control::WINDOW_SINCE, model.window.since),
-        (control::WINDOWS, model.window.count),
-        (control::GAP_START, gap_start),
-        (control::GAP_END, gap_end),
-        (control::OVERFLOW, model.totals.overflow),
-    ];
-    stores_of!(TableControl);
-    for (word, value) in figures {
-        // Release: pairs with the acquire fence behind which readers look at the rows that these count.
-        words.control[word].store_release(value);
+/// One batch while it is written.
+struct Batch<'a> {
+    file: &'a TableFile,
+    /// Generation of the batch before.
+    after: u64,
+    /// What was wrong if there was no room.
+    short: Option<PublishError>,
+}
+
+impl Batch<'_> {
+    /// Writes the first `count` rows of a kind, those that changed or had no room before.
+    fn write<'r, R, T: Pod, const N: usize>(
+        &mut self,
+        latches: &mut Latches,
+        words: &[[AtomicU64; N]],
+        count: usize,
+        rows: impl Iterator<Item = (usize, u64, Option<&'r R>)>,
+        content: impl Fn(u64, Option<&'r R>) -> T,
+    ) where
+        R: 'r,
+    {
+        if let Err(error) = latches.room(self.file, count) {
+            self.short = Some(error);
+        }
+        let there = latches.writers.len().min(count);
+        for (row, generation, value) in rows.take_while(|(row, ..)| *row < there) {
+            if generation > self.after || row >= latches.written {
+                let content = content(generation, value);
+                latches.writers[row].turn(&words[row], |copy| store_pod(copy, &content));
+            }
+        }
+        latches.written = latches.written.max(there);
     }
-    stores_of!(TableGeneration);
-    // Release: pairs with the acquire fence in Table::snapshot(). Who sees the generation sees its rows.
-    words.control[control::GENERATION].store_release(model.generation());
 }
 
 /// Rows of one kind, with the private side of their latches.
@@ -194,26 +276,30 @@ fn write_control(words: &TableWords<'_, AtomicU64>, aggregator: &Aggregator) {
 struct Latches {
     block: Block,
     row_words: usize,
+    /// One for each row that has memory.
     writers: Vec<LatchWriter>,
+    /// Rows that were written at all.
+    written: usize,
 }
 
 impl Latches {
     fn new(block: Block, row_words: usize) -> Latches {
-        Latches { block, row_words, writers: Vec::new() }
+        Latches { block, row_words, writers: Vec::new(), written: 0 }
     }
 
     /// Makes sure that the first `count` rows have memory.
     fn room(&mut self, file: &TableFile, count: usize) -> Result<(), PublishError> {
-        let have = self.writers.len();
-        if count > have {
-            let want = count.next_multiple_of(STEP).min(self.block.capacity as usize);
-            file.populate(&self.block, have, want, 8 * self.row_words)?;
-            self.writers.resize(want, LatchWriter::default());
+        if count <= self.writers.len() {
+            return Ok(());
         }
-        Ok(())
+        // If there is no room for several, there may be for those that are needed.
+        self.reserve(file, count.next_multiple_of(STEP)).or_else(|_| self.reserve(file, count))
     }
 
-    fn write<T: Pod>(&mut self, row: usize, latch: &[AtomicU64], value: &T) {
-        self.writers[row].turn(latch, |copy| store_pod(copy, value));
+    fn reserve(&mut self, file: &TableFile, count: usize) -> Result<(), PublishError> {
+        let (have, want) = (self.writers.len(), count.min(self.block.capacity as usize));
+        file.populate(&self.block, have, want, 8 * self.row_words)?;
+        self.writers.resize(want, LatchWriter::default());
+        Ok(())
     }
 }

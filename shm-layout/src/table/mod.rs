@@ -95,8 +95,16 @@ pub mod control {
     pub const OVERFLOW: usize = 16;
     /// Failure rows in use or used before.
     pub const FAILURES: usize = 17;
+    /// Processes that are known to live, or may, and cannot be read: their files have no name any more.
+    pub const UNSEEN: usize = 18;
+    /// Batches that /dev/shm had no room for. What there was room for is complete.
+    pub const PUBLISH_ERRORS: usize = 19;
+    /// Since when rows are missing for want of room, 0 if none is.
+    pub const INCOMPLETE_SINCE: usize = 20;
+    /// How often a clock stepped, so that times and orders around that moment are not known.
+    pub const CLOCK_STEPS: usize = 21;
     /// Processes whose file was gone before it could be opened.
-    pub const LOST: usize = 18;
+    pub const LOST: usize = 22;
 }
 
 shared_struct! {

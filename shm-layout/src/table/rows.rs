@@ -24,6 +24,8 @@ pub mod process_flags {
     pub const UNLINKED: u64 = 1 << 2;
     /// It ended in an orderly way.
     pub const CLOSED: u64 = 1 << 3;
+    /// It lives, or may, and cannot be read any more: what it uses is not known.
+    pub const UNSEEN: u64 = 1 << 4;
 }
 
 viewed_struct! {
@@ -102,6 +104,10 @@ pub mod notice_kind {
     pub const RECLAIMED: u64 = 2;
     /// A process's events cannot be true; `text` says why.
     pub const BROKEN: u64 = 3;
+    /// A process lives, or may, and cannot be read any more; `text` says why.
+    pub const UNSEEN: u64 = 4;
+    /// A clock stepped; `text` says which way, and what is not known therefore.
+    pub const CLOCK: u64 = 5;
 }
 
 viewed_struct! {

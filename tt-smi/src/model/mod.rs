@@ -78,6 +78,7 @@ impl Model {
         let noticed = snapshot.notices.iter().filter_map(Problem::new);
         let noticed = refused_table.iter().map(|error| Problem::from(&**error)).chain(noticed);
         let noticed = noticed.chain(Problem::no_room(snapshot.overflow));
+        let noticed = noticed.chain(Problem::incomplete(snapshot.incomplete_since, *clock));
         Model {
             clock: *clock,
             host: host(),

@@ -12,7 +12,7 @@ use crate::segments::Hidden;
 /// Something that could not be read or believed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
-    /// `refused`, `broken`, `hidden` or `overflow`.
+    /// `refused`, `broken`, `unseen`, `clock`, `hidden`, `overflow` or `no_room`.
     pub kind: &'static str,
     /// The process, if known.
     pub pid: Option<u64>,
@@ -43,6 +43,8 @@ impl Problem {
         let kind = match notice.kind {
             notice_kind::REFUSED => "refused",
             notice_kind::BROKEN => "broken",
+            notice_kind::UNSEEN => "unseen",
+            notice_kind::CLOCK => "clock",
             _ => return None,
         };
         Some(Problem {
@@ -64,6 +66,24 @@ impl Problem {
             uid: 0,
             file: "".into(),
             message: format!("{overflow} devices or processes found no row; what they use is missing").into(),
+        })
+    }
+}
+
+impl Problem {
+    /// Rows that the aggregator could not write.
+    pub fn incomplete(since: Option<u64>, clock: Clock) -> Option<Problem> {
+        let age = clock.age_ns(since?) / 1_000_000_000;
+        Some(Problem {
+            kind: "no_room",
+            pid: None,
+            uid: 0,
+            file: "".into(),
+            message: format!(
+                "/dev/shm has had no room for the whole table for {age} s; devices or processes are missing; free \
+                 some (tt-smi clean), or raise its size"
+            )
+            .into(),
         })
     }
 }

@@ -227,6 +227,10 @@ pub(crate) fn snapshot(devices: u64) -> TableSnapshot {
         window_since: NOW - 100 * SECOND,
         windows: 0,
         overflow: 0,
+        unseen: 0,
+        publish_errors: 0,
+        incomplete_since: None,
+        clock_steps: 0,
         gap: None,
         freshness: Freshness { heartbeat_ns: NOW, age_ns: 2_000_000, closed: false, interval_ns: 20_000_000 },
     }

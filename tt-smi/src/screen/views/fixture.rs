@@ -56,6 +56,10 @@ pub(super) fn data(devices: u64, processes: u64, more: More) -> Data {
         window_since: 0,
         windows: 0,
         overflow: 0,
+        unseen: 0,
+        publish_errors: 0,
+        incomplete_since: None,
+        clock_steps: 0,
         gap: None,
         freshness: Freshness { heartbeat_ns: NOW, age_ns: 0, closed: false, interval_ns: 20_000_000 },
     };
