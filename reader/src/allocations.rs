@@ -2,10 +2,9 @@
 
 use std::sync::Arc;
 
-use rustix::fs::SeekFrom;
 use shm_layout::control::ROWS_PUBLISHED;
 use shm_layout::protocol::live::LiveList;
-use shm_layout::{Row, RowKind, SLOT_WORDS};
+use shm_layout::{Row, RowKind};
 
 use crate::names::Names;
 use crate::segment::Segment;
@@ -46,41 +45,27 @@ impl Segment {
     /// The rows of the live list, program rows included: what [`Segment::allocations`] and
     /// [`Segment::programs`] are made of, for those who want both at one position.
     ///
-    /// Reads only what its process has filled: a process may publish more rows than it has memory for, and
-    /// touching those would make them, at the reader's cost.
+    /// Reads only what is backed by memory. If that is less than its process published, the list is not exact, and
+    /// [`Segment::loss`] says why.
     pub fn live_list(&self) -> LiveList {
-        let (mut list, mut whole) = self.read_filled();
+        self.look_at_rows_again();
+        let (mut list, mut whole) = self.read_backed();
         for _ in 0..GROWTHS {
-            if whole {
+            if whole || self.is_lost() {
                 break;
             }
-            (list, whole) = self.read_filled();
+            (list, whole) = self.read_backed();
         }
         LiveList { exact: list.exact && whole, ..list }
     }
 
     /// The list, and whether it has every row that is published by now.
-    fn read_filled(&self) -> (LiveList, bool) {
-        let mut words = self.words();
-        let filled = words.rows.len().min(self.filled_rows());
-        let published = |rows: usize| (self.control(ROWS_PUBLISHED) as usize).min(rows);
-        let all = words.rows.len();
-        words.rows = &words.rows[..filled];
+    fn read_backed(&self) -> (LiveList, bool) {
+        let words = self.words();
         let list = LiveList::read(&words);
-        // Asked afterwards: more may have been filled and published meanwhile.
-        (list, published(all) <= filled)
-    }
-
-    /// Rows before the first hole of the file.
-    fn filled_rows(&self) -> usize {
-        let start = self.header().rows.offset;
-        match rustix::fs::seek(self.descriptor(), SeekFrom::Hole(start)) {
-            Ok(hole) => (hole.saturating_sub(start) / (8 * SLOT_WORDS as u64)) as usize,
-            // Behind the end: the file was cut short.
-            Err(errno) if errno == rustix::io::Errno::NXIO => 0,
-            // A file system that knows no holes.
-            Err(_) => usize::MAX,
-        }
+        // Asked afterwards: more may have been published meanwhile.
+        let published = self.control(ROWS_PUBLISHED).min(self.header().rows.capacity);
+        (list, published <= words.rows.len() as u64)
     }
 
     /// What is live, with names and ages. Takes a bounded time, however fast the process is; the result

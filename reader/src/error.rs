@@ -62,9 +62,26 @@ pub enum FileError {
         /// What the map said.
         cause: MapError,
     },
+    /// Something that it publishes is a hole of the file: reading it would allocate memory that its owner did not.
+    #[error(
+        "{}: published {what} are not backed by memory; no process of the monitor's leaves that: remove it",
+        path.display()
+    )]
+    NotBacked {
+        /// The file.
+        path: PathBuf,
+        /// What is published.
+        what: &'static str,
+    },
 }
 
 impl FileError {
+    /// Of a file that had `len` bytes when it was opened.
+    pub(crate) fn cut_short(path: &Path, len: u64) -> FileError {
+        let cause = MapError::TooShort { wanted: len as usize, actual: 0 };
+        FileError::Map { path: path.to_owned(), cause }
+    }
+
     /// The file.
     pub fn path(&self) -> &Path {
         match self {
@@ -73,7 +90,8 @@ impl FileError {
             | FileError::Links { path, .. }
             | FileError::Writable { path, .. }
             | FileError::Size { path, .. }
-            | FileError::Map { path, .. } => path,
+            | FileError::Map { path, .. }
+            | FileError::NotBacked { path, .. } => path,
         }
     }
 }

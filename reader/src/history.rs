@@ -1,7 +1,7 @@
 //! What a device used in the last minute, hour and day.
 
 use shm_layout::protocol::stamped;
-use shm_layout::table::{self, Bucket, HISTORY_BUCKETS, HISTORY_RESOLUTIONS, control};
+use shm_layout::table::{self, Bucket, HISTORY_BUCKETS, HISTORY_RESOLUTIONS};
 use tt_shm_os::monotonic_ns;
 
 use crate::table::Table;
@@ -12,9 +12,7 @@ impl Table {
     /// then is unknown.
     pub fn history(&self, device: usize, resolution: usize) -> Vec<Bucket> {
         let words = self.words();
-        let known = (device as u64) < self.control(control::DEVICES);
-        let (Some(history), Some(length), true) =
-            (words.history.get(device), HISTORY_RESOLUTIONS.get(resolution), known)
+        let (Some(history), Some(length)) = (words.history.get(device), HISTORY_RESOLUTIONS.get(resolution))
         else {
             return Vec::new();
         };

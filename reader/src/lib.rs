@@ -16,6 +16,8 @@
 //!   [`Table::snapshot`] say whether they are exact. Every retry is bounded: nothing here hangs;
 //! - **is hostile or broken**: it is refused with a reason, or its figures are. Nothing here panics, and no
 //!   number from the file is used unchecked. Names are text of another process: escape before showing;
+//! - **publishes what it has no memory for**: it is refused. Nothing here touches a hole of a file, which would
+//!   allocate it: see [`Loss`];
 //! - **truncates its file** under the map: touching the lost part raises SIGBUS, as with every mapping. This
 //!   crate has no global side effects and so installs no handler; a program that reads other users' segments
 //!   should.
@@ -73,6 +75,7 @@
 #![forbid(unsafe_code)]
 
 mod allocations;
+mod backed;
 mod counters;
 mod error;
 mod follow;
@@ -88,6 +91,7 @@ mod snapshot;
 mod table;
 
 pub use allocations::{Allocation, Allocations};
+pub use backed::Loss;
 pub use counters::Snapshot;
 pub use error::{FileError, OpenError, ReadError, TableError};
 pub use follow::Follow;

@@ -27,8 +27,18 @@ impl Segment {
         }
         let index = Word::load(words.name_index.get(usize::from(id))?);
         let (offset, len) = ((index >> 32) as usize, index as u32 as usize);
-        let bytes = read_bytes(words.name_bytes, offset, len)?;
+        let bytes = self.read_bytes(offset, len)?;
         Some(String::from_utf8(bytes).unwrap_or_else(|e| String::from_utf8_lossy(e.as_bytes()).into_owned()))
+    }
+
+    /// Copies `len` bytes of the names, unless they are too many or not all there.
+    fn read_bytes(&self, offset: usize, len: usize) -> Option<Vec<u8>> {
+        if len > MAX_NAME_LEN {
+            return None;
+        }
+        let words = self.name_bytes(offset.checked_add(len)?.div_ceil(8))?.get(offset / 8..)?;
+        let bytes = words.iter().flat_map(|word| Word::load(word).to_le_bytes());
+        Some(bytes.skip(offset % 8).take(len).collect())
     }
 }
 
@@ -52,14 +62,4 @@ impl<'a> Names<'a> {
         }
         self.known.entry(id).or_insert_with(|| self.segment.name(id).map(Arc::from)).clone()
     }
-}
-
-/// Copies `len` bytes out of words, unless they are too many or not all there.
-fn read_bytes(words: &[AtomicU64], offset: usize, len: usize) -> Option<Vec<u8>> {
-    if len > MAX_NAME_LEN {
-        return None;
-    }
-    let words = words.get(offset / 8..offset.checked_add(len)?.div_ceil(8))?;
-    let bytes = words.iter().flat_map(|word| Word::load(word).to_le_bytes());
-    Some(bytes.skip(offset % 8).take(len).collect())
 }

@@ -1,12 +1,13 @@
 //! Opening a file that somebody else made: what must hold before anything of it is mapped.
 
-use std::os::fd::OwnedFd;
+use std::os::fd::AsFd;
 use std::path::Path;
 
 use rustix::fs::{FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 use tt_shm_os::ReadMap;
 
+use crate::backed::{Backing, first_hole};
 use crate::error::FileError;
 
 /// Longest file that is mapped. The largest segment that the layout allows has a little over 2 GiB.
@@ -14,14 +15,14 @@ pub const MAX_FILE_LEN: u64 = 4 << 30;
 
 /// A file that passed every check that does not need its content.
 pub(crate) struct Opened {
-    pub(crate) fd: OwnedFd,
+    pub(crate) backing: Backing,
     pub(crate) map: ReadMap,
     pub(crate) len: u64,
     pub(crate) uid: u32,
     pub(crate) inode: (u64, u64),
 }
 
-/// Opens and maps a file of at least `min` bytes. Only facts of the open descriptor are believed: a
+/// Opens and maps a file of at least `min` bytes, which are backed by memory. Only facts of the open descriptor are believed: a
 /// path may name another file the moment after.
 pub(crate) fn open(path: &Path, min: u64) -> Result<Opened, FileError> {
     // NOFOLLOW: a link could lead to anything. NONBLOCK: opening a FIFO would wait for its writer.
@@ -36,9 +37,12 @@ pub(crate) fn open(path: &Path, min: u64) -> Result<Opened, FileError> {
     })?;
     let stat = rustix::fs::fstat(&fd).map_err(refused)?;
     let len = check(path, &stat, min)?;
+    if first_hole(fd.as_fd(), 0) < min {
+        return Err(FileError::NotBacked { path: path.to_owned(), what: "header words" });
+    }
     let map =
         ReadMap::open(&fd, len as usize).map_err(|cause| FileError::Map { path: path.to_owned(), cause })?;
-    Ok(Opened { fd, map, len, uid: stat.st_uid, inode: inode(&stat) })
+    Ok(Opened { backing: Backing::new(fd, len), map, len, uid: stat.st_uid, inode: inode(&stat) })
 }
 
 /// What tells whether two descriptors or paths are one file.

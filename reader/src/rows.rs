@@ -71,7 +71,7 @@ impl Table {
     #[inline]
     pub fn device(&self, index: usize) -> DeviceRow<'_> {
         let rows = self.block(&self.header().devices);
-        let published = self.published(control::DEVICES, rows.len());
+        let published = self.published(control::DEVICES, &self.extents.devices);
         DeviceRow { latch: rows.get(index).filter(|_| index < published) }
     }
 
@@ -105,22 +105,30 @@ impl Table {
 
     pub(crate) fn found_failures(&self) -> impl Iterator<Item = Found<FailureRecord>> {
         let rows = self.block::<FAILURE_ROW_WORDS>(&self.header().failures);
-        rows[..self.published(control::FAILURES, rows.len())].iter().map(|row| read_row!(row, FailureRecord))
+        rows[..self.published(control::FAILURES, &self.extents.failures)]
+            .iter()
+            .map(|row| read_row!(row, FailureRecord))
     }
 
     pub(crate) fn found_devices(&self) -> impl Iterator<Item = Found<DeviceStats>> {
         let rows = self.block::<DEVICE_ROW_WORDS>(&self.header().devices);
-        rows[..self.published(control::DEVICES, rows.len())].iter().map(|row| read_row!(row, DeviceStats))
+        rows[..self.published(control::DEVICES, &self.extents.devices)]
+            .iter()
+            .map(|row| read_row!(row, DeviceStats))
     }
 
     pub(crate) fn found_processes(&self) -> impl Iterator<Item = Found<ProcessStats>> {
         let rows = self.block::<PROCESS_ROW_WORDS>(&self.header().processes);
-        rows[..self.published(control::PROCESSES, rows.len())].iter().map(|row| read_row!(row, ProcessStats))
+        rows[..self.published(control::PROCESSES, &self.extents.processes)]
+            .iter()
+            .map(|row| read_row!(row, ProcessStats))
     }
 
     pub(crate) fn found_usages(&self) -> impl Iterator<Item = Found<UsageStats>> {
         let rows = self.block::<USAGE_ROW_WORDS>(&self.header().usages);
-        rows[..self.published(control::USAGES, rows.len())].iter().map(|row| read_row!(row, UsageStats))
+        rows[..self.published(control::USAGES, &self.extents.usages)]
+            .iter()
+            .map(|row| read_row!(row, UsageStats))
     }
 
     pub(crate) fn found_notices(&self) -> impl Iterator<Item = Found<Notice>> {
@@ -128,20 +136,12 @@ impl Table {
         let written = self.control(control::NOTICES);
         // Acquire: pairs with the release store by which the aggregator counts a notice.
         AtomicU64::fence_acquire();
+        let rows = &rows[..self.backed_notices(written).min(rows.len())];
         let kept = written.min(rows.len() as u64);
         (1..=kept).map(move |back| {
             let row = &rows[((written - back) % rows.len() as u64) as usize];
             read_row!(row, Notice)
         })
-    }
-
-    /// Rows that may be read: those behind are holes in the file.
-    #[inline]
-    fn published(&self, word: usize, capacity: usize) -> usize {
-        let count = self.control(word);
-        // Acquire: pairs with the release store by which the aggregator publishes a row.
-        AtomicU64::fence_acquire();
-        usize::try_from(count).unwrap_or(capacity).min(capacity)
     }
 }
 

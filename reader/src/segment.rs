@@ -1,18 +1,21 @@
 //! A process's segment, opened and checked.
 
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicU64;
 
 use shm_layout::control::{self, Anomaly, state};
-use shm_layout::{DeviceEntry, SegmentHeader, SegmentWords, Source, Word, text};
+use shm_layout::{
+    DEVICE_COUNTER_WORDS, DEVICE_WORDS, DeviceEntry, SLOT_WORDS, SegmentHeader, SegmentWords, Source, Word,
+    text,
+};
 use tt_shm_os::{
     Anchor, Calibration, ClockKind, Namespace, PidMap, ReadMap, SHM_DIR, is_write_locked, parse_segment_name,
     start_time_of,
 };
 
-use crate::error::OpenError;
+use crate::backed::{Backing, Extent, Loss};
+use crate::error::{FileError, OpenError};
 use crate::open::{self, Opened};
 
 /// One process's memory as it reports it, mapped read-only.
@@ -23,7 +26,8 @@ use crate::open::{self, Opened};
 pub struct Segment {
     header: SegmentHeader,
     map: ReadMap,
-    fd: OwnedFd,
+    backing: Backing,
+    extents: Extents,
     clock: ClockKind,
     pid: u32,
     uid: u32,
@@ -31,10 +35,41 @@ pub struct Segment {
     file_name: String,
 }
 
+/// What is known to be backed of each block.
+#[derive(Debug)]
+struct Extents {
+    control: Extent,
+    devices: Extent,
+    counters: Extent,
+    name_index: Extent,
+    name_bytes: Extent,
+    ring: Extent,
+    rows: Extent,
+}
+
+impl Extents {
+    fn new(header: &SegmentHeader) -> Extents {
+        Extents {
+            control: Extent::new("control words", header.control, 1),
+            devices: Extent::new("devices", header.devices, DEVICE_WORDS),
+            counters: Extent::new("counters", header.counters, DEVICE_COUNTER_WORDS),
+            name_index: Extent::new("names", header.name_index, 1),
+            name_bytes: Extent::new("names", header.name_bytes, 1),
+            ring: Extent::new("event slots", header.ring, SLOT_WORDS),
+            rows: Extent::new("rows", header.rows, SLOT_WORDS),
+        }
+    }
+
+    fn all(&self) -> [&Extent; 7] {
+        let Extents { control, devices, counters, name_index, name_bytes, ring, rows } = self;
+        [control, devices, counters, name_index, name_bytes, ring, rows]
+    }
+}
+
 impl Segment {
     /// Opens a segment and refuses what cannot be one, or not an honest one.
     pub fn open(path: &Path) -> Result<Segment, OpenError> {
-        let Opened { fd, map, len, uid, inode } = open::open(path, size_of::<SegmentHeader>() as u64)?;
+        let Opened { backing, map, len, uid, inode } = open::open(path, size_of::<SegmentHeader>() as u64)?;
         let header = SegmentHeader::read(map.words(), len)
             .map_err(|cause| OpenError::Layout { path: path.to_owned(), cause })?;
         let file_name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
@@ -43,7 +78,19 @@ impl Segment {
         let pid = u32::try_from(header.pid).map_err(|_| field("pid", header.pid))?;
         let clock = u32::try_from(header.clock_kind).ok().and_then(ClockKind::from_code);
         let clock = clock.ok_or_else(|| field("clock_kind", header.clock_kind))?;
-        Ok(Segment { header, map, fd, clock, pid, uid, inode, file_name })
+        let extents = Extents::new(&header);
+        // Published as a whole: what is not backed now never is.
+        extents.control.backed(u64::MAX, &backing);
+        extents.ring.backed(u64::MAX, &backing);
+        let segment = Segment { header, map, backing, extents, clock, pid, uid, inode, file_name };
+        if segment.backing.loss().is_none() {
+            segment.words();
+        }
+        match segment.backing.loss() {
+            None => Ok(segment),
+            Some(Loss::NotBacked(what)) => Err(FileError::NotBacked { path: path.to_owned(), what }.into()),
+            Some(Loss::CutShort) => Err(FileError::cut_short(path, len).into()),
+        }
     }
 
     /// The header, as it was when the segment was opened. It does not change.
@@ -75,10 +122,6 @@ impl Segment {
         self.uid
     }
 
-    pub(crate) fn descriptor(&self) -> BorrowedFd<'_> {
-        self.fd.as_fd()
-    }
-
     /// The name under which it was opened, without the folder.
     pub fn file_name(&self) -> &str {
         &self.file_name
@@ -94,21 +137,60 @@ impl Segment {
         text::decode(&self.header.process_name)
     }
 
-    /// The blocks as words, for those who run the protocols of `shm-layout` themselves.
+    /// The blocks as words, for those who run the protocols of `shm-layout` themselves. Each is cut to what is
+    /// published by now and backed by memory, so that nothing in it is a hole: see [`Loss`].
     #[inline]
     pub fn words(&self) -> SegmentWords<'_, AtomicU64> {
-        SegmentWords::carve(self.map.words(), &self.header)
+        let mut words = SegmentWords::carve(self.map.words(), &self.header);
+        let published = |word: usize| words.control.get(word).map_or(0, Word::load);
+        let (devices, names) = (published(control::DEVICE_COUNT), published(control::NAME_COUNT));
+        let rows = published(control::ROWS_PUBLISHED);
+        // Acquire: pairs with the release stores by which the writer publishes what it has populated.
+        AtomicU64::fence_acquire();
+        let (extents, backing) = (&self.extents, &self.backing);
+        words.devices = extents.devices.cut(words.devices, devices, backing);
+        words.counters = extents.counters.cut(words.counters, devices, backing);
+        words.name_index = extents.name_index.cut(words.name_index, names, backing);
+        // How many bytes are published the index says: see Segment::name().
+        words.name_bytes = extents.name_bytes.cut(words.name_bytes, 0, backing);
+        // The length is a power of two, so all or nothing.
+        words.ring = if extents.ring.is_backed() { words.ring } else { &[] };
+        words.rows = extents.rows.cut(words.rows, rows, backing);
+        words
     }
 
-    /// Whether its file was cut short under the mapping. Everything reads as zero then; what was read
-    /// before stands. Only a program that called [`tt_shm_os::guard_truncation`] lives to ask.
+    /// The name bytes up to the word `end`, unless they are not there or not backed.
+    pub(crate) fn name_bytes(&self, end: usize) -> Option<&[AtomicU64]> {
+        let bytes = self.header.name_bytes.entries::<1, _>(self.map.words()).as_flattened();
+        let bytes = bytes.get(..end)?;
+        Some(self.extents.name_bytes.cut(bytes, end as u64, &self.backing)).filter(|cut| cut.len() == end)
+    }
+
+    /// Asks whether the rows are still backed, as they were when they were published: before all of them are
+    /// walked, not for a single one.
+    pub(crate) fn look_at_rows_again(&self) {
+        self.extents.rows.look_again(&self.backing);
+    }
+
+    /// Why the segment can no longer be read, if so. What was read before stands; what is read now may be zeros.
+    ///
+    /// Only a program that called [`tt_shm_os::guard_truncation`] lives to see [`Loss::CutShort`] for certain.
+    /// That holes were punched into the file is noticed by [`Segment::is_alive`] and [`Segment::live_list`].
+    pub fn loss(&self) -> Option<Loss> {
+        if self.map.is_lost() { Some(Loss::CutShort) } else { self.backing.loss() }
+    }
+
+    /// Whether the segment can no longer be read: see [`Segment::loss`].
     pub fn is_lost(&self) -> bool {
-        self.map.is_lost()
+        self.loss().is_some()
     }
 
     /// Whether the process lives, running or stopped: it holds a lock that only its end releases.
+    ///
+    /// Looks at the file, too: see [`Segment::loss`].
     pub fn is_alive(&self) -> io::Result<bool> {
-        is_write_locked(self.fd.as_fd())
+        self.backing.look_again(&self.extents.all());
+        is_write_locked(self.backing.fd())
     }
 
     /// Whether the process closed the segment in an orderly way.
@@ -164,7 +246,7 @@ impl Segment {
     }
 
     pub(crate) fn control(&self, word: usize) -> u64 {
-        self.words().control.get(word).map_or(0, Word::load)
+        self.header.control.entries::<1, _>(self.map.words()).get(word).map_or(0, |[word]| Word::load(word))
     }
 }
 

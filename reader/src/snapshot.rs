@@ -113,7 +113,8 @@ impl Table {
         };
         // Acquire: orders the loads above before this one, so that a batch that ended meanwhile shows.
         AtomicU64::fence_acquire();
-        snapshot.consistent = gather.consistent && self.control(control::GENERATION) == generation;
+        snapshot.consistent =
+            gather.consistent && self.control(control::GENERATION) == generation && self.loss().is_none();
         snapshot
     }
 }

@@ -3,11 +3,15 @@
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicU64;
 
-use shm_layout::table::{TableHeader, TableWords};
+use shm_layout::table::{
+    DEVICE_ROW_WORDS, FAILURE_ROW_WORDS, HISTORY_WORDS, NOTICE_ROW_WORDS, PROCESS_ROW_WORDS, TableHeader,
+    TableWords, USAGE_ROW_WORDS, control,
+};
 use shm_layout::{Block, Word};
 use tt_shm_os::{Namespace, ReadMap, path_of, table_file_name};
 
-use crate::error::TableError;
+use crate::backed::{Backing, Extent, Loss};
+use crate::error::{FileError, TableError};
 use crate::open::{self, Opened};
 
 /// What an aggregator knows of all devices and processes, mapped read-only.
@@ -18,8 +22,36 @@ use crate::open::{self, Opened};
 pub struct Table {
     header: TableHeader,
     map: ReadMap,
+    backing: Backing,
+    pub(crate) extents: Extents,
     path: PathBuf,
     inode: (u64, u64),
+}
+
+/// What is known to be backed of each block.
+#[derive(Debug)]
+pub(crate) struct Extents {
+    control: Extent,
+    pub(crate) devices: Extent,
+    pub(crate) processes: Extent,
+    pub(crate) usages: Extent,
+    pub(crate) notices: Extent,
+    history: Extent,
+    pub(crate) failures: Extent,
+}
+
+impl Extents {
+    fn new(header: &TableHeader) -> Extents {
+        Extents {
+            control: Extent::new("control words", header.control, 1),
+            devices: Extent::new("device rows", header.devices, DEVICE_ROW_WORDS),
+            processes: Extent::new("process rows", header.processes, PROCESS_ROW_WORDS),
+            usages: Extent::new("usage rows", header.usages, USAGE_ROW_WORDS),
+            notices: Extent::new("notices", header.notices, NOTICE_ROW_WORDS),
+            history: Extent::new("histories", header.history, HISTORY_WORDS),
+            failures: Extent::new("failures", header.failures, FAILURE_ROW_WORDS),
+        }
+    }
 }
 
 impl Table {
@@ -56,13 +88,28 @@ impl Table {
 
     /// Opens a table that must belong to `owner`.
     pub fn open_path(path: &Path, owner: u32) -> Result<Table, TableError> {
-        let Opened { map, len, uid, inode, .. } = open::open(path, size_of::<TableHeader>() as u64)?;
+        let Opened { backing, map, len, uid, inode } = open::open(path, size_of::<TableHeader>() as u64)?;
         if uid != owner {
             return Err(TableError::Owner { path: path.to_owned(), owner: uid, expected: owner });
         }
         let header = TableHeader::read(map.words(), len)
             .map_err(|cause| TableError::Layout { path: path.to_owned(), cause })?;
-        Ok(Table { header, map, path: path.to_owned(), inode })
+        let extents = Extents::new(&header);
+        extents.control.backed(u64::MAX, &backing);
+        let table = Table { header, map, backing, extents, path: path.to_owned(), inode };
+        if table.loss().is_none() {
+            table.words();
+        }
+        match table.loss() {
+            None => Ok(table),
+            Some(Loss::NotBacked(what)) => Err(FileError::NotBacked { path: path.to_owned(), what }.into()),
+            Some(Loss::CutShort) => Err(FileError::cut_short(path, len).into()),
+        }
+    }
+
+    /// Why the table can no longer be read, if so.
+    pub(crate) fn loss(&self) -> Option<Loss> {
+        if self.map.is_lost() { Some(Loss::CutShort) } else { self.backing.loss() }
     }
 
     /// The header, as it was when the table was opened. It does not change.
@@ -83,9 +130,34 @@ impl Table {
         }
     }
 
-    /// The blocks as words, for those who run the protocols of `shm-layout` themselves.
+    /// The blocks as words, for those who run the protocols of `shm-layout` themselves. Each is cut to what is
+    /// published by now and backed by memory, so that nothing in it is a hole.
     pub fn words(&self) -> TableWords<'_, AtomicU64> {
-        TableWords::carve(self.map.words(), &self.header)
+        let mut words = TableWords::carve(self.map.words(), &self.header);
+        let (extents, backing) = (&self.extents, &self.backing);
+        words.devices = &words.devices[..self.published(control::DEVICES, &extents.devices)];
+        words.processes = &words.processes[..self.published(control::PROCESSES, &extents.processes)];
+        words.usages = &words.usages[..self.published(control::USAGES, &extents.usages)];
+        words.failures = &words.failures[..self.published(control::FAILURES, &extents.failures)];
+        words.notices = extents.notices.cut(words.notices, self.control(control::NOTICES), backing);
+        // A device may have no history yet.
+        let histories = extents.history.reach(words.devices.len() as u64, backing);
+        words.history = &words.history[..histories.min(words.devices.len())];
+        words
+    }
+
+    /// Entries that are published and backed: those behind are holes in the file.
+    #[inline]
+    pub(crate) fn published(&self, word: usize, extent: &Extent) -> usize {
+        let count = self.control(word);
+        // Acquire: pairs with the release store by which the aggregator publishes a row.
+        AtomicU64::fence_acquire();
+        extent.backed(count, &self.backing).min(usize::try_from(count).unwrap_or(usize::MAX))
+    }
+
+    /// Notices that may be read, of so many that were written.
+    pub(crate) fn backed_notices(&self, written: u64) -> usize {
+        self.extents.notices.backed(written, &self.backing)
     }
 
     /// A word of [`shm_layout::table::control`].

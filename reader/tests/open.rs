@@ -160,6 +160,7 @@ fn a_name_that_is_no_segments_says_nothing() {
     let path = path_of(&format!("{}.x", segment_file_name(&ns, 1, 1)));
     let (file, _removed) = new_file(&path, header().total_len, 0o600);
     let map = WriteMap::new(&file, header().total_len as usize).unwrap();
+    map.populate(0, header().total_len as usize).unwrap();
     store_pod(map.words(), &header());
     assert_eq!(Segment::open(&path).unwrap().pid(), std::process::id());
     store_pod(map.words(), &SegmentHeader { pid: 1 << 32, ..header() });

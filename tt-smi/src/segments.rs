@@ -117,12 +117,10 @@ pub fn is_pid(segment: &Segment, pid: u32) -> bool {
     shown_pid(segment) == pid
 }
 
-/// What to say of a segment whose file was cut short while it was read.
+/// What to say of a segment that could not be read to its end.
 pub fn lost(segment: &Segment) -> Option<String> {
     let pid = shown_pid(segment);
-    segment
-        .is_lost()
-        .then(|| format!("pid {pid}: its file was cut short while it was read; what it holds is unknown"))
+    segment.loss().map(|loss| format!("pid {pid}: {loss}; what it holds is unknown"))
 }
 
 /// A segment of a user who lets nobody else read it.

@@ -105,8 +105,8 @@ impl Source {
         }
         let drained = self.drain_ring(clock, now);
         // Asked afterwards: what was read meanwhile may be zeros that the guard put there.
-        if self.segment.is_lost() {
-            return Drained::Broken("its file was cut short while it was mapped".into());
+        if let Some(loss) = self.segment.loss() {
+            return Drained::Broken(loss.to_string());
         }
         drained
     }

@@ -105,6 +105,8 @@ impl TestProcess {
         let file = nameless(header.total_len);
         lock_exclusive(file.as_fd()).unwrap();
         let map = WriteMap::new(&file, header.total_len as usize).unwrap();
+        // As a writer does before it publishes: what has no memory behind it is refused.
+        map.populate(0, header.total_len as usize).unwrap();
         store_pod(map.words(), &header);
         let path = path_of(&segment_file_name(namespace, pid, header.identity));
         link(&file, &path);

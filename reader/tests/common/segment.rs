@@ -64,7 +64,9 @@ impl Writer {
         lock_exclusive(file.as_fd()).unwrap();
         let map = WriteMap::new(&file, header.total_len as usize).unwrap();
         store_pod(map.words(), &header);
-        // As a writer does before it publishes rows: those without memory behind them are not read.
+        // As a writer does: what is published without memory behind it is refused.
+        map.populate(0, header.name_index.offset as usize + 4096).unwrap();
+        map.populate(header.ring.offset as usize, header.ring.capacity as usize * 64).unwrap();
         map.populate(header.rows.offset as usize, header.rows.capacity as usize * 64).unwrap();
         let mut accounts = Accounts::new(header.ring.capacity as usize);
         (0..devices).for_each(|_| accounts.add_device());
@@ -101,6 +103,12 @@ impl Writer {
 
     pub fn open(&self) -> Segment {
         Segment::open(self.path()).unwrap()
+    }
+
+    /// Opens it after a change.
+    pub fn open_with(&self, change: impl FnOnce(&Writer)) -> Segment {
+        change(self);
+        self.open()
     }
 
     pub fn words(&self) -> SegmentWords<'_, AtomicU64> {

@@ -38,6 +38,8 @@ impl Publisher {
         let path = path_of(&table_file_name(namespace, uid));
         let (file, removed) = new_file(&path, header.total_len, 0o644);
         let map = WriteMap::new(&file, header.total_len as usize).unwrap();
+        // As an aggregator does before it publishes: what has no memory behind it is refused.
+        map.populate(0, header.total_len as usize).unwrap();
         store_pod(map.words(), &header);
         let publisher = Publisher { namespace: namespace.clone(), header, map, file: removed };
         publisher.set(control::HEARTBEAT, monotonic_ns());

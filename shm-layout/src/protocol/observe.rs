@@ -40,7 +40,8 @@ impl<W: Word> SegmentWords<'_, W> {
         let count = self.control.get(DEVICE_COUNT).map_or(0, Word::load);
         // Acquire: pairs with the release store by which the writer publishes an entry.
         W::fence_acquire();
-        (count as usize).min(MAX_DEVICES)
+        // An observer may have cut the blocks to what it has seen published before.
+        (count as usize).min(self.devices.len()).min(self.counters.len())
     }
 
     /// Reads the event at a position.

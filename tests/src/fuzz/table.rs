@@ -39,6 +39,8 @@ fn forge() -> Forged {
     let file = options.read(true).write(true).create_new(true).mode(0o644).open(&path).expect("a new file");
     file.set_len(header.total_len).expect("sparse files take no room");
     let map = WriteMap::new(&file, header.total_len as usize).expect("it can be mapped");
+    // As an aggregator does before it publishes: what has no memory behind it is refused.
+    map.populate(0, header.total_len as usize).expect("there is room");
     store_pod(map.words(), &header);
     Forged { map, header, path, uid, _space: space }
 }

@@ -4,9 +4,9 @@ use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use rustix::fs::{CWD, FileType, Mode};
+use rustix::fs::{CWD, FallocateFlags, FileType, Mode, fallocate};
 use shm_layout::control::{DEVICE_COUNT, HEAD, NAME_COUNT, ROWS_PUBLISHED, STATE, UNLISTED};
-use shm_layout::{Class, Event, EventKind, Row, SegmentHeader, SegmentWords, store_pod};
+use shm_layout::{Block, Class, Event, EventKind, Row, SegmentHeader, SegmentWords, store_pod};
 
 use super::forge::{Forged, MAX_SEGMENT, device, place, put};
 use crate::space::Space;
@@ -113,6 +113,11 @@ fn event(kind: EventKind, size: u64) -> Event {
     Event { class: Class::Dram as u8, size, id: 7, row: 3, ..Event::new(kind, 0) }
 }
 
+/// Puts a small ring where there is memory, over the list of devices.
+fn small_ring(header: &mut SegmentHeader) {
+    header.ring = Block { offset: header.devices.offset, capacity: 64 };
+}
+
 fn node(space: &Space, kind: FileType, device: u64) -> Option<Made> {
     let path = place(space);
     rustix::fs::mknodat(CWD, &path, kind, Mode::from_raw_mode(0o600), device).ok()?;
@@ -133,7 +138,10 @@ fn fill_all(words: &[AtomicU64], value: u64) {
 pub const CASES: &[Case] = &[
     refused("empty", "has 0 bytes, expected", |space| made(put(space, b"", 0, 0o600))),
     refused("a few bytes", "has 100 bytes, expected", |space| made(put(space, b"TTSHMSEG", 100, 0o600))),
-    refused("all zero", "magic is 0x0000000000000000", |space| made(put(space, b"", 1 << 20, 0o600))),
+    refused("all holes", "published header words are not backed", |space| {
+        made(put(space, b"", 1 << 20, 0o600))
+    }),
+    refused("all zero", "magic is 0x0000000000000000", |space| made(put(space, &[0; 4096], 1 << 20, 0o600))),
     refused("all 0xff", "magic is 0xffffffffffffffff", |space| {
         made(put(space, &[0xff; 1 << 20], 1 << 20, 0o600))
     }),
@@ -292,17 +300,52 @@ pub const CASES: &[Case] = &[
             set(words, STATE, u64::MAX);
         })
     }),
-    harmless("eight million rows without memory behind them", |space| {
-        made(Forged::prepared(
-            space,
-            MAX_SEGMENT,
-            |_| {},
-            |words| {
-                add_devices(words, 1);
-                set(words, ROWS_PUBLISHED, u64::MAX);
-            },
-        ))
+    refused(
+        "a ring of a gigabyte without memory behind it",
+        "published event slots are not backed",
+        |space| {
+            made(Forged::prepared(
+                space,
+                MAX_SEGMENT,
+                |_| {},
+                |words| {
+                    add_devices(words, 1);
+                    set(words, HEAD, 1 << 24);
+                },
+            ))
+        },
+    ),
+    refused("eight million rows without memory behind them", "published rows are not backed", |space| {
+        made(Forged::prepared(space, MAX_SEGMENT, small_ring, |words| {
+            set(words, ROWS_PUBLISHED, u64::MAX);
+        }))
     }),
+    refused("names without memory behind them", "published names are not backed", |space| {
+        made(Forged::prepared(space, MAX_SEGMENT, small_ring, |words| set(words, NAME_COUNT, u64::MAX)))
+    }),
+    refused("devices without memory behind them", "published counters are not backed", |space| {
+        made(Forged::prepared(space, MAX_SEGMENT, small_ring, |words| {
+            set(words, DEVICE_COUNT, 128);
+        }))
+    }),
+    Case {
+        name: "rows that are published later, without memory behind them",
+        make: |space| made(Forged::prepared(space, MAX_SEGMENT, small_ring, |_| {})),
+        then: Some(|forged| forged.set(ROWS_PUBLISHED, u64::MAX)),
+        followed: Expect::Reason("published rows are not backed"),
+        direct: Expect::Reason("published rows are not backed"),
+    },
+    Case {
+        name: "holes punched into its ring",
+        make: |space| filled(space, |words| add_events(words, &[event(EventKind::Alloc, 64); 8])),
+        then: Some(|forged| {
+            let Block { offset, .. } = forged.header.ring;
+            let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+            fallocate(&forged.file, flags, offset / 4096 * 4096, 8192).expect("tmpfs has holes");
+        }),
+        followed: Expect::Reason("are not backed"),
+        direct: Expect::Reason("are not backed"),
+    },
     harmless("a process name without end", |space| header(space, |header| header.process_name = [b'A'; 64])),
     harmless("a process name that is not UTF-8", |space| {
         header(space, |header| header.process_name = [0xff; 64])

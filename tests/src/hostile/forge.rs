@@ -10,7 +10,8 @@ use rustix::fs::{AtFlags, CWD, OFlags};
 use shm_layout::control::{DEVICE_COUNT, HEAD, NAME_COUNT};
 use shm_layout::protocol::stamped;
 use shm_layout::{
-    DeviceEntry, Event, HEADER_WORDS, MAX_ROWS, SegmentHeader, SegmentWords, known, store_pod, text,
+    DeviceEntry, Event, HEADER_WORDS, MAX_NAME_BYTES, MAX_ROWS, SegmentHeader, SegmentWords, known,
+    store_pod, text,
 };
 use tt_shm_os::{Anchor, ClockKind, SHM_DIR, WriteMap, lock_exclusive, path_of, segment_file_name};
 
@@ -18,8 +19,8 @@ use crate::space::Space;
 
 /// First chip of what is forged; no host of these tests has it.
 pub const DEVICE_CHIP: u64 = 0xbad0;
-/// Slots, rows and bytes of names of the largest segment.
-pub const MAX_SEGMENT: (u64, u64, u64) = (1 << 20, MAX_ROWS, 1 << 20);
+/// Slots, rows and bytes of names of the largest segment, which stays sparse.
+pub const MAX_SEGMENT: (u64, u64, u64) = (1 << 24, MAX_ROWS, MAX_NAME_BYTES);
 
 /// A segment with a "process" that lives until this is dropped; its file goes with it.
 pub struct Forged {
@@ -55,6 +56,9 @@ impl Forged {
         let file = nameless(header.total_len);
         lock_exclusive(file.as_fd()).expect("a file of our own can be locked");
         let map = WriteMap::new(&file, header.total_len as usize).expect("it can be mapped");
+        // As a writer does before it publishes: what has no memory behind it is refused.
+        let populated = if plan == MAX_SEGMENT { header.counters.offset } else { header.total_len };
+        map.populate(0, populated as usize).expect("there is room");
         fill(&SegmentWords::carve(map.words(), &header));
         let honest = header;
         change(&mut header);
