@@ -124,3 +124,22 @@ fn two_processes_of_one_pid_are_not_mistaken_for_each_other() {
     used(2 * 640);
     assert_eq!(space.segments().len(), 2);
 }
+
+/// Both are process 1, each of its own namespace, and the child has inherited the list of what to remove at exit.
+#[test]
+fn a_child_that_has_its_parents_pid_leaves_the_parents_segment_alone() {
+    let space = Space::new();
+    let nested = |program: &str, arguments: &[&str]| {
+        let mut command = space.command("unshare");
+        command.args(["-rpf", "--mount-proc", program]).args(arguments);
+        command.output().unwrap()
+    };
+    if !nested("unshare", &["-pf", "true"]).status.success() {
+        eprintln!("skipped: this machine lets nobody make PID namespaces in PID namespaces (unshare -rpf)");
+        return;
+    }
+    let output = nested(env!("CARGO_BIN_EXE_forker"), &["nested"]);
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success() && said == "nested 1\n", "{output:?}");
+    assert!(space.files().is_empty(), "the parent removed it at its own end");
+}

@@ -4,8 +4,9 @@
 //!
 //! Without locks: `exit` may be called in a forked child while a thread of the parent was anywhere.
 
-use rustix::fd::AsFd;
+use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{Mode, OFlags};
+use shm_layout::SegmentHeader;
 use shm_layout::control::{STATE, state};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -42,24 +43,37 @@ extern "C" fn remove_all() {
         let Some(segment) = name.to_str().and_then(tt_shm_os::parse_segment_name) else { continue };
         let open = OPEN.iter().any(|place| place.load(Ordering::Relaxed) == segment.random);
         // The pid tells ours from those of the process that we were forked from.
-        if open && segment.pid == std::process::id() && !close_for_run(&file.path()) {
-            let _ = std::fs::remove_file(file.path());
-            shm_layout::point!(SegmentUnlinkedAtExit);
+        if open && segment.pid == std::process::id() {
+            end(&file.path());
         }
     }
 }
 
-/// Marks the segment as closed if it is its run's to remove; says whether it is.
-fn close_for_run(path: &Path) -> bool {
+/// Removes a segment of this process, or marks it as closed if it is its run's to remove.
+fn end(path: &Path) {
     let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let Ok(file) = rustix::fs::open(path, flags, Mode::empty()) else { return false };
-    let Some(header) = crate::reap::left_to_run(file.as_fd()) else { return false };
+    let Ok(file) = rustix::fs::open(path, flags, Mode::empty()) else { return };
+    let Some(header) = crate::reap::header_of(file.as_fd()) else { return };
+    // The same pid in another PID namespace is another process: we may be 1 as our parent is. What cannot be told
+    // apart stays for the next tracker of this user, which asks the lock.
+    if header.pid_namespace == 0 || tt_shm_os::pid_namespace() != Some(header.pid_namespace) {
+        return;
+    }
+    if header.is_left_to_run(tt_shm_os::monotonic_ns()) {
+        close(&file, &header);
+        crate::segment::touch(path);
+    } else {
+        let _ = std::fs::remove_file(path);
+        shm_layout::point!(SegmentUnlinkedAtExit);
+    }
+}
+
+/// Marks the segment as closed.
+fn close(file: &OwnedFd, header: &SegmentHeader) {
     // Through the file: the mapping belongs to a tracker whose lock a thread may hold for ever.
     let at = header.control.offset + 8 * STATE as u64;
     let mut word = [0; 8];
-    let read = rustix::io::pread(&file, &mut word[..], at);
+    let read = rustix::io::pread(file, &mut word[..], at);
     let closed = (u64::from_le_bytes(word) | state::CLOSED).to_le_bytes();
-    let _ = read.and_then(|_| rustix::io::pwrite(&file, &closed, at));
-    crate::segment::touch(path);
-    true
+    let _ = read.and_then(|_| rustix::io::pwrite(file, &closed, at));
 }

@@ -40,9 +40,13 @@ fn reap(path: &Path) -> rustix::io::Result<()> {
 }
 
 /// The header of a segment that is its run's to remove; see [`SegmentHeader::is_left_to_run`].
-pub(crate) fn left_to_run(file: BorrowedFd<'_>) -> Option<SegmentHeader> {
+fn left_to_run(file: BorrowedFd<'_>) -> Option<SegmentHeader> {
+    header_of(file).filter(|header| header.is_left_to_run(tt_shm_os::monotonic_ns()))
+}
+
+/// The header of a segment of this version.
+pub(crate) fn header_of(file: BorrowedFd<'_>) -> Option<SegmentHeader> {
     let mut header: SegmentHeader = bytemuck::zeroed();
     rustix::io::pread(file, bytemuck::bytes_of_mut(&mut header), 0).ok()?;
-    let known = header.magic == SEGMENT_MAGIC && header.major == MAJOR;
-    (known && header.is_left_to_run(tt_shm_os::monotonic_ns())).then_some(header)
+    (header.magic == SEGMENT_MAGIC && header.major == MAJOR).then_some(header)
 }

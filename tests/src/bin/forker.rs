@@ -8,7 +8,8 @@
 //! counts the locks that outlive their tracker. `forker cloned`: as `once`, but by a raw system call, of which
 //! the C library learns nothing. `forker closes`: closes all descriptors that it did not open itself, reports on, and
 //! waits for the end of standard input. `forker cramped`: forks a child that finds too little room
-//! in /dev/shm for all of its devices.
+//! in /dev/shm for all of its devices. `forker nested`: forks a child into a new PID namespace, which exits without
+//! having used its parent's tracker, and says whether the parent's segment is still there.
 
 use anyhow::{Context, Result, bail, ensure};
 use std::io::Read;
@@ -31,7 +32,10 @@ fn main() -> Result<()> {
         Some("unused") => unused(tracker),
         Some("opening") => opening(count()?),
         Some("cramped") => cramped(&tracker),
-        _ => bail!("usage: forker once | cloned | closes | busy N | intern N | unused | opening N | cramped"),
+        Some("nested") => nested(),
+        _ => bail!(
+            "usage: forker once | cloned | closes | busy N | intern N | unused | opening N | cramped | nested"
+        ),
     }
 }
 
@@ -179,6 +183,28 @@ fn cramped(tracker: &Tracker) -> Result<()> {
         leave(same && late.is_none());
     }
     wait_for(1)
+}
+
+fn nested() -> Result<()> {
+    // SAFETY: it changes only which namespace the next child is in.
+    let unshared = unsafe { libc::unshare(libc::CLONE_NEWPID) };
+    ensure!(unshared == 0, "unshare failed: {}", std::io::Error::last_os_error());
+    let before = own_segments()?;
+    if fork()? == 0 {
+        ensure!(std::process::id() == 1, "the first of a new namespace");
+        // Not by main's end, which would drop the tracker: as a child does that runs a function and exits.
+        std::process::exit(0);
+    }
+    wait_for(1)?;
+    println!("nested {}", std::process::id());
+    ensure!(before.len() == 1 && own_segments()? == before, "the child removed {before:?}");
+    Ok(())
+}
+
+/// The segments of this namespace.
+fn own_segments() -> Result<Vec<PathBuf>> {
+    let namespace = std::env::var("TT_SHM_NAMESPACE")?;
+    Ok(tt_shm_reader::segment_paths(&tt_shm_reader::Namespace::new(&namespace)?)?)
 }
 
 fn leave(well: bool) -> ! {
