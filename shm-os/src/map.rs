@@ -5,7 +5,7 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::sync::atomic::AtomicU64;
 
-use memmap2::{MmapOptions, MmapRaw};
+use memmap2::{MmapOptions, MmapRaw, RemapOptions};
 use rustix::mm::Advice;
 use thiserror::Error;
 
@@ -71,10 +71,7 @@ impl ReadMap {
     pub fn open(fd: impl AsFd, len: usize) -> Result<Self, MapError> {
         let fd = fd.as_fd();
         check_length(fd, len)?;
-        let map = MmapOptions::new()
-            .len(len)
-            .map_raw_read_only(fd.as_raw_fd())
-            .map_err(|cause| MapError::System { wanted: len, cause })?;
+        let map = map_sparse(len, |options| options.map_raw_read_only(fd.as_raw_fd()))?;
         Ok(Self { guarded: Guarded::new(map.as_ptr(), map.len()), map })
     }
 
@@ -117,11 +114,7 @@ impl WriteMap {
     /// Nothing is allocated yet: [`populate`](Self::populate) a range before its first store.
     pub fn new(file: &File, len: usize) -> Result<Self, MapError> {
         check_length(file.as_fd(), len)?;
-        MmapOptions::new()
-            .len(len)
-            .map_raw(file)
-            .map(Self)
-            .map_err(|cause| MapError::System { wanted: len, cause })
+        map_sparse(len, |options| options.map_raw(file)).map(Self)
     }
 
     /// The mapping as whole words (a trailing part of a word is left out).
@@ -177,6 +170,28 @@ impl WriteMap {
     }
 }
 
+/// Maps `len` bytes of a sparse file and populates none of them, whatever the host has asked for.
+///
+/// In a process that called `mlockall(MCL_FUTURE)` every new mapping is locked, which populates it as a whole: holes of
+/// the file become memory, 133 MiB for a segment that needs 1.5 MiB. So a page is mapped and unlocked, and then grown:
+/// what grows keeps the page's flags. Core dumps leave the mapping out; it is as large, and tells nothing of the crash.
+fn map_sparse(
+    len: usize,
+    map: impl FnOnce(&MmapOptions) -> io::Result<MmapRaw>,
+) -> Result<MmapRaw, MapError> {
+    let failed = |cause| MapError::System { wanted: len, cause };
+    let first = len.min(rustix::param::page_size());
+    let mut mapped = map(MmapOptions::new().len(first)).map_err(failed)?;
+    mapped.unlock().map_err(failed)?;
+    if len > first {
+        // SAFETY: nothing has a reference to the mapping yet, and the file was found to be that long.
+        unsafe { mapped.remap(len, RemapOptions::new().may_move(true)) }.map_err(failed)?;
+    }
+    // Else dumps are larger.
+    let _ = advise(mapped.as_mut_ptr(), len, 0, len, Advice::LinuxDontDump);
+    Ok(mapped)
+}
+
 /// `madvise` on the pages that hold `offset..offset + len` of a mapping of `total` bytes.
 pub(crate) fn advise(
     first: *mut u8,
@@ -195,7 +210,7 @@ pub(crate) fn advise(
         return Ok(());
     }
     let start = offset - offset % rustix::param::page_size();
-    // SAFETY: the range lies within the caller's own mapping, and neither advice changes its content; the
+    // SAFETY: the range lies within the caller's own mapping, and none of the advices given changes its content; the
     // kernel rounds the length up to the page that the mapping owns anyway.
     unsafe { rustix::mm::madvise(first.wrapping_add(start).cast(), end - start, advice) }.map_err(Into::into)
 }

@@ -23,6 +23,8 @@ impl SharedObject {
         let mut shmem = ShmemConf::new().os_id(format!("/{file_name}")).size(len).create().map_err(system)?;
         // Who makes it decides when it goes; being dropped, or unwound, is no reason.
         shmem.set_owner(false);
+        // A core dump would have all of it, which tells nothing of the crash. Else it is larger.
+        let _ = advise(shmem.as_ptr(), shmem.len(), 0, shmem.len(), Advice::LinuxDontDump);
         Ok(SharedObject(shmem))
     }
 
