@@ -325,6 +325,7 @@ fn process_stats(segment: &Segment) -> ProcessStats {
         name: text::encode(&segment.process_name()),
         source: header.source,
         on_behalf_of: header.on_behalf_of,
+        start_time: header.start_time,
         ..bytemuck::Zeroable::zeroed()
     }
 }

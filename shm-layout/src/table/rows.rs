@@ -30,7 +30,7 @@ pub mod process_flags {
 
 viewed_struct! {
     /// A process.
-    pub struct ProcessStats, size 344 {
+    pub struct ProcessStats, size 352 {
         /// Batch that wrote this; 0 for a row that is not in use.
         0 => pub generation: u64,
         /// A value of [`process_state`].
@@ -73,6 +73,8 @@ viewed_struct! {
         328 => pub self_checks: u64,
         /// How often such a comparison found a difference.
         336 => pub self_checks_different: u64,
+        /// When the process was started, in clock ticks since boot as in /proc/PID/stat; 0 if unknown.
+        344 => pub start_time: u64,
     }
 }
 
