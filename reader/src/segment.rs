@@ -10,8 +10,8 @@ use shm_layout::{
     text,
 };
 use tt_shm_os::{
-    Anchor, Calibration, ClockKind, Namespace, PidMap, ReadMap, SHM_DIR, is_write_locked, parse_segment_name,
-    start_time_of,
+    Anchor, Calibration, ClockKind, Namespace, PidMap, ReadMap, SHM_DIR, is_process_of, is_write_locked,
+    parse_segment_name,
 };
 
 use crate::backed::{Backing, Extent, Loss};
@@ -108,13 +108,11 @@ impl Segment {
         self.pid
     }
 
-    /// Process id as this process sees it, if it lives and can be seen from here. Differs from
-    /// [`Segment::pid`] in a container.
+    /// Process id as this process sees it, if it lives, can be seen from here, and the system agrees that the
+    /// owner of the file runs it and when it was started. Differs from [`Segment::pid`] in a container.
     pub fn pid_here(&self) -> Option<u32> {
         let here = PidMap::now().pid_here(self.header.pid_namespace, self.pid)?;
-        // A pid is used again; when its process was started tells.
-        let started = Some(self.header.start_time).filter(|ticks| *ticks != 0);
-        (started.is_none() || start_time_of(here) == started).then_some(here)
+        is_process_of(here, self.header.start_time, self.uid).then_some(here)
     }
 
     /// Who owns the file, as the kernel says.

@@ -87,8 +87,11 @@ pub use names::{
 #[cfg(feature = "object")]
 pub use object::SharedObject;
 pub use pids::PidMap;
-pub use process::{at_exit, boot_id, pid_namespace, process_name, random_u64, start_time_of};
+pub use process::{
+    at_exit, boot_id, is_process_of, own_start_time, owners_of, pid_namespace, process_name, random_u64,
+    start_time_of,
+};
 // For the fuzzer.
 #[doc(hidden)]
-pub use process::{describe, parse_start_time, parse_uuid};
+pub use process::{describe, parse_owners, parse_start_time, parse_uuid};
 pub use wipe::WipePage;

@@ -49,8 +49,46 @@ pub fn pid_namespace() -> Option<u64> {
 /// When a process was started, in clock ticks since boot: tells a reused pid from the old one.
 #[must_use]
 pub fn start_time_of(pid: u32) -> Option<u64> {
-    let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
-    parse_start_time(&String::from_utf8_lossy(&stat))
+    start_time_in(&format!("/proc/{pid}/stat"))
+}
+
+/// When this process was started. Not by its pid: /proc may be that of another PID namespace, where the pid is
+/// somebody else's.
+#[must_use]
+pub fn own_start_time() -> Option<u64> {
+    start_time_in("/proc/self/stat")
+}
+
+fn start_time_in(path: &str) -> Option<u64> {
+    parse_start_time(&String::from_utf8_lossy(&fs::read(path).ok()?))
+}
+
+/// Whether a process of this machine is the one that a file of `owner` tells of.
+///
+/// A pid in a file is only a claim. It holds if the process was started at that time and if the owner of the file
+/// could signal it without anybody's help: its real or saved user id is the owner's. The effective one does not
+/// count, since a service may take on that of any user for a moment.
+#[must_use]
+pub fn is_process_of(pid: u32, start_time: u64, owner: u32) -> bool {
+    // Asked before and behind: the pid may become another's meanwhile.
+    let started = || start_time_of(pid) == Some(start_time);
+    start_time != 0 && started() && owners_of(pid).is_some_and(|owners| owners.contains(&owner)) && started()
+}
+
+/// The real and the saved user id of a process.
+#[must_use]
+pub fn owners_of(pid: u32) -> Option<[u32; 2]> {
+    parse_owners(&String::from_utf8_lossy(&fs::read(format!("/proc/{pid}/status")).ok()?))
+}
+
+/// The first and the third number of a line such as `Uid: 1000 0 0 0`. The line before it that others choose the
+/// text of, the name, has its line breaks escaped.
+#[must_use]
+pub fn parse_owners(status: &str) -> Option<[u32; 2]> {
+    let line = status.lines().find_map(|line| line.strip_prefix("Uid:"))?;
+    let mut ids = line.split_ascii_whitespace();
+    let real = ids.next()?.parse().ok()?;
+    Some([real, ids.nth(1)?.parse().ok()?])
 }
 
 /// The first 64 KiB of a file, or nothing: a command line may have megabytes.
@@ -133,7 +171,7 @@ mod tests {
         assert!(boot_id().is_some_and(|id| id != [0; 16]));
         assert!(pid_namespace().is_some_and(|inode| inode != 0));
         assert!(start_time_of(pid).is_some_and(|ticks| ticks > 0));
-        assert_eq!(start_time_of(pid), start_time_of(pid));
+        assert_eq!(start_time_of(pid), own_start_time());
         assert_eq!(start_time_of(u32::MAX), None);
         assert!(!process_name().is_empty());
         assert_ne!(random_u64().unwrap(), random_u64().unwrap());
@@ -158,6 +196,23 @@ mod tests {
         }
         for bad in ["", "42", "42 (cat)", "42 (cat) S 1 2 3"] {
             assert_eq!(parse_start_time(bad), None, "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn a_claim_holds_only_with_owner_and_start() {
+        let pid = std::process::id();
+        let (start, uid) = (start_time_of(pid).unwrap(), rustix::process::getuid().as_raw());
+        assert!(is_process_of(pid, start, uid));
+        assert!(!is_process_of(pid, start + 1, uid) && !is_process_of(pid, 0, uid));
+        assert!(!is_process_of(pid, start, uid + 1) && !is_process_of(u32::MAX, start, uid));
+    }
+
+    #[test]
+    fn owners_are_the_real_and_the_saved_one() {
+        assert_eq!(parse_owners("Name:\tUid: 9\nUid:\t1000\t0\t7\t0\nGid:\t5\n"), Some([1000, 7]));
+        for bad in ["", "Uid:\n", "Uid:\t1\t2\n", "Uid:\tx\t2\t3\t4\n", "Gid:\t1\t1\t1\t1\n"] {
+            assert_eq!(parse_owners(bad), None, "{bad:?}");
         }
     }
 

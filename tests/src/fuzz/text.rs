@@ -4,7 +4,9 @@ use std::hint::black_box;
 
 use clap::Parser;
 use shm_layout::text::{decode, encode};
-use tt_shm_os::{Namespace, describe, parse_segment_name, parse_start_time, parse_uuid, segment_file_name};
+use tt_shm_os::{
+    Namespace, describe, parse_owners, parse_segment_name, parse_start_time, parse_uuid, segment_file_name,
+};
 use tt_smi::cli::Cli;
 use tt_smi::escape::{columns, escape, fit};
 use tt_smi::query::Query;
@@ -17,7 +19,7 @@ pub(super) fn run(data: &[u8]) {
         0 => segment_name(&text),
         1 => namespace(&text),
         2 => arguments(&text),
-        3 => drop(black_box((parse_start_time(&text), parse_uuid(&text)))),
+        3 => drop(black_box((parse_start_time(&text), parse_uuid(&text), parse_owners(&text)))),
         4 => {
             let comm = text.split('\0').next().unwrap_or_default();
             black_box((describe(comm, bytes), describe("python3", bytes)));
