@@ -9,11 +9,13 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 
-use common::{SMI, host, segment_of};
+use common::{SMI, host, json, segment_of, smi};
 use serde_json::Value;
 use tt_shm_os::{path_of, table_file_name, table_lock_file_name};
 use tt_shm_tests::hostile::{Finished, Forged, finish, peak_memory};
+use tt_shm_tests::monitor::snapshot;
 use tt_shm_tests::space::{Process, until};
+use tt_shm_tests::terminal::{Terminal, program};
 use tt_shm_tests::{Command, Monitor, Space, Truth};
 
 /// Usually `nobody`: has no files and no rights.
@@ -157,6 +159,70 @@ fn remove_aside(space: &Space) {
     for path in space.files().into_iter().filter(|path| path.extension().is_some_and(|e| e == "aside")) {
         std::fs::remove_dir_all(path).unwrap();
     }
+}
+
+/// A segment of a stranger claims to be that of root's process: nothing of that process is shown beside it, and it
+/// gets no signal.
+#[test]
+fn a_claimed_pid_borrows_nothing_and_gets_no_signal() {
+    if !is_root("claiming root's process") {
+        return;
+    }
+    let space = Space::new();
+    let mut command = space.command("sleep");
+    command.arg("1000");
+    let victim = Process::spawn(command);
+    let pid = victim.0.id();
+    let forged = Forged::claiming(&space, pid);
+    forged.devices(1);
+    give(&forged.path, STRANGER);
+    let honest = host(&space, [1]);
+    assert_claims(&space, pid, honest.pid());
+    assert_no_signal(&space, pid);
+    // Also as the table tells of it.
+    let _monitor = Monitor::start(SMI, &space);
+    until("both in the table", || snapshot(&space).filter(|table| table.processes.len() == 2));
+    assert_claims(&space, pid, honest.pid());
+    assert_no_signal(&space, pid);
+    assert!(rustix::process::test_kill_process(rustix::process::Pid::from_child(&victim.0)).is_ok());
+}
+
+/// The first pid is only claimed, the second one is not.
+fn assert_claims(space: &Space, claimed: u32, honest: u32) {
+    for command in ["ps", "snapshot"] {
+        let shown = json(space, &[command]);
+        let find = |pid: u32| shown["processes"].as_array()?.iter().find(|process| process["pid"] == pid);
+        let process = find(claimed).unwrap();
+        assert_eq!((&process["claimed"], &process["uid"]), (&true.into(), &STRANGER.into()), "{process}");
+        for key in ["command", "container_id", "container_runtime", "parent_pid"] {
+            assert_eq!(process[key], Value::Null, "{key} of {command}");
+        }
+        let process = find(honest).unwrap();
+        assert_eq!(process["claimed"], false);
+        assert!(process["command"].as_str().unwrap().ends_with("host"), "{process}");
+    }
+    for arguments in [&["ps"][..], &["ps", "--tree"], &["snapshot", "--processes"]] {
+        let text = smi(space, arguments);
+        let line = text.lines().find(|line| line.contains(&format!("{claimed}?"))).unwrap();
+        assert!(line.contains(" claimed ") && !text.contains("sleep"), "{text}");
+    }
+    assert!(
+        smi(space, &["snapshot", "--format", "csv", "--processes"]).contains(&format!("{claimed},true,"))
+    );
+}
+
+/// F9 on the claimed process, as root, says why not.
+fn assert_no_signal(space: &Space, claimed: u32) {
+    let mut terminal = Terminal::start(program(space, SMI, &["top", "--view", "processes"]), 160, 30);
+    terminal.await_text("claimed");
+    terminal.press(&format!("/pid={claimed}\r"));
+    terminal.await_text("1 of 2");
+    terminal.press("\x1b[20~");
+    let screen = terminal.await_text("no signal is sent");
+    assert!(screen.contains(&format!("{claimed}? is only claimed by a segment of ")), "{screen}");
+    assert!(!screen.contains("sleep"), "{screen}");
+    terminal.press("q");
+    assert!(terminal.await_end().success());
 }
 
 /// Somebody takes the names that root's daemon needs, before it starts.

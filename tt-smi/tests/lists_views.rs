@@ -264,8 +264,12 @@ fn a_signal_goes_to_the_selected_process_and_not_to_one_that_ended() {
     let mut session = Session::new(View::Processes, (100, 30)).sees(processes(), More::None);
     session.state.update(f9());
     session.line("signal to 4242");
-    let to = Chosen { pid: 4242, start_ticks: Some(7) };
-    assert_eq!(session.press("\ny"), Some(Effect::Signal { to, signal: 15 }));
+    let command = "python3 serve.py --model llama-3.1-8b --mesh 2x2 --port 8000".into();
+    let to = Chosen { pid: 4242, start_ticks: 7, uid: 54_321, user: "54321".into(), command };
+    session.press("\n");
+    session.line("Send SIGTERM to process 4242 of 54321?");
+    session.line("python3 serve.py");
+    assert_eq!(session.press("y"), Some(Effect::Signal { to, signal: 15 }));
     let mut session = session.types("/state=ended\n");
     session.state.update(f9());
     session.line("no process that can be reached");

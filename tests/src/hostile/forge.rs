@@ -51,7 +51,26 @@ impl Forged {
         change: impl FnOnce(&mut SegmentHeader),
         fill: impl FnOnce(&SegmentWords<'_, AtomicU64>),
     ) -> Forged {
-        let (path, pid, identity) = name(space);
+        Forged::named(name(space), plan, change, fill)
+    }
+
+    /// An honest segment but for its claim to be that of a process of this machine.
+    pub fn claiming(space: &Space, pid: u32) -> Forged {
+        let identity = 0xbad1_0000_0000_0000 | u64::from(pid);
+        let path = path_of(&segment_file_name(space.namespace(), pid, identity));
+        let claim = |header: &mut SegmentHeader| {
+            header.pid_namespace = tt_shm_os::pid_namespace().expect("/proc is there");
+            header.start_time = tt_shm_os::start_time_of(pid).expect("the process is there");
+        };
+        Forged::named((path, pid, identity), (64, 64, 4096), claim, |_| {})
+    }
+
+    fn named(
+        (path, pid, identity): (PathBuf, u32, u64),
+        plan: (u64, u64, u64),
+        change: impl FnOnce(&mut SegmentHeader),
+        fill: impl FnOnce(&SegmentWords<'_, AtomicU64>),
+    ) -> Forged {
         let mut header = honest_header(plan, pid, identity);
         let file = nameless(header.total_len);
         lock_exclusive(file.as_fd()).expect("a file of our own can be locked");

@@ -98,13 +98,10 @@ impl Model {
     }
 
     /// Asks the system about the processes that live. Not part of [`Model::new`]: who does not show it need not
-    /// ask. Who has the pid and is younger than the segment is another process.
-    pub fn look_up(&mut self, processes: &mut crate::procinfo::Cache) {
-        for process in self.processes.iter_mut().filter(|process| process.state == ProcessState::Alive) {
-            let pid = process.pid.and_then(|pid| u32::try_from(pid).ok());
-            let info = pid.and_then(|pid| processes.get(pid));
-            process.info = info.filter(|info| info.is_older_than(process.age_ns)).cloned();
-        }
+    /// ask.
+    pub fn look_up(&mut self, system: &mut crate::procinfo::Cache) {
+        let alive = self.processes.iter_mut().filter(|process| process.state == ProcessState::Alive);
+        alive.for_each(|process| process.look_up(system));
     }
 
     /// Only these devices, and the processes that have something on them.

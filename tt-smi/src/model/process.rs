@@ -32,8 +32,15 @@ impl ProcessState {
 /// A process.
 #[derive(Clone, Debug)]
 pub struct Process {
+    /// Identity of its segment.
+    pub identity: u64,
     /// As this machine's users see it; `None` if it cannot be seen from here.
     pub pid: Option<u64>,
+    /// Whether the pid is only what its segment claims: the system knows no process of that pid, owner and start.
+    /// `None` until [`super::Model::look_up`], and of one that has no pid here or has ended.
+    pub claimed: Option<bool>,
+    /// When it was started, in clock ticks since boot, as its segment claims; 0 if that is unknown.
+    pub start_ticks: u64,
     /// As the process itself sees it: another in a container.
     pub namespace_pid: u64,
     /// Owner of its segment.
@@ -113,7 +120,10 @@ impl Process {
         let mut usages: Vec<Usage> = own.filter_map(|(_, usage)| Usage::new(usage, devices)).collect();
         usages.sort_by_key(|usage| usage.device);
         Process {
+            identity: stats.identity,
             pid: pid_here(stats, pids),
+            claimed: None,
+            start_ticks: stats.start_time,
             namespace_pid: stats.pid,
             uid,
             user: crate::users::name_of(uid),
@@ -139,13 +149,40 @@ impl Process {
         }
     }
 
-    /// Its pid; where the process itself sees another, that too: `4711 (1)`.
+    /// Its pid; where the process itself sees another, that too: `4711 (1)`. One that is only claimed: `4711?`.
     pub fn pid_text(&self) -> String {
         match self.pid {
-            Some(pid) if pid == self.namespace_pid => pid.to_string(),
-            Some(pid) => format!("{pid} ({})", self.namespace_pid),
-            None => format!("{UNKNOWN} ({})", self.namespace_pid),
+            Some(pid) if pid == self.namespace_pid => self.pid_short(),
+            _ => format!("{} ({})", self.pid_short(), self.namespace_pid),
         }
+    }
+
+    /// Its pid as this machine's users see it.
+    pub fn pid_short(&self) -> String {
+        let mark = if self.is_claimed() { "?" } else { "" };
+        self.pid.map_or_else(|| UNKNOWN.to_owned(), |pid| format!("{pid}{mark}"))
+    }
+
+    /// Whether its pid was asked for and is only claimed.
+    pub fn is_claimed(&self) -> bool {
+        self.claimed == Some(true)
+    }
+
+    /// For people: as [`Process::state_name`], or `claimed`.
+    pub fn state_text(&self) -> &'static str {
+        if self.is_claimed() { "claimed" } else { self.state_name() }
+    }
+
+    /// What the system knows of it, if its claim holds.
+    fn confirmed<'a>(&self, info: Option<&'a ProcInfo>) -> Option<&'a ProcInfo> {
+        info.filter(|info| info.is_process_of(self.start_ticks, self.uid))
+    }
+
+    /// Asks the system about it.
+    pub(super) fn look_up(&mut self, system: &mut crate::procinfo::Cache) {
+        let Some(pid) = self.pid.and_then(|pid| u32::try_from(pid).ok()) else { return };
+        self.info = self.confirmed(system.get(pid)).cloned();
+        self.claimed = Some(self.info.is_none());
     }
 
     /// Whether it lives, and can run: `alive`, `stopped`, `zombie` or `ended`.

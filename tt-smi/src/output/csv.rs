@@ -41,6 +41,7 @@ const DEVICE_COLUMNS: &[DeviceColumn] = &[
 
 const PROCESS_COLUMNS: &[ProcessColumn] = &[
     ("pid", |process, _| known(process.pid)),
+    ("claimed", |process, _| known(process.claimed)),
     ("namespace_pid", |process, _| process.namespace_pid.to_string()),
     ("uid", |process, _| process.uid.to_string()),
     ("user", |process, _| known(process.user.as_ref())),

@@ -62,6 +62,8 @@ impl DeviceIdentityJson {
 pub(crate) struct IdentityJson {
     /// As it is called here; `null` if it cannot be seen from here.
     pid: Option<u64>,
+    /// Whether `pid` is only what the segment claims; `null` if there is none here, or the process has ended.
+    claimed: Option<bool>,
     /// As it calls itself: another in a container.
     namespace_pid: u64,
     parent_pid: Option<u32>,
@@ -79,6 +81,7 @@ impl IdentityJson {
         let container = info.and_then(|info| info.container.as_ref());
         IdentityJson {
             pid: process.pid,
+            claimed: process.claimed,
             namespace_pid: process.namespace_pid,
             parent_pid: info.and_then(|info| info.parent),
             uid: process.uid,

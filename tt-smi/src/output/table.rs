@@ -143,7 +143,7 @@ pub(crate) fn who(process: &Process, indent: &str) -> [String; 5] {
         process.pid_text(),
         fit(&process.owner(), 12),
         format!("{indent}{}", fit(&process.name, 24)),
-        process.state_name().to_owned(),
+        process.state_text().to_owned(),
         process.device_set(),
     ]
 }

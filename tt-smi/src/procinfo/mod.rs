@@ -16,9 +16,6 @@ use crate::escape::Foreign;
 /// A command line may have megabytes; nobody reads more than this.
 const MAX_BYTES: u64 = 4096;
 
-/// Start times are told in hundredths of a second.
-const START_SLACK_NS: u128 = 50_000_000;
-
 /// Whether a process can run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RunState {
@@ -43,17 +40,15 @@ pub struct ProcInfo {
     pub parent: Option<u32>,
     /// When it started, in clock ticks since boot: a reused pid has another.
     pub start_ticks: u64,
+    /// Its real and its saved user id.
+    pub owners: Option<[u32; 2]>,
 }
 
 impl ProcInfo {
-    /// Whether it has run for at least that long: who is younger than what a process of this pid made is another.
-    pub fn is_older_than(&self, age_ns: u64) -> bool {
-        let ticks = rustix::param::clock_ticks_per_second();
-        let started = u128::from(self.start_ticks) * 1_000_000_000 / u128::from(ticks.max(1));
-        // Start times are of the clock that goes on while the machine sleeps, ages may be of the one that stops.
-        let now = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
-        let now = now.tv_sec as u128 * 1_000_000_000 + now.tv_nsec as u128;
-        now.saturating_sub(started) + START_SLACK_NS >= u128::from(age_ns)
+    /// Whether it is the process that a segment of `owner` tells of, as [`tt_shm_os::is_process_of`] has it.
+    pub fn is_process_of(&self, start_ticks: u64, owner: u32) -> bool {
+        let is_owner = self.owners.is_some_and(|owners| owners.contains(&owner));
+        start_ticks != 0 && self.start_ticks == start_ticks && is_owner
     }
 }
 
@@ -81,6 +76,8 @@ impl Procfs {
         let command = command(&read_start(&self.path(pid, "cmdline")));
         let cgroup = read_start(&self.path(pid, "cgroup"));
         let container = container::find(&String::from_utf8_lossy(&cgroup));
+        let owners =
+            tt_shm_os::parse_owners(&String::from_utf8_lossy(&read_start(&self.path(pid, "status"))));
         // All of one process: another may have got the pid between two files.
         let after = self.stat(pid).filter(|after| after.start_ticks == before.start_ticks)?;
         Some(ProcInfo {
@@ -89,6 +86,7 @@ impl Procfs {
             state: after.state,
             parent: after.parent,
             start_ticks: after.start_ticks,
+            owners,
         })
     }
 
@@ -176,10 +174,11 @@ mod tests {
         assert_eq!(own.state, RunState::Running);
         assert_eq!(own.start_ticks, tt_shm_os::start_time_of(pid).unwrap());
         assert_eq!(own.parent, rustix::process::getppid().map(|pid| pid.as_raw_nonzero().get() as u32));
-        assert!(own.is_older_than(0) && !own.is_older_than(1 << 62));
-        let boot = ProcInfo { start_ticks: 0, ..own.clone() };
-        let later = ProcInfo { start_ticks: u64::MAX, ..own.clone() };
-        assert!(boot.is_older_than(1_000_000_000) && !later.is_older_than(1_000_000_000));
+        let (start, uid) = (own.start_ticks, rustix::process::getuid().as_raw());
+        assert!(own.is_process_of(start, uid) && !own.is_process_of(start, uid + 1));
+        assert!(!own.is_process_of(start + 1, uid));
+        let unknown = ProcInfo { start_ticks: 0, ..own.clone() };
+        assert!(!unknown.is_process_of(0, uid), "an unknown start is nobody's");
         let first = std::env::args().next().unwrap();
         assert!(own.command.unwrap().raw().starts_with(&first));
         assert_eq!(Procfs::default().read(u32::MAX), None);

@@ -117,7 +117,7 @@ impl Record for Process {
                 let container = self.info.as_ref().and_then(|info| info.container.as_ref());
                 container.map_or(Value::Unknown, |container| Value::Text(container.to_string().into()))
             }
-            Field::State => Value::text(Some(self.state_name())),
+            Field::State => Value::text(Some(self.state_text())),
             Field::Device => indices(self.usages.iter().map(|usage| usage.device)),
             Field::Class => Value::Classes(classes(self)),
             Field::Size => Value::number(self.total(|usage| usage.dram.used.saturating_add(usage.l1.used))),

@@ -61,6 +61,8 @@ pub(crate) enum Reply {
 /// A process, also after others came and went.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ProcessKey {
+    /// Identity of its segment: a pid may be claimed by several.
+    pub identity: u64,
     /// As it is called here.
     pub pid: Option<u64>,
     /// As it calls itself.
@@ -69,7 +71,7 @@ pub(crate) struct ProcessKey {
 
 impl From<&Process> for ProcessKey {
     fn from(process: &Process) -> ProcessKey {
-        ProcessKey { pid: process.pid, namespace_pid: process.namespace_pid }
+        ProcessKey { identity: process.identity, pid: process.pid, namespace_pid: process.namespace_pid }
     }
 }
 

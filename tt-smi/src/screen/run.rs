@@ -45,8 +45,8 @@ pub fn run(
                 }
             }
         }
-        if let Some(Effect::Signal { to, signal }) = effect {
-            state.update(Message::Said(send(to, signal)));
+        if let Some(Effect::Signal { to, signal }) = &effect {
+            state.update(Message::Said(send(to, *signal)));
         }
         if effect == Some(Effect::Refresh) {
             feed.hurry();

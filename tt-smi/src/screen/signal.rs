@@ -4,10 +4,10 @@ use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
 use super::modals::{Chosen, signal_name};
-use crate::procinfo::Procfs;
+use tt_shm_os::is_process_of;
 
 /// Sends it; says what became of that.
-pub(crate) fn send(to: Chosen, signal: i32) -> String {
+pub(crate) fn send(to: &Chosen, signal: i32) -> String {
     let (pid, name) = (to.pid, signal_name(signal));
     match try_send(to, signal) {
         Ok(()) => format!("sent SIG{name} to {pid}"),
@@ -17,15 +17,13 @@ pub(crate) fn send(to: Chosen, signal: i32) -> String {
     }
 }
 
-fn try_send(to: Chosen, signal: i32) -> Result<(), Errno> {
+fn try_send(to: &Chosen, signal: i32) -> Result<(), Errno> {
     let pid = i32::try_from(to.pid).ok().and_then(Pid::from_raw).ok_or(Errno::SRCH)?;
     let signal = Signal::from_named_raw(signal).ok_or(Errno::INVAL)?;
     // A descriptor, not a number: nobody else can get the signal if the process ends now.
     let process = pidfd_open(pid, PidfdFlags::empty())?;
-    // Asked behind the descriptor: it is of this process, or of nobody any more.
-    let is_another =
-        |started: u64| Procfs::default().read(to.pid).is_none_or(|now| now.start_ticks != started);
-    if to.start_ticks.is_some_and(is_another) {
+    // Asked behind the descriptor: it is of the process that is asked for here, or of nobody any more.
+    if !is_process_of(to.pid, to.start_ticks, to.uid) {
         return Err(Errno::SRCH);
     }
     pidfd_send_signal(&process, signal)
@@ -37,13 +35,14 @@ mod tests {
 
     #[test]
     fn who_got_the_pid_of_a_process_that_ended_gets_no_signal_for_it() {
-        let pid = std::process::id();
-        let start_ticks = Procfs::default().read(pid).map(|process| process.start_ticks);
+        let (pid, uid) = (std::process::id(), rustix::process::getuid().as_raw());
+        let start_ticks = tt_shm_os::start_time_of(pid).unwrap();
+        let own = Chosen { pid, start_ticks, uid, user: "me".into(), command: "test".into() };
         // Does nothing to a process that runs.
         let signal = Signal::CONT.as_raw();
-        assert_eq!(try_send(Chosen { pid, start_ticks }, signal), Ok(()));
-        assert_eq!(try_send(Chosen { pid, start_ticks: None }, signal), Ok(()));
-        let before = start_ticks.map(|ticks| ticks - 1);
-        assert_eq!(try_send(Chosen { pid, start_ticks: before }, signal), Err(Errno::SRCH));
+        assert_eq!(try_send(&own, signal), Ok(()));
+        let before = Chosen { start_ticks: start_ticks - 1, ..own.clone() };
+        let of_another = Chosen { uid: uid + 1, ..own };
+        assert_eq!([before, of_another].map(|to| try_send(&to, signal)), [Err(Errno::SRCH); 2]);
     }
 }

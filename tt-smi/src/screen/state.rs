@@ -66,7 +66,7 @@ pub enum Message {
 }
 
 /// What the state asks the world for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Effect {
     /// Read what the view needs, now.
     Refresh,

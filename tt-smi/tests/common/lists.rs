@@ -20,7 +20,14 @@ const WIDE: &str = "重み行列";
 
 fn info(command: &str, parent: u32, state: RunState) -> ProcInfo {
     let command = Some(Foreign::from(command));
-    ProcInfo { command, container: None, state, parent: Some(parent), start_ticks: 7 }
+    ProcInfo {
+        command,
+        container: None,
+        state,
+        parent: Some(parent),
+        start_ticks: 7,
+        owners: Some([54_321; 2]),
+    }
 }
 
 /// Processes of all kinds: with children, in a container, stopped, hostile, ended.

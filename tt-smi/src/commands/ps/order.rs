@@ -60,8 +60,10 @@ pub(super) fn tree<'a>(processes: &[&'a Process], system: &mut Cache) -> Vec<Lin
 
 /// Place of each one's nearest shown ancestor.
 fn parents(processes: &[&Process], mut parent: impl FnMut(u32) -> Option<u32>) -> Vec<Option<usize>> {
+    // Who only claims a pid is nobody's parent.
+    let known = processes.iter().enumerate().filter(|(_, process)| !process.is_claimed());
     let places: HashMap<u64, usize> =
-        processes.iter().enumerate().filter_map(|(place, process)| Some((process.pid?, place))).collect();
+        known.filter_map(|(place, process)| Some((process.pid?, place))).collect();
     let mut nearest = |process: &Process| {
         let mut ancestor = process.info.as_ref()?.parent?;
         for _ in 0..MAX_GENERATIONS {

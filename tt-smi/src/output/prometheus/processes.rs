@@ -60,10 +60,11 @@ fn labels(process: &Process, usage: &Usage, model: &Model) -> Labels {
     own_labels(process, labels)
 }
 
-/// The pid here where it is known; beside it what the process calls itself, which is another in a container.
+/// The pid here where it is known, and whether it is only claimed; beside it what the process calls itself, which is another in a container.
 fn own_labels(process: &Process, labels: Labels) -> Labels {
     labels
         .with_known("pid", process.pid)
+        .with_known("claimed", process.claimed.filter(|claimed| *claimed))
         .with("namespace_pid", process.namespace_pid)
         .with("process", &process.name)
         .with("user", process.owner())

@@ -15,6 +15,7 @@ use ratatui::widgets::{Block, Clear, Paragraph};
 use super::action::View;
 use super::theme::Theme;
 use super::widgets::text::centered;
+use crate::escape::Foreign;
 use crate::query::{Field, Query};
 use filter::Filter;
 use help::Help;
@@ -36,14 +37,19 @@ pub(crate) enum Modal {
     Confirm(Question),
 }
 
-/// A process that was chosen.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// A process that was chosen: one whose pid, owner and start the system confirmed.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Chosen {
     /// Its pid.
     pub pid: u32,
-    /// When it started, in clock ticks since boot, if that is known: while the user thinks, the pid may become
-    /// another's.
-    pub start_ticks: Option<u64>,
+    /// When it started, in clock ticks since boot: while the user thinks, the pid may become another's.
+    pub start_ticks: u64,
+    /// Owner of its segment.
+    pub uid: u32,
+    /// The owner's name, else the number.
+    pub user: String,
+    /// Its command line, else what it calls itself.
+    pub command: Foreign,
 }
 
 /// What became of it.
@@ -85,7 +91,8 @@ impl Modal {
 
     /// A menu of signals for a process.
     pub(crate) fn signal(to: Chosen) -> Modal {
-        Modal::Signal(to, signal::menu(to.pid))
+        let menu = signal::menu(to.pid);
+        Modal::Signal(to, menu)
     }
 
     /// Takes a key.
@@ -99,7 +106,7 @@ impl Modal {
             Modal::Sort(menu) => menu.key(key).map_or(Outcome::Open, Outcome::Sort),
             Modal::Signal(to, menu) => {
                 if let Some(choice) = menu.key(key) {
-                    *self = Modal::Confirm(Question::new(*to, choice));
+                    *self = Modal::Confirm(Question::new(to.clone(), choice));
                 }
                 Outcome::Open
             }

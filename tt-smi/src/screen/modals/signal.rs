@@ -8,6 +8,7 @@ use rustix::process::Signal;
 
 use super::menu::Menu;
 use super::{Chosen, Outcome, draw_box};
+use crate::escape::fit;
 use crate::screen::theme::Theme;
 
 /// What a user may want of a process.
@@ -43,7 +44,7 @@ impl Question {
     pub(super) fn key(&self, key: KeyEvent) -> Outcome {
         match (key.code, SIGNALS.get(self.choice)) {
             (KeyCode::Char('y' | 'Y'), Some((signal, ..))) => {
-                Outcome::Signal { to: self.to, signal: signal.as_raw() }
+                Outcome::Signal { to: self.to.clone(), signal: signal.as_raw() }
             }
             _ => Outcome::Closed,
         }
@@ -51,8 +52,13 @@ impl Question {
 
     pub(super) fn draw(&self, frame: &mut Frame<'_>, area: Rect, theme: &Theme) {
         let name = SIGNALS.get(self.choice).map_or("", |(_, name, _)| name);
-        let ask = Line::styled(format!("Send SIG{name} to process {}?", self.to.pid), theme.warn());
-        draw_box(frame, area, " signal ", vec![ask, Line::from("y yes, any other key no")], theme);
+        let Chosen { pid, user, command, .. } = &self.to;
+        let ask = format!("Send SIG{name} to process {pid} of {user}?");
+        // Without the frame and its padding.
+        let command = fit(command, usize::from(area.width.saturating_sub(4)));
+        let lines =
+            vec![Line::styled(ask, theme.warn()), Line::from(command), Line::from("y yes, any other key no")];
+        draw_box(frame, area, " signal ", lines, theme);
     }
 }
 

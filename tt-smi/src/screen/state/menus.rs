@@ -1,8 +1,21 @@
 //! Menus and questions in front of a view.
 
 use super::{Effect, State};
+use crate::model::Process;
 use crate::screen::modals::{Chosen, Modal, Outcome};
 use crate::screen::page::ProcessKey;
+
+/// A process that may be sent a signal: the system knows it as what it claims to be.
+fn chosen(process: &Process) -> Option<Chosen> {
+    let info = process.info.as_ref()?;
+    Some(Chosen {
+        pid: u32::try_from(process.pid?).ok()?,
+        start_ticks: info.start_ticks,
+        uid: process.uid,
+        user: process.owner(),
+        command: process.command().unwrap_or(&process.name).clone(),
+    })
+}
 
 impl State {
     pub(super) fn open_filter(&mut self) {
@@ -24,19 +37,22 @@ impl State {
             self.message = Some("--readonly: no signals are sent".to_owned());
             return;
         }
-        let target = self.target();
-        match target.and_then(|process| self.chosen(process)) {
-            Some(process) => self.modal = Some(Modal::signal(process)),
-            None => self.message = Some("no process that can be reached from here is selected".to_owned()),
+        let target = self.target().and_then(|key| self.process(key));
+        match target.map(|process| (process, chosen(process))) {
+            Some((_, Some(chosen))) => self.modal = Some(Modal::signal(chosen)),
+            Some((process, None)) if process.is_claimed() => {
+                let (pid, owner) = (process.pid_short(), process.owner());
+                self.message = Some(format!(
+                    "{pid} is only claimed by a segment of {owner}, /proc does not confirm it: no signal is sent"
+                ));
+            }
+            _ => self.message = Some("no process that can be reached from here is selected".to_owned()),
         }
     }
 
-    fn chosen(&self, key: ProcessKey) -> Option<Chosen> {
-        let pid = u32::try_from(key.pid?).ok()?;
+    fn process(&self, key: ProcessKey) -> Option<&Process> {
         let processes = self.data.as_ref().map_or(&[][..], |data| &data.model.processes);
-        let shown = processes.iter().find(|process| ProcessKey::from(*process) == key);
-        let start_ticks = shown.and_then(|process| process.info.as_ref()).map(|info| info.start_ticks);
-        Some(Chosen { pid, start_ticks })
+        processes.iter().find(|process| ProcessKey::from(*process) == key)
     }
 
     fn target(&self) -> Option<ProcessKey> {

@@ -85,7 +85,7 @@ pub(super) struct Lists {
 
 impl Lists {
     pub(super) fn refresh(&mut self, model: &Model) {
-        let empty = || (List::new(COLUMNS, BY_DRAM, |row: &OnDevice| row.key.namespace_pid), Vec::new());
+        let empty = || (List::new(COLUMNS, BY_DRAM, |row: &OnDevice| row.key.identity), Vec::new());
         self.devices.resize_with(model.devices.len(), empty);
         for ((list, rows), device) in self.devices.iter_mut().zip(&model.devices) {
             *rows = rows_of(model, device);

@@ -31,7 +31,7 @@ fn tab_moves_to_the_processes_and_enter_looks_into_one() {
     let data = fixture::data(2, 3, More::None);
     let (mut page, scene) = (page(&data), fixture::scene(&data, 60, 11));
     let opened = |page: &mut Detail| page.act(Action::Open, &scene);
-    let process = |pid| Reply::Process(ProcessKey { pid: Some(pid), namespace_pid: pid });
+    let process = |pid| Reply::Process(ProcessKey { identity: pid, pid: Some(pid), namespace_pid: pid });
     assert_eq!(opened(&mut page), process(102), "the largest first");
     page.act(Action::NextPane, &scene);
     page.act(Action::Move(Motion::Lines(1)), &scene);

@@ -16,7 +16,7 @@ use crate::screen::widgets::text::split_top;
 type Column = (&'static str, u16, bool, fn(&Process) -> String);
 
 const COLUMNS: [Column; 11] = [
-    ("PID", 7, true, |process| or_unknown(process.pid)),
+    ("PID", 7, true, Process::pid_short),
     ("USER", 8, false, |process| fit(&process.owner(), 8)),
     ("NAME", 15, false, |process| fit(&process.name, 15)),
     ("DEV", 5, false, |process| fit(&process.device_set(), 5)),

@@ -99,7 +99,7 @@ impl Inside {
         };
         let rate = process.events_per_second.map_or_else(|| UNKNOWN.to_owned(), count);
         let (pid, name, owner) = (process.pid_text(), &process.name, process.owner());
-        let state = process.state_name();
+        let state = process.state_text();
         let mut lines = vec![(
             format!(" pid {pid}  {name}  of {owner}  {state}  {rate} events/s  {} old", age(process.age_ns)),
             false,

@@ -12,6 +12,9 @@ use crate::screen::widgets::list::Column;
 #[derive(Clone, Debug)]
 pub(super) struct Row {
     pub key: ProcessKey,
+    /// Whether its pid is only claimed: nobody is its child.
+    pub is_claimed: bool,
+    pid: String,
     /// As it is called here, of its parent.
     pub parent: Option<u32>,
     /// How deep it is in the tree.
@@ -39,9 +42,11 @@ impl Row {
         let held = held(process, model).map(|held| format!("{} ({held})", process.name.raw()));
         Row {
             key: process.into(),
+            is_claimed: process.is_claimed(),
+            pid: process.pid_short(),
             parent: info.and_then(|info| info.parent),
             depth: 0,
-            state: process.state_name(),
+            state: process.state_text(),
             is_flagged: process.state == ProcessState::Alive && !process.flags().is_empty(),
             user: process.user.clone().unwrap_or_else(|| process.uid.to_string().into()),
             title: held.or(command).map_or_else(|| process.name.clone(), Foreign::from),
@@ -66,6 +71,8 @@ impl Row {
     pub(super) fn bare(key: ProcessKey, parent: Option<u32>) -> Row {
         Row {
             key,
+            is_claimed: false,
+            pid: "".into(),
             parent,
             depth: 0,
             state: "alive",
@@ -102,10 +109,11 @@ impl Row {
     }
 }
 
-/// Tells a process apart from others: pids here and those of containers do not meet.
+/// Tells a process apart from others: pids here and those of containers do not meet, and one that several segments
+/// claim is of several.
 pub(super) fn number(key: ProcessKey) -> u64 {
     let pid = key.pid.map_or(0, |pid| pid + 1);
-    pid << 32 | (key.namespace_pid & u64::from(u32::MAX))
+    (pid << 32 | (key.namespace_pid & u64::from(u32::MAX))) ^ key.identity.rotate_left(32)
 }
 
 /// What a process had held when it ended: `held 2.0 GiB dram`.
@@ -134,13 +142,7 @@ pub(super) const SORTED_BY: usize = 5;
 
 /// Where there is little room: who, what for, how much, and whether it lives.
 pub(super) const COLUMNS: &[Column<Row>] = &[
-    Column::ids(
-        "PID",
-        7,
-        0,
-        |row| row.key.pid.map_or_else(|| UNKNOWN.to_owned(), |pid| pid.to_string()),
-        |row| row.key.pid,
-    ),
+    Column::ids("PID", 7, 0, |row| row.pid.clone(), |row| row.key.pid),
     Column::ids("NSPID", 7, 13, |row| row.key.namespace_pid.to_string(), |row| Some(row.key.namespace_pid)),
     Column::words("USER", 8, 6, |row| row.user.to_string(), |row| Some(row.user.raw())),
     Column::words("STATE", 7, 4, |row| row.state.to_owned(), |row| Some(row.state)),

@@ -6,7 +6,8 @@ use super::row::Row;
 
 /// Puts rows under their parents as far as these are shown, in their order otherwise; says how deep each is.
 pub(super) fn arrange(places: &[u32], rows: &[Row]) -> Vec<(u32, usize)> {
-    let pid_of = |place: u32| rows[place as usize].key.pid;
+    // Who only claims a pid is nobody's parent.
+    let pid_of = |place: u32| Some(&rows[place as usize]).filter(|row| !row.is_claimed)?.key.pid;
     let by_pid: HashMap<u64, u32> =
         places.iter().filter_map(|place| Some((pid_of(*place)?, *place))).collect();
     let mut children: HashMap<Option<u32>, Vec<u32>> = HashMap::new();
@@ -39,7 +40,7 @@ mod tests {
     use crate::screen::page::ProcessKey;
 
     fn rows(parents: &[(u64, Option<u32>)]) -> Vec<Row> {
-        let key = |pid| ProcessKey { pid: Some(pid), namespace_pid: pid };
+        let key = |pid| ProcessKey { identity: pid, pid: Some(pid), namespace_pid: pid };
         let row = |(pid, parent): &(u64, Option<u32>)| Row::bare(key(*pid), *parent);
         parents.iter().map(row).collect()
     }
