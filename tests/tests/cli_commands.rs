@@ -267,7 +267,7 @@ fn settings_are_written_once_shown_and_checked() {
     }
     std::fs::write(&file, "\ntheme = \"lihgt\"\n").unwrap();
     let bad = space.command(SMI).env("XDG_CONFIG_HOME", &home.0).arg("snapshot").output().unwrap();
-    assert_eq!(bad.status.code(), Some(2));
+    assert_eq!(bad.status.code(), Some(0));
     assert!(
         stderr(&bad).contains("config.toml:2: theme cannot be \"lihgt\"; it may be default, safe"),
         "{bad:?}"
@@ -275,6 +275,45 @@ fn settings_are_written_once_shown_and_checked() {
     assert_eq!(config(&["print"]).status.code(), Some(2));
     assert!(config(&["init", "--force"]).status.success());
     assert!(home.text("tt-smi/config.toml").contains("#theme = \"default\""));
+}
+
+/// No TOML, no file, a pipe, no text: it is told, and the command does what it does without.
+#[test]
+fn a_file_of_settings_that_cannot_be_used_ends_no_command() {
+    let space = Space::new();
+    let home = Folder::new("broken");
+    let file = home.0.join("tt-smi/config.toml");
+    std::fs::create_dir(file.parent().unwrap()).unwrap();
+    let snapshot = || space.command(SMI).env("XDG_CONFIG_HOME", &home.0).arg("snapshot").output().unwrap();
+    let plain = snapshot();
+    let breaks: [&dyn Fn(); 4] = [
+        &|| std::fs::write(&file, "theme = [").unwrap(),
+        &|| std::fs::write(&file, [0xff, 0xfe]).unwrap(),
+        &|| std::fs::create_dir(&file).unwrap(),
+        &|| assert!(std::process::Command::new("mkfifo").arg(&file).status().unwrap().success()),
+    ];
+    for spoil in breaks {
+        spoil();
+        let found = snapshot();
+        assert_eq!((found.status.code(), &found.stdout), (plain.status.code(), &plain.stdout));
+        assert!(stderr(&found).contains("settings are ignored") && stderr(&found).contains("config.toml"));
+        let _ = std::fs::remove_file(&file).or_else(|_| std::fs::remove_dir(&file));
+    }
+    assert!(!stderr(&snapshot()).contains("settings"), "there is no file");
+}
+
+#[test]
+fn an_empty_namespace_is_refused() {
+    let space = Space::new();
+    let mut by_variable = space.command(SMI);
+    by_variable.env("TT_SHM_NAMESPACE", "").args(["clean", "--dry-run"]);
+    let mut by_option = space.command(SMI);
+    by_option.args(["clean", "--dry-run", "--namespace="]);
+    for mut command in [by_variable, by_option] {
+        let output = command.output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{output:?}");
+        assert!(stderr(&output).contains("TT_SHM_NAMESPACE is empty; give 1 to 32 of A-Z"), "{output:?}");
+    }
 }
 
 #[test]

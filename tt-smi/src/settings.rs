@@ -2,11 +2,10 @@
 
 use std::io::IsTerminal;
 
-use anyhow::Context;
 use tt_shm_os::Namespace;
 
 use crate::cli::{Cli, ColorChoice};
-use crate::config::{Config, Resolved};
+use crate::config::{Config, ConfigError, Resolved};
 use crate::output::paint::Paint;
 
 /// Settings that every command has.
@@ -29,13 +28,8 @@ pub struct Settings {
 impl Settings {
     /// Resolves what was typed, with the environment.
     pub fn resolve(cli: &Cli) -> anyhow::Result<Settings> {
-        let given = cli.namespace().context("--namespace or TT_SHM_NAMESPACE")?;
-        // A service does not stop working because somebody's file has a mistake.
-        let resolved = if cli.wants_config() {
-            Resolved::load(|name| std::env::var_os(name))?
-        } else {
-            Resolved::default()
-        };
+        let given = cli.namespace()?;
+        let resolved = if cli.wants_config() { resolve_config()? } else { Resolved::default() };
         let config = resolved.with_color(cli.color).config;
         let stdout_is_terminal = std::io::stdout().is_terminal();
         let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
@@ -53,4 +47,15 @@ impl Settings {
             color_flag: cli.color,
         })
     }
+}
+
+/// No command stops working because somebody's file has a mistake: it is told, and the defaults count.
+fn resolve_config() -> Result<Resolved, ConfigError> {
+    let (resolved, broken) = Resolved::load_without_broken(|name| std::env::var_os(name))?;
+    if let Some(broken) = broken {
+        eprintln!(
+            "tt-smi: settings are ignored, {broken} (`tt-smi config init --force` writes the file anew)"
+        );
+    }
+    Ok(resolved)
 }

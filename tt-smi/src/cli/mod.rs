@@ -16,6 +16,7 @@ pub use show::{Format, ListArgs, OfficialArgs, ProcessSort, PsArgs, SnapshotArgs
 pub use trial::{BenchArgs, DemoArgs, RunArgs, WorkerArgs};
 pub use values::interval;
 
+use anyhow::Context;
 use clap::{Parser, Subcommand, ValueEnum};
 use tt_shm_os::Namespace;
 
@@ -163,9 +164,18 @@ impl Cli {
         !matches!(&self.command, Some(Aggregate(_) | Config(_) | Completions(_) | Man(_) | DemoWorker(_)))
     }
 
-    /// The namespace that was asked for, if any; an empty one asks for none.
-    pub fn namespace(&self) -> Result<Option<Namespace>, tt_shm_os::NameError> {
-        self.namespace.as_deref().filter(|name| !name.is_empty()).map(Namespace::new).transpose()
+    /// The namespace that was asked for, if any. An empty one is a mistake, such as a variable of a script that is not
+    /// set: which namespace was meant, and `clean` to remove files of, is not for us to guess.
+    pub fn namespace(&self) -> anyhow::Result<Option<Namespace>> {
+        let Some(name) = self.namespace.as_deref() else { return Ok(None) };
+        let origin = format!("--namespace or {}", tt_shm_os::NAMESPACE_ENV);
+        let unset = tt_shm_os::NAMESPACE_ENV;
+        anyhow::ensure!(
+            !name.is_empty(),
+            "{origin} is empty; give 1 to 32 of A-Z a-z 0-9 _ -, or leave out the option and unset {unset} \
+             for namespace default"
+        );
+        Ok(Some(Namespace::new(name).context(origin)?))
     }
 }
 
@@ -237,5 +247,7 @@ mod tests {
         assert_eq!(cli.namespace().unwrap().unwrap().as_str(), "ci");
         assert!(matches!(cli.command, Some(Command::Snapshot(SnapshotArgs { json: true, .. }))));
         assert!(Cli::try_parse_from(["tt-smi", "allocations", "--class", "nope"]).is_err());
+        let empty = Cli::try_parse_from(["tt-smi", "clean", "--namespace="]).unwrap().namespace();
+        assert!(empty.unwrap_err().to_string().contains("is empty; give 1 to 32"));
     }
 }

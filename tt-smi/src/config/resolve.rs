@@ -50,13 +50,34 @@ pub struct Resolved {
 impl Resolved {
     /// From the file, then from the environment.
     pub fn load(variable: impl Fn(&str) -> Option<OsString>) -> Result<Resolved, ConfigError> {
+        let resolved = Resolved::from_file(&variable)?;
+        resolved.with_environment(&variable)
+    }
+
+    /// Likewise, without a file that cannot be used; says what is wrong with it.
+    pub fn load_without_broken(
+        variable: impl Fn(&str) -> Option<OsString>,
+    ) -> Result<(Resolved, Option<ConfigError>), ConfigError> {
+        let (resolved, broken) = match Resolved::from_file(&variable) {
+            Ok(resolved) => (resolved, None),
+            Err(error) => (Resolved::default(), Some(error)),
+        };
+        Ok((resolved.with_environment(&variable)?, broken))
+    }
+
+    fn from_file(variable: &dyn Fn(&str) -> Option<OsString>) -> Result<Resolved, ConfigError> {
         let mut resolved = Resolved::default();
-        if let Some(path) = file::path(&variable)
+        if let Some(path) = file::path(variable)
             && let Some(text) = file::read(&path)?
         {
             resolved.set = file::apply(&mut resolved.config, &path, &text)?;
             resolved.file = Some(path);
         }
+        Ok(resolved)
+    }
+
+    fn with_environment(self, variable: &dyn Fn(&str) -> Option<OsString>) -> Result<Resolved, ConfigError> {
+        let mut resolved = self;
         for key in Key::ALL {
             let name = key.env();
             // An empty one sets nothing.
