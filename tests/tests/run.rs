@@ -125,6 +125,34 @@ fn processes_that_live_for_a_moment_are_counted() {
     assert_eq!(space.segments(), Vec::<PathBuf>::new(), "nothing is left behind");
 }
 
+/// The memory of those that have ended is free for those that come: 200 processes need over 250 MiB together.
+#[test]
+fn a_small_dev_shm_is_enough_for_many_processes_in_a_row() {
+    let space = Space::new();
+    let mount = "mount -t tmpfs -o size=16m,mode=1777 tmpfs /dev/shm";
+    let allowed = space.command("unshare").args(["-m", "sh", "-c", mount]).output();
+    if !allowed.is_ok_and(|output| output.status.success()) {
+        eprintln!("skipped, needs a mount namespace of its own (unshare -m, mount -t tmpfs)");
+        return;
+    }
+    let folder = Folder::new(&space);
+    let script = folder.script("a", &[Command::Grow { count: 7 }]);
+    // Some drop their tracker, some are killed.
+    let killed = format!("{{ cat {script}; sleep 0.05; }} | {{ timeout -s KILL 0.04 {HOST}; true; }}");
+    let row =
+        format!("for i in $(seq 190); do {HOST} < {script}; done; for i in $(seq 10); do {killed}; done");
+    let report = folder.report();
+    let inside = format!("{mount} && exec {SMI} run --json {} -- sh -c '{row}'", report.display());
+    let output = space.command("unshare").args(["-m", "sh", "-c", &inside]).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(!said.contains("Failed"), "{said}");
+    let report: Value = serde_json::from_str(&std::fs::read_to_string(report).unwrap()).unwrap();
+    assert_eq!(report["processes"].as_array().unwrap().len(), 200, "{output:?}");
+    assert_eq!(report["devices"][0]["peaks"]["l1"]["low_bytes"], 448);
+    let leaked = |process: &Value| process["never_freed"][0]["bytes"] == 448;
+    assert!(report["processes"].as_array().unwrap().iter().all(leaked), "{report}");
+}
+
 /// Nobody could notice in time that the first is dead: that both held memory at once must not be called exact. The first
 /// dies between two looks at its lock, which are a quarter of a second apart.
 #[test]

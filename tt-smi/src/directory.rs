@@ -57,7 +57,12 @@ impl Claims {
 
     /// What a process says.
     pub fn add_segment(&mut self, segment: &Segment) {
-        segment.devices().iter().for_each(|entry| self.add(entry));
+        self.add_entries(&segment.devices());
+    }
+
+    /// Likewise.
+    pub fn add_entries(&mut self, entries: &[DeviceEntry]) {
+        entries.iter().for_each(|entry| self.add(entry));
     }
 
     fn add(&mut self, entry: &DeviceEntry) {

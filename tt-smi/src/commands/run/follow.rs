@@ -12,8 +12,10 @@ use tt_shm_reader::TableSnapshot;
 
 use super::watch::Found;
 
-/// Between two looks who lives, and for files to remove.
+/// Between two looks who lives.
 const SWEEP: Duration = Duration::from_millis(100);
+/// Before the next look if a process is about to end: its memory is needed for those that come after it.
+const SOON: Duration = Duration::from_millis(1);
 
 /// What the merged rings told.
 pub(super) struct Followed {
@@ -40,15 +42,16 @@ pub(super) fn run(mut aggregator: Aggregator, found: &Found, stop: &OwnedFd) -> 
         aggregator.poll();
         identities.extend(aggregator.followed());
         // Here and not as soon as they are found: the poll has seen them, too.
-        if swept.elapsed() > SWEEP {
-            found.look_who_lives();
-            found.remove_ended();
+        let all = swept.elapsed() > SWEEP;
+        let is_closing = found.sweep(&identities, all);
+        if all {
             swept = Instant::now();
         }
         if is_over(stop) {
             break;
         }
-        aggregator.wait(aggregator.sleep_hint(), Some(stop.as_fd()));
+        let limit = if is_closing { SOON } else { aggregator.sleep_hint() };
+        aggregator.wait(limit, Some(stop.as_fd()));
     }
     // What happened just before the end is older than the merge window then.
     aggregator.settle();

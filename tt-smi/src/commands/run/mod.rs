@@ -8,6 +8,7 @@ mod child;
 mod follow;
 mod json;
 mod lineage;
+mod observed;
 mod report;
 mod run_id;
 mod text;
@@ -15,7 +16,7 @@ mod watch;
 
 use std::io::ErrorKind;
 use std::path::Path;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use rustix::fs::{Access, access};
@@ -35,6 +36,8 @@ use watch::{Found, Watch};
 /// Exit codes of a command that could not be started, as shells have them.
 const NOT_FOUND: u8 = 127;
 const NOT_STARTED: u8 = 126;
+/// Looks for processes that end with the command.
+const LAST_SWEEPS: usize = 50;
 
 /// Runs the command; ends with its exit code.
 pub(crate) fn run(args: &RunArgs, settings: &Settings) -> anyhow::Result<()> {
@@ -94,8 +97,14 @@ fn observe(args: &RunArgs, settings: &Settings) -> anyhow::Result<Result<Report,
         let _ = watcher.join();
         (end, follower.join().ok())
     });
-    found.look_who_lives();
-    found.remove_ended();
+    let followed_by = followed.as_ref().map(|followed| followed.identities.clone()).unwrap_or_default();
+    // Who is about to end gets a moment for that. Who does not, as one that is stopped there, still runs.
+    for _ in 0..LAST_SWEEPS {
+        if !found.sweep(&followed_by, true) {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
     let end = end.context("cannot wait for the command")?;
-    Ok(Ok(report::report(end, begun.elapsed(), &found.take(), followed.as_ref())))
+    Ok(Ok(report::report(end, begun.elapsed(), found.take(), followed.as_ref())))
 }

@@ -1,18 +1,16 @@
 //! What the run used: peaks of all its processes together, and what each of them never freed.
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::time::Duration;
 
-use tt_shm_reader::{Class, Counters, DeviceStats, Segment};
+use tt_shm_reader::{Class, Counters, DeviceStats};
 
 use super::child::End;
 use super::follow::Followed;
+use super::observed::{Held, Observed};
 use super::watch::Inner;
 use crate::directory::{Claims, DeviceId, Directory};
 use crate::escape::Foreign;
 use crate::model::{Device, Peak};
-use crate::segments::shown_pid;
 
 /// Everything there is to tell.
 pub(super) struct Report {
@@ -58,68 +56,48 @@ pub(super) struct Peaks {
 }
 
 /// Puts together what was found.
-pub(super) fn report(end: End, lasted: Duration, found: &Inner, followed: Option<&Followed>) -> Report {
+pub(super) fn report(end: End, lasted: Duration, found: Inner, followed: Option<&Followed>) -> Report {
+    let (processes, unknown) = found.into_observed();
     let mut claims = Claims::default();
-    found.kept.iter().for_each(|segment| claims.add_segment(segment));
+    processes.iter().for_each(|process| claims.add_entries(&process.devices));
     let directory = claims.finish();
-    let counted: Vec<Counted<'_>> = found.kept.iter().map(|one| Counted::new(one, found)).collect();
-    let failed = counted.iter().flat_map(|one| &one.counters).map(|counters| counters.failed_allocs).sum();
-    let peaks = |(index, id): (usize, &DeviceId)| peaks_of(index, id, &counted, followed);
+    let counters = processes.iter().flat_map(|process| &process.counters);
+    let failed = counters.map(|counters| counters.failed_allocs).sum();
+    let peaks = |(index, id): (usize, &DeviceId)| peaks_of(index, id, &processes, followed);
     Report {
         end,
         lasted,
-        processes: found.kept.iter().map(|segment| ran(segment, &directory)).collect(),
         devices: directory.devices.iter().enumerate().filter_map(peaks).collect(),
-        unknown: found.unknown.clone(),
+        processes: processes.iter().map(|process| ran(process, &directory)).collect(),
+        unknown,
         failed,
     }
 }
 
-/// A segment with its last counters.
-struct Counted<'a> {
-    segment: &'a Segment,
-    counters: Vec<Counters>,
-    /// When it was last seen alive, CLOCK_MONOTONIC.
-    alive_at: u64,
-}
-
-impl<'a> Counted<'a> {
-    fn new(segment: &'a Segment, found: &Inner) -> Counted<'a> {
-        let counters = segment.counters().map(|now| now.counters).unwrap_or_default();
-        let alive_at = found.alive_at.get(&segment.identity()).copied().unwrap_or(0);
-        Counted { segment, counters, alive_at }
-    }
-
-    /// Whether a peak of a device may count what this process held there after it had ended.
-    fn casts_doubt_on(&self, peak: &Peak, chip_id: u64) -> bool {
-        let holds = |own: &Counters| {
-            let resident = [own.cb_resident_bytes, own.kernel_resident_bytes, own.kernel_resident_eth_bytes];
-            Class::ALL.iter().any(|class| own.class(*class).live_bytes > 0)
-                || resident.iter().any(|bytes| *bytes > 0)
-        };
-        peak.time.is_some_and(|time| self.alive_at < time) && self.on(chip_id).is_some_and(holds)
-    }
-
-    fn on(&self, chip_id: u64) -> Option<&Counters> {
-        let device = self.segment.devices().iter().position(|entry| entry.chip_id == chip_id)?;
-        self.counters.get(device)
-    }
+/// Whether a peak of a device may count what a process held there after it had ended.
+fn casts_doubt_on(process: &Observed, peak: &Peak, chip_id: u64) -> bool {
+    let holds = |own: &Counters| {
+        let resident = [own.cb_resident_bytes, own.kernel_resident_bytes, own.kernel_resident_eth_bytes];
+        Class::ALL.iter().any(|class| own.class(*class).live_bytes > 0)
+            || resident.iter().any(|bytes| *bytes > 0)
+    };
+    peak.time.is_some_and(|time| process.alive_at < time) && process.on(chip_id).is_some_and(holds)
 }
 
 /// The peaks of a device: of the merged rings if nothing is missing there, and nobody in doubt; of a process that was
 /// alone on the device what it counted itself, which is exact whatever was missed, unless it reset its peaks; else a
 /// range.
-fn peaks_of(index: usize, id: &DeviceId, all: &[Counted<'_>], followed: Option<&Followed>) -> Option<Peaks> {
+fn peaks_of(index: usize, id: &DeviceId, all: &[Observed], followed: Option<&Followed>) -> Option<Peaks> {
     let merged = followed.and_then(|followed| {
         followed.snapshot.devices.iter().find(|(_, stats)| stats.entry.chip_id == id.chip_id)
     });
     let own: Vec<&Counters> = all.iter().filter_map(|one| one.on(id.chip_id)).collect();
     let all_followed = followed.is_some_and(|followed| {
         let on_chip = all.iter().filter(|one| one.on(id.chip_id).is_some());
-        on_chip.into_iter().all(|one| followed.identities.contains(&one.segment.identity()))
+        on_chip.into_iter().all(|one| followed.identities.contains(&one.identity))
     });
-    let entry = all.iter().flat_map(|one| one.segment.devices()).find(|entry| entry.chip_id == id.chip_id)?;
-    let doubted = |peak: &Peak| all.iter().any(|one| one.casts_doubt_on(peak, id.chip_id));
+    let entry = all.iter().flat_map(|one| &one.devices).find(|entry| entry.chip_id == id.chip_id)?;
+    let doubted = |peak: &Peak| all.iter().any(|one| casts_doubt_on(one, peak, id.chip_id));
     let figures = figures(merged.map(|(_, stats)| stats).filter(|_| all_followed), &own, &doubted);
     Some(Peaks { index, id: id.clone(), dram_total: entry.dram_total(), l1_total: entry.l1_total(), figures })
 }
@@ -168,29 +146,21 @@ fn best_of(merged: Option<Peak>, own: Vec<u64>, forgot: bool) -> Peak {
     }
 }
 
-fn ran(segment: &Segment, directory: &Directory) -> Ran {
-    let live = segment.allocations();
-    let devices = segment.devices();
-    let index = |device: u8| directory.index_of(devices.get(usize::from(device))?.chip_id);
-    let mut groups: BTreeMap<_, (u64, u64)> = BTreeMap::new();
-    for one in live.list {
-        let Some(class) = Class::from_code(one.row.class) else { continue };
-        let key: (_, Class, Option<Arc<str>>, Option<Arc<str>>) =
-            (index(one.row.device), class, one.name, one.site);
-        let (bytes, count) = groups.entry(key).or_default();
-        (*bytes, *count) = (bytes.saturating_add(one.row.size), *count + 1);
-    }
-    let leak = |((device, class, name, site), (bytes, count))| {
-        let (name, site): (Option<Arc<str>>, Option<Arc<str>>) = (name, site);
-        Leak { device, class, name: name.map(Foreign::from), site: site.map(Foreign::from), bytes, count }
+fn ran(process: &Observed, directory: &Directory) -> Ran {
+    let index = |device: u8| directory.index_of(process.devices.get(usize::from(device))?.chip_id);
+    let leak = |held: &Held| Leak {
+        device: index(held.device),
+        class: held.class,
+        name: held.name.clone(),
+        site: held.site.clone(),
+        bytes: held.bytes,
+        count: held.count,
     };
-    let mut leaks: Vec<Leak> = groups.into_iter().map(leak).collect();
-    leaks.sort_by_key(|leak| std::cmp::Reverse(leak.bytes));
     Ran {
-        pid: shown_pid(segment),
-        name: segment.process_name().into(),
-        alive: segment.is_alive().unwrap_or(true),
-        leaks,
-        leaks_exact: (!segment.is_lost()).then_some(live.exact && live.unlisted == 0),
+        pid: process.pid,
+        name: process.name.clone(),
+        alive: process.alive,
+        leaks: process.leaks.iter().map(leak).collect(),
+        leaks_exact: process.leaks_exact,
     }
 }

@@ -1,5 +1,5 @@
-//! Finds the segments of the run as they appear, and keeps them: a mapping stays readable after its process has
-//! ended and its file is gone, so what is in it at the end is exact.
+//! Finds the segments of the run as they appear, and keeps them until their processes have ended: what is in one then
+//! is exact. It is copied, and the segment let go, so that a run needs memory for those only that live.
 
 use std::collections::{HashMap, HashSet};
 use std::mem::MaybeUninit;
@@ -13,7 +13,12 @@ use tt_shm_os::{Namespace, SHM_DIR, monotonic_ns, parse_segment_name};
 use tt_shm_reader::{FileError, OpenError, Segment, segment_paths};
 
 use super::lineage::{Kin, kin};
+use super::observed::Observed;
 use super::run_id::RunId;
+
+/// Sweeps that wait for a process which has ended to be followed. More would be of no use: the aggregation found its
+/// file, or never will.
+const MAX_WAITS: u32 = 3;
 
 /// What was found so far; shared by who finds and who follows.
 #[derive(Clone)]
@@ -24,19 +29,28 @@ pub(super) struct Found {
 
 #[derive(Default)]
 pub(super) struct Inner {
-    /// Of the run, in the order in which they appeared.
-    pub(super) kept: Vec<Segment>,
+    /// Of processes of the run that were not seen to end.
+    kept: Vec<Kept>,
+    /// Of the others what the report needs, by the number in which they appeared.
+    ended: Vec<(usize, Observed)>,
     /// Pids of those that ended before it could be told whose they were.
-    pub(super) unknown: Vec<u32>,
+    unknown: Vec<u32>,
     verdicts: HashMap<u64, Kin>,
     /// Names that are settled.
     names: HashSet<String>,
-    /// Which of `kept` may have to be removed by us.
-    to_remove: Vec<usize>,
-    /// When each was last seen alive, CLOCK_MONOTONIC, by identity.
-    pub(super) alive_at: HashMap<u64, u64>,
-    /// Identities of those that were seen dead.
-    ended: HashSet<u64>,
+}
+
+/// A segment of the run.
+struct Kept {
+    segment: Segment,
+    /// The how many-th it is.
+    number: usize,
+    /// When it was last seen alive, CLOCK_MONOTONIC.
+    alive_at: u64,
+    /// Whether its file is ours to remove: it has our number.
+    is_ours: bool,
+    /// Sweeps since it was seen dead, that waited for it to be followed.
+    waited: u32,
 }
 
 impl Found {
@@ -54,29 +68,31 @@ impl Found {
         work(&mut self.inner.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Looks who lives. A process that ended counts as holding what it held until that is noticed: what is known of the
-    /// time after it was last seen alive is not certain.
-    pub(super) fn look_who_lives(&self) {
+    /// Notes who lives, and lets those go that have ended: what the report needs is copied, the memory is unmapped,
+    /// and the file removed if it is ours to remove (see `docs/layout.md`, Liveness). One that is not in `followed` yet
+    /// gets some sweeps more, so that its events are merged. Asks all only if `all`, else those that closed their segment,
+    /// which costs no system call. Says whether to come again soon.
+    ///
+    /// A process that ended counts as holding what it held until that is noticed: what is known of the time after
+    /// it was last seen alive is not certain.
+    pub(super) fn sweep(&self, followed: &HashSet<u64>, all: bool) -> bool {
         self.with(|inner| {
-            let Inner { kept, alive_at, ended, .. } = inner;
-            for segment in kept {
-                let (identity, now) = (segment.identity(), monotonic_ns());
-                if !ended.contains(&identity) && segment.is_alive().unwrap_or(false) && !segment.is_closed() {
-                    alive_at.insert(identity, now);
-                } else {
-                    ended.insert(identity);
+            let mut is_closing = false;
+            let mut index = 0;
+            while let Some(kept) = inner.kept.get_mut(index) {
+                index += 1;
+                if !kept.is_over(followed, all, &mut is_closing) {
+                    continue;
+                }
+                index -= 1;
+                let kept = inner.kept.swap_remove(index);
+                inner.ended.push((kept.number, Observed::new(&kept.segment, kept.alive_at)));
+                if kept.is_ours {
+                    remove(&kept.segment);
                 }
             }
-        });
-    }
-
-    /// Removes what processes left to us that ended in an orderly way: see `docs/layout.md`, Liveness. What those
-    /// leave that were killed is not for us to decide.
-    pub(super) fn remove_ended(&self) {
-        self.with(|inner| {
-            let Inner { kept, to_remove, .. } = inner;
-            to_remove.retain(|index| kept.get(*index).is_some_and(|segment| !remove_if_ended(segment)));
-        });
+            is_closing
+        })
     }
 
     /// Everything that was found.
@@ -94,10 +110,9 @@ impl Found {
             match Segment::open(path) {
                 Ok(segment) => match inner.judge(self.run, &segment) {
                     Kin::Ours => {
-                        if self.run.is_of(&segment) {
-                            inner.to_remove.push(inner.kept.len());
-                        }
-                        inner.kept.push(segment);
+                        let number = inner.kept.len() + inner.ended.len();
+                        let is_ours = self.run.is_of(&segment);
+                        inner.kept.push(Kept { segment, number, alive_at: 0, is_ours, waited: 0 });
                     }
                     Kin::Foreign => {}
                     Kin::Unknown => inner.unknown.push(pid),
@@ -114,6 +129,15 @@ impl Found {
 }
 
 impl Inner {
+    /// All processes in the order in which they appeared, and pids of those that could not be told.
+    pub(super) fn into_observed(self) -> (Vec<Observed>, Vec<u32>) {
+        let mut all = self.ended;
+        let alive = self.kept.iter().map(|kept| (kept.number, Observed::new(&kept.segment, kept.alive_at)));
+        all.extend(alive);
+        all.sort_by_key(|(number, _)| *number);
+        (all.into_iter().map(|(_, process)| process).collect(), self.unknown)
+    }
+
     /// By its number; of one that has none of ours (its environment was cleared, or it is of a run within the run)
     /// its parents tell.
     fn judge(&mut self, run: RunId, segment: &Segment) -> Kin {
@@ -127,18 +151,36 @@ impl Inner {
     }
 }
 
-/// Removes the file of a process that has ended; says whether there is nothing more to do.
-fn remove_if_ended(segment: &Segment) -> bool {
-    if segment.is_alive().unwrap_or(true) {
-        return false;
+impl Kept {
+    /// Whether it has ended and may be let go.
+    fn is_over(&mut self, followed: &HashSet<u64>, all: bool, is_closing: &mut bool) -> bool {
+        let is_closed = self.segment.is_closed();
+        if !all && !is_closed {
+            return false;
+        }
+        let now = monotonic_ns();
+        if self.segment.is_alive().unwrap_or(true) {
+            match is_closed {
+                // Its last moment; until the lock is gone another of its threads may still write.
+                true => *is_closing = true,
+                false => self.alive_at = now,
+            }
+            return false;
+        }
+        self.waited += 1;
+        let is_over = followed.contains(&self.segment.identity()) || self.waited > MAX_WAITS;
+        *is_closing |= !is_over;
+        is_over
     }
+}
+
+/// Removes a file, if the path still names this one.
+fn remove(segment: &Segment) {
     let path = tt_shm_os::path_of(segment.file_name());
-    let named = rustix::fs::lstat(&path).is_ok_and(|stat| (stat.st_dev, stat.st_ino) == segment.inode());
-    if named && segment.is_closed() {
+    if rustix::fs::lstat(&path).is_ok_and(|stat| (stat.st_dev, stat.st_ino) == segment.inode()) {
         // Somebody else was faster.
         let _ = rustix::fs::unlink(&path);
     }
-    true
 }
 
 /// Watches /dev/shm for new segments of a namespace.

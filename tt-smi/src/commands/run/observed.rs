@@ -1,0 +1,77 @@
+//! What the report needs of a process. Copied out of its segment when it has ended, so that the memory can go: a run
+//! of many processes must not fill /dev/shm.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use tt_shm_reader::{Class, Counters, DeviceEntry, Segment};
+
+use crate::escape::Foreign;
+use crate::segments::shown_pid;
+
+/// A process of the run.
+pub(super) struct Observed {
+    /// Identity of its segment.
+    pub(super) identity: u64,
+    pub(super) pid: u32,
+    pub(super) name: Foreign,
+    /// Whether it still runs: what it holds may yet be freed.
+    pub(super) alive: bool,
+    /// When it was last seen alive, CLOCK_MONOTONIC.
+    pub(super) alive_at: u64,
+    pub(super) devices: Vec<DeviceEntry>,
+    /// By place in `devices`; none if they could not be read.
+    pub(super) counters: Vec<Counters>,
+    /// Largest first.
+    pub(super) leaks: Vec<Held>,
+    /// `None` if what it holds could not be read.
+    pub(super) leaks_exact: Option<bool>,
+}
+
+/// Live allocations of one class with the same name and call site.
+pub(super) struct Held {
+    /// Place in [`Observed::devices`].
+    pub(super) device: u8,
+    pub(super) class: Class,
+    pub(super) name: Option<Foreign>,
+    pub(super) site: Option<Foreign>,
+    pub(super) bytes: u64,
+    pub(super) count: u64,
+}
+
+impl Observed {
+    /// As it is now: final once the process has ended.
+    pub(super) fn new(segment: &Segment, alive_at: u64) -> Observed {
+        let live = segment.allocations();
+        let mut groups: BTreeMap<_, (u64, u64)> = BTreeMap::new();
+        for one in live.list {
+            let Some(class) = Class::from_code(one.row.class) else { continue };
+            let key: (u8, Class, Option<Arc<str>>, Option<Arc<str>>) =
+                (one.row.device, class, one.name, one.site);
+            let (bytes, count) = groups.entry(key).or_default();
+            (*bytes, *count) = (bytes.saturating_add(one.row.size), *count + 1);
+        }
+        let held = |((device, class, name, site), (bytes, count)): ((_, _, Option<Arc<str>>, _), _)| {
+            let site: Option<Arc<str>> = site;
+            Held { device, class, name: name.map(Foreign::from), site: site.map(Foreign::from), bytes, count }
+        };
+        let mut leaks: Vec<Held> = groups.into_iter().map(held).collect();
+        leaks.sort_by_key(|held| std::cmp::Reverse(held.bytes));
+        Observed {
+            identity: segment.identity(),
+            pid: shown_pid(segment),
+            name: segment.process_name().into(),
+            alive: segment.is_alive().unwrap_or(true),
+            alive_at,
+            devices: segment.devices(),
+            counters: segment.counters().map(|now| now.counters).unwrap_or_default(),
+            leaks,
+            leaks_exact: (!segment.is_lost()).then_some(live.exact && live.unlisted == 0),
+        }
+    }
+
+    /// Its counters on a chip.
+    pub(super) fn on(&self, chip_id: u64) -> Option<&Counters> {
+        self.counters.get(self.devices.iter().position(|entry| entry.chip_id == chip_id)?)
+    }
+}
