@@ -1,14 +1,12 @@
 //! Whether the aggregator behind a table is still there.
 
-use shm_layout::table::control;
+use shm_layout::table::{control, is_heartbeat_fresh};
 use tt_shm_os::{boot_id, monotonic_ns};
 
 use crate::table::Table;
 
-/// What a heartbeat may be late beyond the aggregator's own interval: a busy machine is no dead one.
+/// A heartbeat from further in the future is another clock's.
 const SLACK_NS: u64 = 1_000_000_000;
-/// Intervals that may pass without a heartbeat.
-const INTERVALS: u64 = 3;
 
 /// How old a table is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,8 +26,7 @@ impl Freshness {
     /// Whether the aggregator is taken to be running: the heartbeat is at most three intervals and a
     /// second old, and the table is not closed.
     pub fn is_fresh(&self) -> bool {
-        let allowed = self.interval_ns.saturating_mul(INTERVALS).saturating_add(SLACK_NS);
-        !self.closed && self.age_ns != u64::MAX && self.age_ns <= allowed
+        !self.closed && self.age_ns != u64::MAX && is_heartbeat_fresh(self.age_ns, self.interval_ns)
     }
 }
 

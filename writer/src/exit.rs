@@ -1,15 +1,17 @@
 //! Removes segments that are still open when the process exits: a tracker in a static is never dropped.
 //!
-//! One that a run may not have seen yet is marked as closed instead.
+//! One that a run or an aggregator may not have seen yet is marked as closed instead.
 //!
 //! Without locks: `exit` may be called in a forked child while a thread of the parent was anywhere.
 
+use crate::followed::is_followed;
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{Mode, OFlags};
 use shm_layout::SegmentHeader;
-use shm_layout::control::{STATE, state};
+use shm_layout::control::{CLOSED_AT, STATE, state};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use tt_shm_os::{ClockKind, Namespace};
 
 /// Identities of open segments; 0 is a free place. Should there be more, their files stay until the
 /// next tracker of this user finds them.
@@ -44,13 +46,13 @@ extern "C" fn remove_all() {
         let open = OPEN.iter().any(|place| place.load(Ordering::Relaxed) == segment.random);
         // The pid tells ours from those of the process that we were forked from.
         if open && segment.pid == std::process::id() {
-            end(&file.path());
+            end(&file.path(), &segment.namespace);
         }
     }
 }
 
-/// Removes a segment of this process, or marks it as closed if it is its run's to remove.
-fn end(path: &Path) {
+/// Removes a segment of this process, or marks it as closed if it is its run's or an aggregator's to remove.
+fn end(path: &Path, namespace: &Namespace) {
     let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let Ok(file) = rustix::fs::open(path, flags, Mode::empty()) else { return };
     let Some(header) = crate::reap::header_of(file.as_fd()) else { return };
@@ -59,7 +61,7 @@ fn end(path: &Path) {
     if header.pid_namespace == 0 || tt_shm_os::pid_namespace() != Some(header.pid_namespace) {
         return;
     }
-    if header.is_left_to_run(tt_shm_os::monotonic_ns()) {
+    if is_followed(namespace) || header.is_left_to_run(tt_shm_os::monotonic_ns()) {
         close(&file, &header);
         crate::segment::touch(path);
     } else {
@@ -68,12 +70,16 @@ fn end(path: &Path) {
     }
 }
 
-/// Marks the segment as closed.
+/// Marks the segment as closed, and when.
 fn close(file: &OwnedFd, header: &SegmentHeader) {
     // Through the file: the mapping belongs to a tracker whose lock a thread may hold for ever.
-    let at = header.control.offset + 8 * STATE as u64;
+    let at = |word: usize| header.control.offset + 8 * word as u64;
+    let clock = u32::try_from(header.clock_kind).ok().and_then(ClockKind::from_code);
+    if let Some(ticks) = clock.map(ClockKind::ticks) {
+        let _ = rustix::io::pwrite(file, &ticks.to_le_bytes(), at(CLOSED_AT));
+    }
     let mut word = [0; 8];
-    let read = rustix::io::pread(file, &mut word[..], at);
+    let read = rustix::io::pread(file, &mut word[..], at(STATE));
     let closed = (u64::from_le_bytes(word) | state::CLOSED).to_le_bytes();
-    let _ = read.and_then(|_| rustix::io::pwrite(file, &closed, at));
+    let _ = read.and_then(|_| rustix::io::pwrite(file, &closed, at(STATE)));
 }

@@ -34,6 +34,7 @@ mod config;
 mod device;
 mod error;
 mod exit;
+mod followed;
 mod guard;
 mod index;
 mod live;

@@ -6,8 +6,12 @@ use shm_layout::{MAJOR, SEGMENT_MAGIC, SegmentHeader};
 use std::path::Path;
 use tt_shm_os::{Namespace, SHM_DIR};
 
-/// Removes the segments of a namespace whose process is dead, if they are this user's.
+/// Removes the segments of a namespace whose process is dead, if they are this user's and nobody else does.
 pub(crate) fn reap_own(namespace: &Namespace) {
+    if crate::followed::is_followed(namespace) {
+        // It removes them itself, once it has seen what they held.
+        return;
+    }
     let Ok(directory) = std::fs::read_dir(SHM_DIR) else { return };
     for file in directory.flatten() {
         let name = file.file_name();

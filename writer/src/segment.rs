@@ -3,6 +3,7 @@
 
 use crate::config::Config;
 use crate::error::OpenError;
+use crate::followed::is_followed;
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, Timespec, Timestamps, UTIME_NOW};
 use shm_layout::control::{self, Anomaly, state};
 use shm_layout::{SegmentHeader, SegmentWords, Word, point, store_pod, stores_of, text};
@@ -149,7 +150,9 @@ impl Drop for Segment {
             return;
         }
         self.close();
-        if self.header.is_left_to_run(tt_shm_os::monotonic_ns()) {
+        let name = self.path.file_name().and_then(|name| tt_shm_os::parse_segment_name(name.to_str()?));
+        let followed = name.is_some_and(|name| is_followed(&name.namespace));
+        if followed || self.header.is_left_to_run(tt_shm_os::monotonic_ns()) {
             touch(&self.path);
             return;
         }

@@ -253,6 +253,16 @@ impl<'a, W: Word> TableWords<'a, W> {
     }
 }
 
+/// What a heartbeat may be late beyond the aggregator's own interval: a busy machine is no dead one.
+const HEARTBEAT_SLACK_NS: u64 = 1_000_000_000;
+/// Intervals that may pass without a heartbeat.
+const HEARTBEAT_INTERVALS: u64 = 3;
+
+/// Whether an aggregator is taken to be running that said so this long ago, and sleeps for at most `interval_ns`.
+pub fn is_heartbeat_fresh(age_ns: u64, interval_ns: u64) -> bool {
+    age_ns <= interval_ns.saturating_mul(HEARTBEAT_INTERVALS).saturating_add(HEARTBEAT_SLACK_NS)
+}
+
 /// The bucket of a device's history that holds a moment.
 pub fn bucket<W>(history: &[W; HISTORY_WORDS], resolution: usize, time: u64) -> Option<&[W; BUCKET_WORDS]> {
     let length = HISTORY_RESOLUTIONS.get(resolution)?;
