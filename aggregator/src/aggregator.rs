@@ -138,8 +138,11 @@ impl Aggregator {
         if self.sources.iter().any(Source::is_behind) {
             self.settle();
         }
+        // Of all of them: who looks only once sees no later look.
+        (0..self.sources.len()).for_each(|index| self.refresh(index));
         // Not before: the sums so far were those of the processes that had been read.
         self.model.begin_history();
+        self.model.end_batch();
     }
 
     /// Notices new segments at once from now on, if it was not told so at its start.

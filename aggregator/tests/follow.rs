@@ -3,7 +3,7 @@
 mod common;
 
 use common::{Scene, TestProcess, buffer, chip, device, settled};
-use shm_layout::table::{device_flags, notice_kind, process_flags, process_state};
+use shm_layout::table::{DeviceStats, device_flags, notice_kind, process_flags, process_state, usage_flags};
 use shm_layout::{Class, Counters, EventKind, UNKNOWN};
 
 const MIB: u64 = 1 << 20;
@@ -208,9 +208,22 @@ fn impossible_claims_are_flagged() {
     let a = one.register(chip(1));
     two.register(shm_layout::DeviceEntry { dram_bytes: 1, ..chip(1) });
     one.alloc(a, Class::Dram, 1 << 35);
-    let shown = device(&scene.aggregator().snapshot(), 1);
-    assert_eq!(shown.flags, device_flags::OVER_CAPACITY | device_flags::CONFLICT);
-    assert_eq!(shown.entry.dram_bytes, 1 << 34, "what was said first is kept");
+    let mut aggregator = scene.aggregator();
+    let flags = |shown: &DeviceStats| shown.flags & (device_flags::OVER_CAPACITY | device_flags::CONFLICT);
+    let snapshot = aggregator.snapshot();
+    let shown = device(&snapshot, 1);
+    assert_eq!((flags(&shown), shown.entry.dram_total()), (device_flags::CONFLICT, None), "nobody knows");
+    assert_eq!((shown.entry.l1_total(), shown.entry.arch), (Some(64 << 20), 2), "on that they agree");
+    let says: Vec<_> =
+        snapshot.usages.iter().map(|(_, usage)| (usage.flags, usage.entry.dram_bytes)).collect();
+    assert_eq!(says, [(usage_flags::CONFLICT, 1 << 34), (usage_flags::CONFLICT, 1)]);
+    // With the one who said it, a claim goes.
+    drop(two);
+    while aggregator.segments() == 2 {
+        aggregator.settle();
+    }
+    let shown = device(&settled(&mut aggregator), 1);
+    assert_eq!((flags(&shown), shown.entry.dram_total()), (device_flags::OVER_CAPACITY, Some(1 << 34)));
 }
 
 #[test]

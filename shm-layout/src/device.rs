@@ -269,6 +269,31 @@ impl DeviceEntry {
     }
 }
 
+impl DeviceEntry {
+    /// What these entries of one chip agree on: of each figure, what all say who say anything. What two of them
+    /// contradict each other on stays unknown.
+    pub fn agreed<'a>(entries: impl IntoIterator<Item = &'a DeviceEntry>) -> DeviceEntry {
+        let (mut agreed, mut disputed): (DeviceEntry, u64) = (bytemuck::zeroed(), 0);
+        for entry in entries {
+            agreed.chip_id = entry.chip_id;
+            disputed |= agreed.disputed_by(entry);
+            agreed.learn(entry);
+        }
+        agreed.known &= !disputed;
+        agreed
+    }
+
+    /// The bits of [`known`] of what this and another entry say differently.
+    pub fn disputed_by(&self, other: &DeviceEntry) -> u64 {
+        let (mine, theirs): (&[u64; DEVICE_WORDS], &[u64; DEVICE_WORDS]) =
+            (bytemuck::must_cast_ref(self), bytemuck::must_cast_ref(other));
+        let differ = |(bit, fields): &&(u64, core::ops::Range<usize>)| {
+            self.known & other.known & bit != 0 && mine[fields.clone()] != theirs[fields.clone()]
+        };
+        FIELDS.iter().filter(differ).fold(0, |bits, (bit, _)| bits | bit)
+    }
+}
+
 /// The words of an entry that each bit of [`known`] speaks of.
 const FIELDS: [(u64, core::ops::Range<usize>); 14] = [
     (known::LOGICAL, 1..2),

@@ -75,14 +75,14 @@ fn structs_of_a_segment() {
 fn structs_of_a_table() {
     check_structs! {
         TableHeader in shm_layout::table { magic, major, minor, header_len, total_len, incompatible, compatible, boot_id, identity, pid, started, started_realtime_ns, control, devices, processes, usages, notices, history, failures, reserved }
-        DeviceStats in shm_layout::table { generation, flags, entry, processes, dram_used_bytes, l1_used_bytes, eth_used_bytes, cb_resident_bytes, kernel_resident_bytes, kernel_resident_eth_bytes, system_kernel_bytes, system_kernel_eth_bytes, dispatches, cached_dispatches, failed_allocs, events, events_per_1000s, dispatches_per_1000s, kernel_ring_total_bytes, kernel_ring_used_bytes, kernel_ring_programs, exact_since, dram_peak, l1_peak, eth_peak, failure, classes, dram_composition, l1_composition, cb_resident_peak, kernel_resident_peak }
+        DeviceStats in shm_layout::table { generation, flags, entry, processes, dram_used_bytes, l1_used_bytes, eth_used_bytes, cb_resident_bytes, kernel_resident_bytes, kernel_resident_eth_bytes, system_kernel_bytes, system_kernel_eth_bytes, dispatches, cached_dispatches, failed_allocs, events, events_per_1000s, dispatches_per_1000s, kernel_ring_total_bytes, kernel_ring_used_bytes, kernel_ring_programs, dram_peak, l1_peak, eth_peak, failure, classes, dram_composition, l1_composition, cb_resident_peak, kernel_resident_peak }
         Peak in shm_layout::table { low, high, time, count }
         Composition in shm_layout::table { classes, holders, others }
         Holder in shm_layout::table { identity, pid, bytes }
         ClassStats in shm_layout::table { live_bytes, live_count, alloc_bytes, alloc_count, peak, requested_bytes, requested_basis_bytes }
         Failure in shm_layout::table { time, pid, class, request_bytes, free_bytes, largest_free_bytes, needed_per_bank_bytes, banks, per_bank }
         ProcessStats in shm_layout::table { generation, state, flags, identity, pid, pid_namespace, uid, started, ended, position, last_event, missed, late, events_per_1000s, unlisted, anomalies, name, source, on_behalf_of, self_checks, self_checks_different, start_time }
-        UsageStats in shm_layout::table { generation, process, device, logical_id, allocator, counters }
+        UsageStats in shm_layout::table { generation, process, device, logical_id, allocator, counters, flags, entry }
         Bucket in shm_layout::table { start, dram_min, dram_max, dram_last, l1_min, l1_max, l1_last, flags }
         FailureRecord in shm_layout::table { generation, flags, time, chip_id, identity, position, pid, pid_namespace, uid, class, request_bytes, free_bytes, largest_free_bytes, needed_per_bank_bytes, banks, name, classes, holder_count, holders, others, event_count, events }
         FailureHolder in shm_layout::table { identity, pid, pid_namespace, classes, name }

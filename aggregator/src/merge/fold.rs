@@ -186,6 +186,7 @@ impl Model {
             }
             self.attest(row, device_row);
             self.empty(row);
+            self.settle_claims(device_row);
         }
     }
 
@@ -202,6 +203,7 @@ impl Model {
             device.doubt(Span { from: since, to: now }, &Doubt::ANYTHING);
             device.leave(row, now);
             self.empty(row);
+            self.settle_claims(device_row);
             self.attest_all(device_row);
         }
     }

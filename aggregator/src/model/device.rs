@@ -1,9 +1,9 @@
 //! A device, all processes together: sums, peaks, history.
 
 use shm_layout::table::{ClassStats, Composition, DeviceStats, Failure, device_flags};
-use shm_layout::{Class, Counters, DeviceEntry, Event, EventKind, flags, known};
+use shm_layout::{Class, Counters, DeviceEntry, Event, EventKind, flags};
 
-use crate::model::entry;
+use crate::model::claims::Settled;
 use crate::model::figures::{
     Allocated, CB_RESIDENT, DRAM, ETH, KERNEL_RESIDENT, L1, Live, Memory, Resident, Share, Sums, Used,
     compose, counted_in, held_alone, own_peaks,
@@ -40,6 +40,7 @@ impl Makeup {
 /// One device.
 #[derive(Debug)]
 pub(crate) struct Device {
+    /// What is taken for true of it.
     pub(crate) entry: DeviceEntry,
     pub(crate) conflict: bool,
     /// Who made this row; bounds what other users can fill the table with.
@@ -75,10 +76,9 @@ pub(crate) struct Device {
 
 impl Device {
     /// A device that nothing is known of, with these peaks.
-    pub(crate) fn new(entry: DeviceEntry, uid: u32, peaks: Timeline) -> Device {
+    pub(crate) fn new(chip_id: u64, uid: u32, peaks: Timeline) -> Device {
         Device {
-            // Each process has a number of its own for it.
-            entry: DeviceEntry { logical_id: 0, known: entry.known & !known::LOGICAL, ..entry },
+            entry: DeviceEntry { chip_id, ..bytemuck::Zeroable::zeroed() },
             conflict: false,
             uid,
             sums: Sums::ZERO,
@@ -292,19 +292,24 @@ impl Device {
         self.owes |= owes::FAILURE;
     }
 
-    /// Learns what another process says of the same chip; says whether anything changed.
-    pub(crate) fn reconcile(&mut self, other: &DeviceEntry) -> bool {
+    /// Takes for true what was settled; says whether anything changed. `conflict`: whether a process says otherwise.
+    pub(crate) fn identify(&mut self, settled: &Settled, conflict: bool) -> bool {
         let before = (self.entry, self.conflict);
-        self.conflict |= entry::reconcile(&mut self.entry, other);
+        (self.entry, self.conflict) = (settled.entry, conflict);
         (self.entry, self.conflict) != before
     }
 
+    /// Whether more is in a pool than it has: some process reports wrongly. Of L1 only buffers count, since they may
+    /// lie over the memory of a program that has run.
     fn is_over_capacity(&self) -> bool {
-        let over =
-            |figure: usize, total: Option<u64>| total.is_some_and(|total| self.sums.bytes[figure] > total);
-        over(DRAM, self.entry.dram_total())
-            || over(L1, self.entry.l1_total())
-            || over(ETH, self.entry.eth_l1_total())
+        let live = |class: Class| self.sums.bytes[class as usize];
+        let over = |used: u64, total: Option<u64>| total.is_some_and(|total| used > total);
+        let pools = Class::ALL.into_iter().filter_map(|class| Some((live(class), self.entry.pool(class)?)));
+        let (mut pools, l1) = (pools.into_iter(), live(Class::L1).saturating_add(live(Class::L1Small)));
+        pools.any(|(used, pool)| used > pool.total())
+            || over(self.sums.bytes[DRAM], self.entry.dram_total())
+            || over(l1, self.entry.l1_total())
+            || over(self.sums.bytes[ETH], self.entry.eth_l1_total())
     }
 
     fn flags(&self) -> u64 {
@@ -350,7 +355,6 @@ impl Device {
             kernel_ring_total_bytes: sum(|own| own.kernel_ring_total_bytes),
             kernel_ring_used_bytes: sum(|own| own.kernel_ring_used_bytes),
             kernel_ring_programs: sum(|own| own.kernel_ring_programs),
-            exact_since: 0,
             dram_peak: self.peaks.peak(DRAM),
             l1_peak: self.peaks.peak(L1),
             eth_peak: self.peaks.peak(ETH),

@@ -223,7 +223,7 @@ impl Model {
     fn knows_all_holders(&self, time: u64) -> bool {
         let broken = |process: &ProcessStats| process.flags & process_flags::BROKEN != 0;
         time >= self.started
-            && self.totals.overflow == 0
+            && self.totals.uncounted == 0
             && !self.processes.values().any(|(_, process)| broken(&process.stats))
     }
 

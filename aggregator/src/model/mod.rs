@@ -1,8 +1,8 @@
 //! What is known of all processes and devices at one moment of merged time. No I/O, no clock of its own:
 //! processes, events and states go in, rows come out.
 
+mod claims;
 pub(crate) mod device;
-mod entry;
 pub(crate) mod failures;
 pub(crate) mod figures;
 pub(crate) mod history;
@@ -13,12 +13,13 @@ mod tick;
 pub(crate) mod timeline;
 mod view;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use shm_layout::table::{MAX_PROCESSES, MAX_USAGES, ProcessStats, TABLE_DEVICES};
 use shm_layout::{Counters, DeviceEntry, MAX_DEVICES};
 use tt_shm_os::ClockKind;
 
+use crate::model::claims::Claim;
 use crate::model::device::Device;
 use crate::model::failures::Failures;
 use crate::model::figures::Share;
@@ -30,8 +31,14 @@ use crate::segments::clock::Clock;
 
 /// Device rows that users other than our own may fill each; the rest stays for the others.
 const FOREIGN_DEVICES: usize = MAX_DEVICES / 2;
-/// (Process, device) rows that users other than our own may fill each.
+/// Processes on devices that are counted. The table has rows for the first of them; the others are in all sums.
+const MAX_COUNTED: usize = 1 << 18;
+/// The same of each user other than our own: bounds what a crowd of processes can make us keep.
+const FOREIGN_COUNTED: usize = 1 << 16;
+/// Rows of the table for them that each other user may fill.
 const FOREIGN_USAGES: usize = MAX_USAGES / 4;
+/// Rows that are given to those without one in a poll.
+const MAX_PROMOTED: usize = 256;
 
 /// A process, as the table shows it.
 #[derive(Debug)]
@@ -51,10 +58,20 @@ pub(crate) struct Usage {
     pub(crate) process: usize,
     pub(crate) device: usize,
     pub(crate) uid: u32,
-    pub(crate) logical_id: u64,
-    pub(crate) allocator: u64,
+    /// What the process says of the device.
+    pub(crate) entry: DeviceEntry,
+    /// Whether that is not what is taken for true.
+    pub(crate) conflict: bool,
     /// Times in ticks of the process's clock.
     pub(crate) counters: Counters,
+}
+
+/// How many processes on devices a user has.
+#[derive(Clone, Copy, Debug, Default)]
+struct UserUsages {
+    counted: usize,
+    /// Those with a row of the table's.
+    listed: usize,
 }
 
 /// Counts over everything.
@@ -65,7 +82,8 @@ pub(crate) struct Totals {
     pub(crate) late: u64,
     /// Processes whose file was gone before it could be opened.
     pub(crate) lost: u64,
-    pub(crate) overflow: u64,
+    /// Devices of processes that are not counted, because there are too many.
+    pub(crate) uncounted: u64,
 }
 
 /// The window that peaks refer to.
@@ -125,6 +143,7 @@ pub(crate) struct Model {
     dirty: bool,
     /// Usage rows to free with the next batch.
     retired: Vec<usize>,
+    usages_of: BTreeMap<u32, UserUsages>,
 }
 
 impl Model {
@@ -132,7 +151,7 @@ impl Model {
         Model {
             devices: Rows::new(TABLE_DEVICES),
             processes: Rows::new(MAX_PROCESSES),
-            usages: Rows::new(MAX_USAGES),
+            usages: Rows::new(MAX_COUNTED),
             notices: Notices::default(),
             failures: Failures::default(),
             totals: Totals::default(),
@@ -147,6 +166,7 @@ impl Model {
             generation: 0,
             dirty: false,
             retired: Vec::new(),
+            usages_of: BTreeMap::new(),
         }
     }
 
@@ -194,10 +214,11 @@ impl Model {
             let usage = self.usage_row(process, device, entry, uid)?;
             let batch = self.batch();
             self.devices.change(batch, device)?.usages.push(usage);
+            self.settle_claims(device);
             Some(usage)
         });
         if usage.is_none() {
-            self.totals.overflow += 1;
+            self.totals.uncounted += 1;
         }
         let batch = self.batch();
         if let Some(process) = self.processes.change(batch, process) {
@@ -208,10 +229,6 @@ impl Model {
     pub(crate) fn device_row(&mut self, entry: &DeviceEntry, uid: u32) -> Option<usize> {
         let known = self.devices.values().find(|(_, device)| device.entry.chip_id == entry.chip_id);
         if let Some((row, _)) = known {
-            if self.devices.get_mut(row)?.reconcile(entry) {
-                let batch = self.batch();
-                self.devices.change(batch, row);
-            }
             return Some(row);
         }
         let foreign = self.devices.values().filter(|(_, device)| device.uid == uid).count();
@@ -219,7 +236,7 @@ impl Model {
             return None;
         }
         let batch = self.batch();
-        let mut device = Device::new(*entry, uid, Timeline::new(self.window.begin(), self.started));
+        let mut device = Device::new(entry.chip_id, uid, Timeline::new(self.window.begin(), self.started));
         device.set_incomplete(self.incomplete);
         if self.now >= self.history_since {
             // Until now, nobody who is followed had anything on it.
@@ -236,15 +253,107 @@ impl Model {
     }
 
     fn usage_row(&mut self, process: usize, device: usize, entry: &DeviceEntry, uid: u32) -> Option<usize> {
-        let foreign = || self.usages.values().filter(|(_, usage)| usage.uid == uid).count();
-        if uid != self.uid && foreign() >= FOREIGN_USAGES {
+        let theirs = self.usages_of.get(&uid).copied().unwrap_or_default();
+        if uid != self.uid && theirs.counted >= FOREIGN_COUNTED {
             return None;
         }
-        let logical_id = entry.logical().unwrap_or(u64::MAX);
-        let allocator = entry.allocator;
-        let usage = Usage { process, device, uid, logical_id, allocator, counters: Counters::ZERO };
+        let usage = Usage { process, device, uid, entry: *entry, conflict: false, counters: Counters::ZERO };
+        let first = if self.may_list(uid) { 0 } else { MAX_USAGES };
         let batch = self.batch();
-        self.usages.insert(batch, usage).ok()
+        let row = self.usages.insert_from(first, batch, usage).ok()?;
+        let theirs = self.usages_of.entry(uid).or_default();
+        theirs.counted += 1;
+        theirs.listed += usize::from(row < MAX_USAGES);
+        Some(row)
+    }
+
+    /// Whether a user's processes may have one row more of the table's.
+    fn may_list(&self, uid: u32) -> bool {
+        uid == self.uid || self.usages_of.get(&uid).is_none_or(|theirs| theirs.listed < FOREIGN_USAGES)
+    }
+
+    /// Frees a usage row.
+    fn remove_usage(&mut self, row: usize) {
+        let batch = self.batch();
+        let Some(usage) = self.usages.remove(batch, row) else { return };
+        if let Some(theirs) = self.usages_of.get_mut(&usage.uid) {
+            theirs.counted -= 1;
+            theirs.listed -= usize::from(row < MAX_USAGES);
+        }
+    }
+
+    /// Processes on devices that are counted and have no row of the table's.
+    pub(crate) fn unlisted(&self) -> usize {
+        self.usages.count_from(MAX_USAGES)
+    }
+
+    /// Processes on devices that the table does not show, counted or not.
+    pub(crate) fn overflow(&self) -> u64 {
+        self.totals.uncounted.saturating_add(self.unlisted() as u64)
+    }
+
+    /// Gives rows of the table that are free to some who have none.
+    pub(crate) fn promote_usages(&mut self) {
+        for _ in 0..MAX_PROMOTED.min(self.unlisted()) {
+            let Some(free) = self.usages.free_from(0).filter(|free| *free < MAX_USAGES) else { return };
+            let beyond = self.usages.values_from(MAX_USAGES).filter(|(row, _)| !self.retired.contains(row));
+            let Some((row, _)) = beyond.into_iter().find(|(_, usage)| self.may_list(usage.uid)) else {
+                return;
+            };
+            self.move_usage(row, free);
+        }
+    }
+
+    fn move_usage(&mut self, from: usize, to: usize) {
+        let batch = self.batch();
+        let Some(usage) = self.usages.remove(batch, from) else { return };
+        let (process, device) = (usage.process, usage.device);
+        let uid = usage.uid;
+        let Ok(row) = self.usages.insert_from(to, batch, usage) else { return };
+        self.usages_of.entry(uid).or_default().listed += 1;
+        let renumber = |number: &mut usize| *number = if *number == from { row } else { *number };
+        if let Some(process) = self.processes.change(batch, process) {
+            process.usages.iter_mut().flatten().for_each(renumber);
+        }
+        if let Some(device) = self.devices.change(batch, device) {
+            device.usages.iter_mut().for_each(renumber);
+        }
+    }
+
+    /// What a process says of a device is more than before.
+    pub(crate) fn update_claim(&mut self, process: usize, device: usize, entry: &DeviceEntry) {
+        let row = self.processes.get(process).and_then(|process| *process.usages.get(device)?);
+        let Some(row) = row.filter(|row| self.usages.get(*row).is_some_and(|usage| usage.entry != *entry))
+        else {
+            return;
+        };
+        let batch = self.batch();
+        let Some(usage) = self.usages.change(batch, row) else { return };
+        usage.entry = *entry;
+        let device = usage.device;
+        self.settle_claims(device);
+    }
+
+    /// Settles anew what is taken for true of a device, after somebody said something or left.
+    pub(crate) fn settle_claims(&mut self, row: usize) {
+        let Some(device) = self.devices.get(row) else { return };
+        let rows = device.usages.clone();
+        let usages: Vec<&Usage> = rows.iter().filter_map(|row| self.usages.get(*row)).collect();
+        let claims: Vec<Claim<'_>> =
+            usages.iter().map(|usage| Claim { uid: usage.uid, entry: &usage.entry }).collect();
+        let settled = claims::settle(device.entry.chip_id, &claims);
+        let disputed: Vec<bool> = claims.iter().map(|claim| claim.is_disputed(&settled)).collect();
+        let conflict = disputed.contains(&true);
+        for (row, disputed) in rows.into_iter().zip(disputed) {
+            if self.usages.get(row).is_some_and(|usage| usage.conflict != disputed) {
+                let batch = self.batch();
+                self.usages.change(batch, row).expect("just found").conflict = disputed;
+            }
+        }
+        if self.devices.get_mut(row).is_some_and(|device| device.identify(&settled, conflict)) {
+            let batch = self.batch();
+            self.devices.change(batch, row);
+        }
     }
 
     /// Since when a process that we found was not followed: from its start, or since an earlier aggregator ended that
@@ -273,8 +382,10 @@ impl Model {
     pub(crate) fn take_usages(&mut self, process: usize) -> Vec<(usize, usize)> {
         let batch = self.batch();
         let Some(process) = self.processes.change(batch, process) else { return Vec::new() };
-        let rows = std::mem::take(&mut process.usages).into_iter().flatten();
-        rows.filter_map(|row| Some((row, self.usages.get(row)?.device))).collect()
+        let rows = std::mem::take(&mut process.usages);
+        let uncounted = rows.iter().filter(|row| row.is_none()).count() as u64;
+        self.totals.uncounted = self.totals.uncounted.saturating_sub(uncounted);
+        rows.into_iter().flatten().filter_map(|row| Some((row, self.usages.get(row)?.device))).collect()
     }
 
     /// Empties a usage row. It stays for one batch with nothing in it, so that a reader of a batch that is being
@@ -290,8 +401,7 @@ impl Model {
     /// Frees the rows that the last batch showed as empty.
     pub(crate) fn free_retired(&mut self) {
         for row in std::mem::take(&mut self.retired) {
-            let batch = self.batch();
-            self.usages.remove(batch, row);
+            self.remove_usage(row);
         }
     }
 }

@@ -1,9 +1,13 @@
 //! Rows of the table in private memory, each with the batch that changed it last.
 
+use std::collections::BTreeSet;
+
 /// Rows with stable numbers. A number that was freed is used again, the lowest first.
 #[derive(Debug)]
 pub(crate) struct Rows<T> {
     rows: Vec<Row<T>>,
+    /// Rows that are not in use.
+    free: BTreeSet<usize>,
     capacity: usize,
 }
 
@@ -15,27 +19,37 @@ struct Row<T> {
 
 impl<T> Rows<T> {
     pub(crate) fn new(capacity: usize) -> Rows<T> {
-        Rows { rows: Vec::new(), capacity }
+        Rows { rows: Vec::new(), free: BTreeSet::new(), capacity }
     }
 
     /// Puts a value into the lowest free row; gives it back if there is none.
     pub(crate) fn insert(&mut self, batch: u64, value: T) -> Result<usize, T> {
-        let row = Row { changed: batch, value: Some(value) };
-        if let Some(free) = self.rows.iter().position(|row| row.value.is_none()) {
-            self.rows[free] = row;
-            return Ok(free);
+        self.insert_from(0, batch, value)
+    }
+
+    /// The same, into none below `first`.
+    pub(crate) fn insert_from(&mut self, first: usize, batch: u64, value: T) -> Result<usize, T> {
+        let Some(index) = self.free_from(first) else { return Err(value) };
+        while self.rows.len() <= index {
+            self.free.insert(self.rows.len());
+            self.rows.push(Row { changed: batch, value: None });
         }
-        if self.rows.len() == self.capacity {
-            return Err(row.value.expect("just put in"));
-        }
-        self.rows.push(row);
-        Ok(self.rows.len() - 1)
+        self.free.remove(&index);
+        self.rows[index] = Row { changed: batch, value: Some(value) };
+        Ok(index)
+    }
+
+    /// The lowest row from `first` on that is not in use.
+    pub(crate) fn free_from(&self, first: usize) -> Option<usize> {
+        let next = self.rows.len().max(first);
+        self.free.range(first..).next().copied().or_else(|| (next < self.capacity).then_some(next))
     }
 
     pub(crate) fn remove(&mut self, batch: u64, index: usize) -> Option<T> {
         let row = self.rows.get_mut(index)?;
         let value = row.value.take()?;
         row.changed = batch;
+        self.free.insert(index);
         Some(value)
     }
 
@@ -71,6 +85,17 @@ impl<T> Rows<T> {
         self.iter().filter_map(|(index, _, value)| Some((index, value?)))
     }
 
+    /// Every row in use from `first` on.
+    pub(crate) fn values_from(&self, first: usize) -> impl Iterator<Item = (usize, &T)> {
+        let rows = self.rows.iter().enumerate().skip(first);
+        rows.filter_map(|(index, row)| Some((index, row.value.as_ref()?)))
+    }
+
+    /// Rows in use from `first` on.
+    pub(crate) fn count_from(&self, first: usize) -> usize {
+        self.rows.len().saturating_sub(first) - self.free.range(first..).count()
+    }
+
     /// Rows in use or used before.
     pub(crate) fn high_water(&self) -> usize {
         self.rows.len()
@@ -78,6 +103,6 @@ impl<T> Rows<T> {
 
     /// Rows in use.
     pub(crate) fn count(&self) -> usize {
-        self.rows.iter().filter(|row| row.value.is_some()).count()
+        self.rows.len() - self.free.len()
     }
 }

@@ -43,6 +43,9 @@ impl Model {
 
     /// Brings everything up to now; `folded_through` is how far events are folded.
     pub(crate) fn tick(&mut self, folded_through: u64) {
+        if self.unlisted() > 0 {
+            self.promote_usages();
+        }
         for row in 0..self.processes.high_water() {
             let now = self.now;
             if self.processes.get_mut(row).is_some_and(|process| process.rate.advance(now)) {

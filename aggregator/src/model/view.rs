@@ -1,6 +1,6 @@
 //! The model as rows: what the table holds, and what an embedded aggregator shows.
 
-use shm_layout::table::{Bucket, DeviceStats, ProcessStats, UsageStats};
+use shm_layout::table::{Bucket, DeviceStats, MAX_USAGES, ProcessStats, UsageStats, usage_flags};
 use tt_shm_os::monotonic_ns;
 use tt_shm_reader::{Freshness, TableSnapshot};
 
@@ -26,8 +26,10 @@ impl Model {
             generation,
             process: usage.process as u64,
             device: usage.device as u64,
-            logical_id: usage.logical_id,
-            allocator: usage.allocator,
+            logical_id: usage.entry.logical().unwrap_or(u64::MAX),
+            allocator: usage.entry.allocator,
+            flags: if usage.conflict { usage_flags::CONFLICT } else { 0 },
+            entry: usage.entry,
             counters,
         }
     }
@@ -42,7 +44,8 @@ impl Aggregator {
         let processes = model.processes.iter();
         let processes = processes.filter_map(|(row, g, p)| Some((row, model.process_stats(g, p?))));
         let usages = model.usages.iter();
-        let usages = usages.filter_map(|(row, g, usage)| Some((row, model.usage_stats(g, usage?))));
+        let usages =
+            usages.take(MAX_USAGES).filter_map(|(row, g, usage)| Some((row, model.usage_stats(g, usage?))));
         TableSnapshot {
             generation: model.generation(),
             consistent: true,
@@ -58,7 +61,7 @@ impl Aggregator {
             refused: self.refused(),
             window_since: model.window.since,
             windows: model.window.count,
-            overflow: model.totals.overflow,
+            overflow: model.overflow(),
             unseen: self.unseen(),
             publish_errors: 0,
             incomplete_since: None,
@@ -87,7 +90,8 @@ impl Aggregator {
     pub(crate) fn unread(&self) -> u64 {
         let hidden = self.known.values().filter(|fate| matches!(fate, Fate::Hidden(_))).count() as u64;
         let broken = self.sources.iter().filter(|source| source.broken).count() as u64;
-        hidden + self.refused() + broken + self.pending.len() as u64
+        let uncounted = self.model.totals.uncounted;
+        hidden + self.refused() + broken + uncounted + self.unseen() + self.pending.len() as u64
     }
 
     fn freshness(&self) -> Freshness {

@@ -18,7 +18,7 @@ use crate::segments::reap;
 use crate::segments::source::{Source, last_counters};
 
 /// Segments that users other than our own may have each, so that one cannot take all process rows.
-const FOREIGN_SEGMENTS: usize = MAX_PROCESSES / 4;
+const FOREIGN_SEGMENTS: usize = MAX_PROCESSES / 2;
 /// Bytes that the segments of one other user may map. Address space, not memory.
 const FOREIGN_BYTES: u64 = 1 << 40;
 /// Files opened per poll, so that a poll takes a bounded time; the rest waits.
@@ -291,7 +291,10 @@ impl Aggregator {
 
     /// Brings what a segment says of itself beside its events up to date.
     pub(crate) fn refresh(&mut self, index: usize) {
-        let Some(source) = self.sources.get(index) else { return };
+        let Some(source) = self.sources.get_mut(index) else { return };
+        for (device, entry) in source.changed_devices() {
+            self.model.update_claim(source.process, device, &entry);
+        }
         let segment = &source.segment;
         let Some(process) = self.model.processes.get(source.process) else { return };
         let mut stats = process.stats;

@@ -45,6 +45,8 @@ pub(crate) struct Source {
     queue: Queue,
     last_time: u64,
     pub(crate) devices: usize,
+    /// What was known of each device when it was last looked at.
+    told: Vec<u64>,
     pub(crate) next_check: u64,
     /// When it was last known to live.
     pub(crate) seen_alive: u64,
@@ -69,6 +71,7 @@ impl Source {
             queue: Queue::default(),
             last_time: 0,
             devices: 0,
+            told: Vec::new(),
             // Spread, so that no poll looks at all locks.
             next_check: now + CHECK_NS * (process as u64 % 16) / 16,
             seen_alive: now,
@@ -196,6 +199,22 @@ impl Source {
         let new: Vec<DeviceEntry> = (self.devices..count).filter_map(|device| words.device(device)).collect();
         self.devices = self.devices.max(count);
         new
+    }
+
+    /// Devices of which the process told more since the last call, by index.
+    pub(crate) fn changed_devices(&mut self) -> Vec<(usize, DeviceEntry)> {
+        if self.broken {
+            return Vec::new();
+        }
+        let words = self.segment.words();
+        let entries = (0..self.devices).filter_map(|device| Some((device, words.device(device)?)));
+        let changed: Vec<(usize, DeviceEntry)> =
+            entries.filter(|(device, entry)| self.told.get(*device) != Some(&entry.known)).collect();
+        for (device, entry) in &changed {
+            self.told.resize(self.told.len().max(device + 1), 0);
+            self.told[*device] = entry.known;
+        }
+        changed
     }
 
     /// Time of the first thing that waits.

@@ -43,7 +43,7 @@ impl Adopted {
         model.followed_before = snapshot.processes.iter().map(|(_, process)| process.identity).collect();
         let uid = rustix::process::geteuid().as_raw();
         for ((_, stats), history) in snapshot.devices.iter().zip(&history) {
-            let mut device = Device::new(stats.entry, uid, Timeline::new(since, now));
+            let mut device = Device::new(stats.entry.chip_id, uid, Timeline::new(since, now));
             take_peaks(&mut device, stats, end, now);
             for (resolution, buckets) in history.iter().enumerate() {
                 buckets.iter().for_each(|bucket| device.history.adopt(resolution, bucket, now));

@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicU64;
 use bytemuck::{Pod, Zeroable};
 use shm_layout::protocol::latch::LatchWriter;
 use shm_layout::table::{
-    DEVICE_ROW_WORDS, DeviceStats, FAILURE_ROW_WORDS, FailureRecord, NOTICE_ROW_WORDS, Notice,
+    DEVICE_ROW_WORDS, DeviceStats, FAILURE_ROW_WORDS, FailureRecord, MAX_USAGES, NOTICE_ROW_WORDS, Notice,
     PROCESS_ROW_WORDS, ProcessStats, TableHeader, TableWords, USAGE_ROW_WORDS, UsageStats, control,
 };
 use shm_layout::{Block, Word, point, store_pod, stores_of};
@@ -161,7 +161,7 @@ impl Written {
             stores_of!(TableProcess);
             process.map_or(ProcessStats::zeroed(), |process| model.process_stats(g, process))
         });
-        let high = model.usages.high_water();
+        let high = model.usages.high_water().min(MAX_USAGES);
         batch.write(&mut self.usages, words.usages, high, model.usages.iter(), |g, usage| {
             stores_of!(TableUsage);
             usage.map_or(UsageStats::zeroed(), |usage| model.usage_stats(g, usage))
@@ -207,7 +207,7 @@ impl Written {
         let figures = [
             (control::DEVICES, there(&self.devices, devices)),
             (control::PROCESSES, there(&self.processes, model.processes.high_water())),
-            (control::USAGES, there(&self.usages, model.usages.high_water())),
+            (control::USAGES, there(&self.usages, model.usages.high_water().min(MAX_USAGES))),
             (control::NOTICES, model.notices.count()),
             (control::FAILURES, there(&self.failures, model.failures.high_water())),
             (control::EVENTS, model.totals.events),
@@ -219,7 +219,7 @@ impl Written {
             (control::WINDOWS, model.window.count),
             (control::GAP_START, gap_start),
             (control::GAP_END, gap_end),
-            (control::OVERFLOW, model.totals.overflow),
+            (control::OVERFLOW, model.overflow()),
             (control::UNSEEN, aggregator.unseen()),
             (control::PUBLISH_ERRORS, self.errors),
             (control::INCOMPLETE_SINCE, self.incomplete_since),

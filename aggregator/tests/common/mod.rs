@@ -73,7 +73,7 @@ pub(crate) fn chip(chip_id: u64) -> DeviceEntry {
         chip_id,
         logical_id: chip_id,
         arch: 2,
-        known: known::DRAM | known::L1 | known::LOGICAL,
+        known: known::ARCH | known::DRAM | known::L1 | known::LOGICAL,
         dram_bytes: 1 << 34,
         tensix_cores: 64,
         l1_per_core: 1 << 20,

@@ -103,7 +103,7 @@ viewed_struct! {
 
 viewed_struct! {
     /// A device, all processes together.
-    pub struct DeviceStats, size 2176 {
+    pub struct DeviceStats, size 2168 {
         /// Batch that wrote this; 0 for a row that is not in use.
         0 => pub generation: u64,
         /// Bits of [`device_flags`].
@@ -146,25 +146,23 @@ viewed_struct! {
         656 => pub kernel_ring_used_bytes: u64,
         /// Kernel ring buffer: programs in it.
         664 => pub kernel_ring_programs: u64,
-        /// Since when all peaks below are exact, if they are.
-        672 => pub exact_since: u64,
         /// Largest DRAM used.
-        680 => pub dram_peak: Peak,
+        672 => pub dram_peak: Peak,
         /// Largest L1 used.
-        712 => pub l1_peak: Peak,
+        704 => pub l1_peak: Peak,
         /// Largest ethernet L1 used.
-        744 => pub eth_peak: Peak,
+        736 => pub eth_peak: Peak,
         /// The last failure.
-        776 => pub failure: Failure,
+        768 => pub failure: Failure,
         /// By [`Class`] code.
-        848 => pub classes: [ClassStats; Class::COUNT],
+        840 => pub classes: [ClassStats; Class::COUNT],
         /// What the DRAM peak was made of.
-        1568 => pub dram_composition: Composition,
+        1560 => pub dram_composition: Composition,
         /// What the L1 peak was made of.
-        1840 => pub l1_composition: Composition,
+        1832 => pub l1_composition: Composition,
         /// Largest `cb_resident_bytes`; nothing is counted.
-        2112 => pub cb_resident_peak: Peak,
+        2104 => pub cb_resident_peak: Peak,
         /// Largest sum of `kernel_resident_bytes` and `system_kernel_bytes`; nothing is counted.
-        2144 => pub kernel_resident_peak: Peak,
+        2136 => pub kernel_resident_peak: Peak,
     }
 }

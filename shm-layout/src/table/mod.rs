@@ -13,6 +13,7 @@ pub use self::failure::{
 };
 pub use self::rows::{
     Bucket, Notice, ProcessStats, UsageStats, bucket_flags, notice_kind, process_flags, process_state,
+    usage_flags,
 };
 use crate::block::{Block, Planner};
 use crate::device::MAX_DEVICES;
@@ -28,7 +29,7 @@ pub const TABLE_FEATURES: u64 = 0;
 /// Devices in a table: one process that claims as many as it can leaves room for others'.
 pub const TABLE_DEVICES: usize = 2 * MAX_DEVICES;
 /// Processes that a table can show.
-pub const MAX_PROCESSES: usize = 1024;
+pub const MAX_PROCESSES: usize = 4096;
 /// (Process, device) pairs that a table can show.
 pub const MAX_USAGES: usize = 4096;
 /// Notices that a table keeps: refusals, deaths, reclaims.

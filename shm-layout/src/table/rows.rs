@@ -2,6 +2,7 @@
 
 use crate::class::Class;
 use crate::counters::Counters;
+use crate::device::DeviceEntry;
 use crate::words::viewed_struct;
 
 /// Values of [`ProcessStats::state`].
@@ -80,7 +81,7 @@ viewed_struct! {
 
 viewed_struct! {
     /// A process on a device.
-    pub struct UsageStats, size 1256 {
+    pub struct UsageStats, size 1776 {
         /// Batch that wrote this; 0 for a row that is not in use.
         0 => pub generation: u64,
         /// Index of the process row.
@@ -93,7 +94,17 @@ viewed_struct! {
         32 => pub allocator: u64,
         /// Its counters, times converted.
         40 => pub counters: Counters,
+        /// Bits of [`usage_flags`].
+        1256 => pub flags: u64,
+        /// What the process says of the device.
+        1264 => pub entry: DeviceEntry,
     }
+}
+
+/// Bits of [`UsageStats::flags`].
+pub mod usage_flags {
+    /// What the process says of the device is not what is taken for true.
+    pub const CONFLICT: u64 = 1 << 0;
 }
 
 /// Values of [`Notice::kind`].
