@@ -19,6 +19,7 @@ use crate::segments::clock::Clock;
 use crate::segments::decease::LeftToRun;
 use crate::segments::discover::Discovery;
 use crate::segments::source::{Drained, Source};
+use crate::segments::unseen::Unseen;
 use crate::table::adopt::Adopted;
 use crate::table::reset;
 
@@ -67,6 +68,8 @@ pub struct Aggregator {
     pub(crate) last_find: u64,
     /// Whether what is found now was there before we came.
     pub(crate) starting: bool,
+    /// Processes that live, or may, and cannot be read.
+    pub(crate) unseen: Vec<Unseen>,
     /// Whether the last poll was woken, or could have been, by something in /dev/shm.
     pub(crate) stirred: bool,
     /// When windows of peaks were asked for that are not open yet.
@@ -90,6 +93,8 @@ impl Aggregator {
         if config.watch {
             discovery.watch();
         }
+        // Before files are removed of those that have ended.
+        let missing = adopted.as_ref().map_or(Vec::new(), |adopted| adopted.missing(&config.namespace));
         let mut model = Model::new(Clock::begin(), uid, monotonic_ns());
         if let Some(adopted) = adopted {
             adopted.install(&mut model);
@@ -109,6 +114,7 @@ impl Aggregator {
             refusal_lines: 0,
             last_find: 0,
             starting: true,
+            unseen: Vec::new(),
             stirred: false,
             windows_due: VecDeque::new(),
             busy_until: 0,
@@ -122,6 +128,7 @@ impl Aggregator {
                 break;
             }
         }
+        aggregator.find_nameless(missing, monotonic_ns());
         aggregator.starting = false;
         aggregator.begin();
         Ok(aggregator)

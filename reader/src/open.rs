@@ -1,6 +1,6 @@
 //! Opening a file that somebody else made: what must hold before anything of it is mapped.
 
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 
 use rustix::fs::{FileType, Mode, OFlags, Stat};
@@ -35,6 +35,11 @@ pub(crate) fn open(path: &Path, min: u64) -> Result<Opened, FileError> {
         Errno::LOOP => FileError::NotRegular { path: path.to_owned(), kind: "a symbolic link" },
         errno => refused(errno),
     })?;
+    map(path, fd, min)
+}
+
+fn map(path: &Path, fd: OwnedFd, min: u64) -> Result<Opened, FileError> {
+    let refused = |errno: Errno| FileError::Open { path: path.to_owned(), cause: errno.into() };
     let stat = rustix::fs::fstat(&fd).map_err(refused)?;
     let len = check(path, &stat, min)?;
     if first_hole(fd.as_fd(), 0) < min {
@@ -43,6 +48,18 @@ pub(crate) fn open(path: &Path, min: u64) -> Result<Opened, FileError> {
     let map =
         ReadMap::open(&fd, len as usize).map_err(|cause| FileError::Map { path: path.to_owned(), cause })?;
     Ok(Opened { backing: Backing::new(fd, len), map, len, uid: stat.st_uid, inode: inode(&stat) })
+}
+
+/// Opens and maps the file that a link of procfs leads to. The file is looked at before it is opened, through a
+/// descriptor that holds it: what is mapped somewhere may be a device.
+pub(crate) fn open_linked(path: &Path, min: u64) -> Result<Opened, FileError> {
+    let refused = |errno: Errno| FileError::Open { path: path.to_owned(), cause: errno.into() };
+    let held = rustix::fs::open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).map_err(refused)?;
+    require_regular(path, &rustix::fs::fstat(&held).map_err(refused)?)?;
+    let link = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&held));
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let fd = rustix::fs::open(link, flags, Mode::empty()).map_err(refused)?;
+    map(path, fd, min)
 }
 
 /// What tells whether two descriptors or paths are one file.

@@ -69,10 +69,21 @@ impl Extents {
 impl Segment {
     /// Opens a segment and refuses what cannot be one, or not an honest one.
     pub fn open(path: &Path) -> Result<Segment, OpenError> {
-        let Opened { backing, map, len, uid, inode } = open::open(path, size_of::<SegmentHeader>() as u64)?;
+        let file_name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        Segment::from_opened(path, file_name, open::open(path, size_of::<SegmentHeader>() as u64)?)
+    }
+
+    /// Opens a segment that has lost its name through its process's mapping (a path of
+    /// [`tt_shm_os::nameless_mappings`]), if it is the one that had this name.
+    pub fn open_mapped(mapping: &Path, file_name: &str) -> Result<Segment, OpenError> {
+        let opened = open::open_linked(mapping, size_of::<SegmentHeader>() as u64)?;
+        Segment::from_opened(mapping, file_name.to_owned(), opened)
+    }
+
+    fn from_opened(path: &Path, file_name: String, opened: Opened) -> Result<Segment, OpenError> {
+        let Opened { backing, map, len, uid, inode } = opened;
         let header = SegmentHeader::read(map.words(), len)
             .map_err(|cause| OpenError::Layout { path: path.to_owned(), cause })?;
-        let file_name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         check_name(path, &file_name, &header)?;
         let field = |what, found| OpenError::Field { path: path.to_owned(), what, found };
         let pid = u32::try_from(header.pid).map_err(|_| field("pid", header.pid))?;

@@ -88,6 +88,12 @@ pub fn monotonic_ns() -> u64 {
     to_nanos(clock_gettime(ClockId::Monotonic))
 }
 
+/// CLOCK_BOOTTIME: nanoseconds since boot, with time spent suspended.
+#[must_use]
+pub fn boottime_ns() -> u64 {
+    to_nanos(clock_gettime(ClockId::Boottime))
+}
+
 /// CLOCK_REALTIME: nanoseconds since 1970; 0 if the machine believes to be before that.
 #[must_use]
 pub fn realtime_ns() -> u64 {

@@ -64,6 +64,7 @@ mod guard;
 mod limits;
 mod lock;
 mod map;
+mod mappings;
 mod names;
 #[cfg(feature = "object")]
 mod object;
@@ -75,11 +76,12 @@ mod wipe;
 mod scratch;
 
 pub use calibration::{Anchor, Calibration};
-pub use clock::{ClockKind, monotonic_ns, realtime_ns};
+pub use clock::{ClockKind, boottime_ns, monotonic_ns, realtime_ns};
 pub use guard::guard_truncation;
 pub use limits::{LimitError, check_file_size_limit};
 pub use lock::{is_write_locked, lock_exclusive, try_lock_exclusive};
 pub use map::{MapError, ReadMap, WriteMap};
+pub use mappings::nameless_mappings;
 pub use names::{
     NAMESPACE_ENV, NameError, Namespace, SHM_DIR, SegmentName, parse_segment_name, path_of,
     segment_file_name, table_file_name, table_lock_file_name,

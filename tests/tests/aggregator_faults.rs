@@ -221,3 +221,33 @@ fn a_segment_that_could_not_be_mapped_is_followed_when_it_can() {
     until("the segment to be followed", || (table.snapshot().refused == 0).then_some(()));
     await_exact(&space, &[(host.pid(), host.truth())]);
 }
+
+/// systemd removes the files of users who log out (RemoveIPC), while their processes live.
+fn nameless_host(space: &Space) -> (tt_shm_tests::Host, u64) {
+    let (host, dram) = busy_host(space);
+    let mut first = Monitor::start(SMI, space);
+    until("the host's memory", || {
+        (snapshot(space)?.devices.first()?.1.dram_used_bytes == dram).then_some(())
+    });
+    for segment in space.segments() {
+        std::fs::remove_file(segment).unwrap();
+    }
+    first.kill();
+    (host, dram)
+}
+
+#[test]
+fn root_finds_a_process_again_whose_file_has_no_name() {
+    if !rustix::process::geteuid().is_root() {
+        eprintln!("skipped, needs root to open what others have mapped");
+        return;
+    }
+    let space = Space::new();
+    let (mut host, _) = nameless_host(&space);
+    let _next = Monitor::start(SMI, &space);
+    host.tell(Command::Spin { pairs: 10 });
+    await_exact(&space, &[(host.pid(), host.truth())]);
+    let table = snapshot(&space).unwrap();
+    let process = table.processes[0].1;
+    assert_eq!((process.flags, table.unseen), (tt_shm_reader::process_flags::UNLINKED, 0));
+}

@@ -300,6 +300,49 @@ fn nobody_keeps_a_new_window_from_being_opened() {
     }
 }
 
+/// Without root's rights a file that lost its name cannot be opened again; that its process lives can be told.
+#[test]
+fn a_restarted_daemon_says_which_process_it_cannot_see() {
+    use std::io::{BufRead, BufReader, Write};
+    if !is_root("a daemon of an ordinary user") {
+        return;
+    }
+    let space = Space::new();
+    let (smi, program) = (program_for_all(&space), space.folder_name("host"));
+    std::fs::copy(common::HOST, &program).unwrap();
+    std::fs::set_permissions(&program, Permissions::from_mode(0o755)).unwrap();
+    let start = |program: &Path, arguments: &[&str]| {
+        let mut command = space.command(program.to_str().unwrap());
+        command.args(arguments).uid(STRANGER).gid(STRANGER).current_dir("/");
+        command.stdin(std::process::Stdio::piped()).stdout(std::process::Stdio::piped());
+        Process::spawn(command)
+    };
+    let mut host = start(&program, &[]);
+    let command = Command::Open { ring_slots: 0, chips: vec![1] };
+    writeln!(host.0.stdin.as_ref().unwrap(), "{}", serde_json::to_string(&command).unwrap()).unwrap();
+    BufReader::new(host.0.stdout.as_mut().unwrap()).read_line(&mut String::new()).unwrap();
+    let mut first = start(&smi, &["aggregate"]);
+    let table = || tt_shm_reader::Table::open_for(space.namespace(), STRANGER).ok();
+    until("the process in the table", || (table()?.snapshot().processes.len() == 1).then_some(()));
+    std::fs::remove_file(segment_of(&space, host.0.id())).unwrap();
+    first.kill();
+    let _next = start(&smi, &["aggregate"]);
+    until("the process that cannot be seen", || (table()?.snapshot().unseen == 1).then_some(()));
+    let shown = snapshot_as(&space, STRANGER, &smi);
+    assert_eq!(
+        (&shown["errors"][0]["kind"], &shown["errors"][0]["pid"]),
+        (&"unseen".into(), &host.0.id().into())
+    );
+    let row = table().unwrap().snapshot().processes[0].1;
+    assert!(row.flags & tt_shm_reader::process_flags::UNSEEN != 0 && row.ended == 0);
+    host.kill();
+    until("its end", || {
+        let snapshot = table()?.snapshot();
+        (snapshot.unseen == 0 && snapshot.processes[0].1.ended != 0).then_some(())
+    });
+    assert_eq!(errors(&snapshot_as(&space, STRANGER, &smi)), Vec::<String>::new());
+}
+
 /// Ten thousand living segments of one user, whose names come before all others. Those of others are found.
 #[test]
 fn ten_thousand_segments_of_one_user_hide_nobody() {

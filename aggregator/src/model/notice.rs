@@ -65,9 +65,10 @@ impl Notices {
         self.push(Notice { bytes, counts, ..blank(batch, notice_kind::RECLAIMED, about, time) });
     }
 
-    /// Takes back that a file was refused: it was mended, and is followed now.
+    /// Takes back that a file was refused, or could not be seen: that no longer holds.
     pub(crate) fn withdraw(&mut self, batch: u64, file: &str) {
-        let refused = |notice: &&mut Notice| notice.kind == notice_kind::REFUSED;
+        let refused =
+            |notice: &&mut Notice| matches!(notice.kind, notice_kind::REFUSED | notice_kind::UNSEEN);
         for notice in self.latest.iter_mut().filter(refused) {
             if text::decode(&notice.file) == file {
                 (notice.kind, notice.generation) = (notice_kind::WITHDRAWN, batch);

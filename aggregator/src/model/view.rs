@@ -81,11 +81,6 @@ impl Aggregator {
         self.known.values().filter(|fate| matches!(fate, Fate::Refused(_) | Fate::Waiting)).count() as u64
     }
 
-    /// Processes that live, or may, and cannot be read.
-    pub(crate) fn unseen(&self) -> u64 {
-        0
-    }
-
     /// Segments that may hold memory and could not be read.
     pub(crate) fn unread(&self) -> u64 {
         let hidden = self.known.values().filter(|fate| matches!(fate, Fate::Hidden(_))).count() as u64;

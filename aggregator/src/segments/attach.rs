@@ -83,6 +83,7 @@ impl Aggregator {
         self.stirred = stirred;
         if let Some(listing) = listing {
             self.refusal_lines = 0;
+            self.check_unseen(now);
             vanished.extend(self.known.keys().filter(|name| !listing.contains(*name)).cloned());
             self.queue_listing(listing);
         }
@@ -180,7 +181,7 @@ impl Aggregator {
         }
     }
 
-    fn admit(&mut self, segment: Segment, now: u64) -> (Fate, Option<String>) {
+    pub(crate) fn admit(&mut self, segment: Segment, now: u64) -> (Fate, Option<String>) {
         if self.sources.iter().any(|source| source.segment.inode() == segment.inode()) {
             return (Fate::Followed, None);
         }

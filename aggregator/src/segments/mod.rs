@@ -7,3 +7,4 @@ pub(crate) mod discover;
 pub(crate) mod readback;
 pub(crate) mod reap;
 pub(crate) mod source;
+pub(crate) mod unseen;

@@ -1,7 +1,9 @@
 //! What a restarted aggregator takes over from the table that it replaces: history, peaks and failures.
 //! Everything else it takes from the segments.
 
-use shm_layout::table::{Bucket, DeviceStats, FailureRecord, HISTORY_RESOLUTIONS, Peak, device_flags};
+use shm_layout::table::{
+    Bucket, DeviceStats, FailureRecord, HISTORY_RESOLUTIONS, Peak, ProcessStats, device_flags, process_state,
+};
 use shm_layout::{Class, UNKNOWN};
 use tt_shm_os::{Namespace, boot_id, path_of, table_file_name};
 use tt_shm_reader::{Table, TableSnapshot};
@@ -10,6 +12,7 @@ use crate::model::device::{Device, Makeup};
 use crate::model::figures::FIGURES;
 use crate::model::timeline::Timeline;
 use crate::model::{Model, Window};
+use crate::segments::unseen::has_file;
 
 /// What an earlier aggregator of the same user knew of the devices.
 #[derive(Debug)]
@@ -30,6 +33,13 @@ impl Adopted {
         let of = |device: usize| resolutions.map(|resolution| table.history(device, resolution));
         let history = snapshot.devices.iter().map(|(row, _)| of(*row)).collect();
         Some(Adopted { snapshot, history })
+    }
+
+    /// Processes that lived and have no file now.
+    pub(crate) fn missing(&self, namespace: &Namespace) -> Vec<ProcessStats> {
+        let rows = self.snapshot.processes.iter().map(|(_, stats)| *stats);
+        let alive = rows.filter(|stats| stats.state == process_state::ALIVE);
+        alive.filter(|stats| !has_file(namespace, stats)).collect()
     }
 
     /// Puts the devices into a model that has none yet.

@@ -1,0 +1,151 @@
+//! Processes that an earlier aggregator followed and whose files have no name any more (systemd's RemoveIPC).
+//!
+//! Root opens such a file through the process's own mapping. Where that is not permitted, the process is shown as
+//! one that cannot be read, and counted, until it is known to have ended.
+
+use shm_layout::table::{ProcessStats, notice_kind, process_flags, process_state};
+use tt_shm_os::{
+    ClockKind, Namespace, PidMap, boottime_ns, monotonic_ns, nameless_mappings, path_of, segment_file_name,
+    start_time_of,
+};
+use tt_shm_reader::Segment;
+
+use crate::aggregator::Aggregator;
+use crate::model::notice::About;
+use crate::segments::attach::Fate;
+use crate::segments::reap;
+
+/// Start times of processes are told in units of a hundredth of a second, rounded down.
+const START_UNIT_NS: u64 = 10_000_000;
+/// Inode of the first PID namespace, from which every process can be seen.
+const FIRST_PID_NAMESPACE: u64 = 0xEFFF_FFFC;
+const WHY: &str = "alive, or may be, but its file was removed (systemd's RemoveIPC?): what it uses is unknown until it restarts";
+
+/// A process that cannot be read.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Unseen {
+    row: usize,
+    stats: ProcessStats,
+}
+
+/// What can be said of a process that has no file.
+enum Whereabouts {
+    Found(Box<Segment>),
+    /// It lives, or may.
+    Unseen,
+    Ended,
+}
+
+/// Name of the segment of a process, and whether it is there.
+pub(crate) fn has_file(namespace: &Namespace, stats: &ProcessStats) -> bool {
+    reap::inode_at(&path_of(&name_of(namespace, stats))).is_some()
+}
+
+fn name_of(namespace: &Namespace, stats: &ProcessStats) -> String {
+    segment_file_name(namespace, stats.pid as u32, stats.identity)
+}
+
+impl Aggregator {
+    /// Finds the processes again that lived when the earlier table was written and have no file now.
+    pub(crate) fn find_nameless(&mut self, missing: Vec<ProcessStats>, now: u64) {
+        for stats in missing {
+            match self.whereabouts(&stats) {
+                Whereabouts::Found(segment) => self.follow_nameless(*segment, now),
+                Whereabouts::Unseen => self.note_unseen(stats, now),
+                Whereabouts::Ended => {}
+            }
+        }
+    }
+
+    /// Processes that live, or may, and cannot be read.
+    pub(crate) fn unseen(&self) -> u64 {
+        self.unseen.len() as u64
+    }
+
+    /// Forgets those that are known to have ended, and reads those that can be read by now.
+    pub(crate) fn check_unseen(&mut self, now: u64) {
+        for unseen in std::mem::take(&mut self.unseen) {
+            let found = self.whereabouts(&unseen.stats);
+            if matches!(found, Whereabouts::Unseen) {
+                self.unseen.push(unseen);
+                continue;
+            }
+            let batch = self.model.batch();
+            self.model.notices.withdraw(batch, &name_of(&self.config.namespace, &unseen.stats));
+            if let Whereabouts::Found(segment) = found {
+                self.model.processes.remove(batch, unseen.row);
+                self.follow_nameless(*segment, now);
+            } else if let Some(process) = self.model.processes.change(batch, unseen.row) {
+                (process.stats.state, process.stats.ended) = (process_state::ENDED, now);
+                process.stats.flags &= !(process_flags::UNSEEN | process_flags::UNLINKED);
+            }
+        }
+    }
+
+    fn follow_nameless(&mut self, segment: Segment, now: u64) {
+        let inode = segment.inode();
+        if self.admit(segment, now).0 != Fate::Followed {
+            return;
+        }
+        let batch = self.model.batch();
+        let source = self.sources.iter().find(|source| source.segment.inode() == inode);
+        if let Some(process) = source.and_then(|source| self.model.processes.change(batch, source.process)) {
+            process.stats.flags |= process_flags::UNLINKED;
+        }
+    }
+
+    fn note_unseen(&mut self, stats: ProcessStats, now: u64) {
+        let flags = stats.flags | process_flags::UNLINKED | process_flags::UNSEEN;
+        let stats = ProcessStats { flags, ..stats };
+        let file = name_of(&self.config.namespace, &stats);
+        let (pid, uid) = (stats.pid, stats.uid as u32);
+        self.config.log.line(format_args!("unseen pid {pid} uid {uid} ({file}): {WHY}"));
+        let batch = self.model.batch();
+        self.model.notices.reason(batch, notice_kind::UNSEEN, About { pid, uid, file: &file }, now, WHY);
+        // Without a row it is not shown, and counted all the same.
+        let row = self.model.add_process(stats, ClockKind::Monotonic).unwrap_or(usize::MAX);
+        self.unseen.push(Unseen { row, stats });
+    }
+
+    fn whereabouts(&self, stats: &ProcessStats) -> Whereabouts {
+        let pids = PidMap::now();
+        let Some(pid) = pids.pid_here(stats.pid_namespace, stats.pid as u32) else {
+            let sees_all = self.uid == 0 && pids.is_own(FIRST_PID_NAMESPACE);
+            return if sees_all { Whereabouts::Ended } else { Whereabouts::Unseen };
+        };
+        let Some(start) = start_time_of(pid) else {
+            // procfs may be mounted so that it hides the processes of others.
+            let told = self.uid == 0 || u64::from(self.uid) == stats.uid;
+            return if told { Whereabouts::Ended } else { Whereabouts::Unseen };
+        };
+        if is_later(start, stats.started) {
+            return Whereabouts::Ended;
+        }
+        self.find_mapping(pid, stats)
+    }
+
+    /// Looks through what a process has mapped.
+    fn find_mapping(&self, pid: u32, stats: &ProcessStats) -> Whereabouts {
+        let Ok(mappings) = nameless_mappings(pid) else { return Whereabouts::Unseen };
+        let name = name_of(&self.config.namespace, stats);
+        let mut all_known = true;
+        for mapping in mappings {
+            match Segment::open_mapped(&mapping, &name) {
+                Ok(segment) if u64::from(segment.uid()) == stats.uid => {
+                    return Whereabouts::Found(Box::new(segment));
+                }
+                Err(error) if error.is_permission_denied() => all_known = false,
+                // Another file, or not the owner's.
+                _ => {}
+            }
+        }
+        if all_known { Whereabouts::Ended } else { Whereabouts::Unseen }
+    }
+}
+
+/// Whether a process was started after a moment, so that it is another one with the same number. Its start is told
+/// in the time since boot with suspensions: less all of them, it is not later than it was.
+fn is_later(start: u64, moment: u64) -> bool {
+    let suspended = boottime_ns().saturating_sub(monotonic_ns());
+    start.saturating_mul(START_UNIT_NS).saturating_sub(suspended) > moment
+}
