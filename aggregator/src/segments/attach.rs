@@ -13,6 +13,7 @@ use crate::aggregator::Aggregator;
 use crate::model::figures::Share;
 use crate::model::notice::{About, Holdings};
 use crate::model::timeline::Span;
+use crate::segments::clock::Step;
 use crate::segments::discover::Sightings;
 use crate::segments::reap;
 use crate::segments::source::{Source, last_counters};
@@ -81,6 +82,7 @@ impl Aggregator {
     pub(crate) fn find(&mut self, now: u64) -> bool {
         let Sightings { appeared, mut vanished, listing, requests, stirred } = self.discovery.look(now);
         self.stirred = stirred;
+        self.note_step(now);
         if let Some(listing) = listing {
             self.refusal_lines = 0;
             self.check_unseen(now);
@@ -105,6 +107,21 @@ impl Aggregator {
             self.reset_window();
         }
         found
+    }
+
+    /// Says that a clock stepped.
+    fn note_step(&mut self, now: u64) {
+        let Some(step) = self.model.clock.take_step() else { return };
+        let what = match step {
+            Step::Back => "went back: times from before are not known".to_owned(),
+            Step::Ahead(ns) => format!("ran ahead by {ns} ns: times around that moment are not known"),
+            Step::Behind(ns) => format!("fell behind by {ns} ns: times around that moment are not known"),
+        };
+        let why = format!("the clock of events {what} (suspended, migrated, or not fit for it)");
+        let batch = self.model.batch();
+        let about = About { pid: 0, uid: self.uid, file: "" };
+        self.model.notices.reason(batch, notice_kind::CLOCK, about, now, &why);
+        self.config.log.line(format_args!("{why}"));
     }
 
     /// Queues what is not known yet, then some of what was kept out. Each look goes on behind the last name

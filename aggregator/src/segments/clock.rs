@@ -2,19 +2,24 @@
 //!
 //! Each kind of clock has one line, made of readings that the aggregator takes itself, so that events of
 //! two processes are compared by their raw ticks and no header is believed. The line is corrected now and
-//! then without a step, by changing its slope: a step would swap the order of events next to it.
+//! then without a step, by changing its slope: a step would swap the order of events next to it. Where it was
+//! bent it keeps a knot, so that an old tick gets the time that it had when it was new.
 
 use std::time::Duration;
 
-use tt_shm_os::{Anchor, Calibration, ClockKind, monotonic_ns};
+use tt_shm_os::{Anchor, Calibration, ClockKind, boottime_ns, monotonic_ns};
 
 const KINDS: [ClockKind; 3] = [ClockKind::Tsc, ClockKind::Cntvct, ClockKind::Monotonic];
 /// Between two corrections.
 const PERIOD_NS: u64 = 4_000_000_000;
 /// How long the very first slope is measured.
 const FIRST_SPAN: Duration = Duration::from_millis(2);
-/// Beyond this the machine was suspended, or the clock is not what it says: the line starts anew.
+/// Beyond this the machine was suspended, or the clock is not what it says.
 const MAX_ERROR_NS: u64 = 10_000_000;
+/// A difference between the clocks with and without suspension that two readings do not explain.
+const SUSPENSION_NS: u64 = 5_000_000;
+/// Knots of a line. Beyond that, the one goes whose place its neighbours tell best.
+const MAX_KNOTS: usize = 512;
 const FRACTION_BITS: u32 = 32;
 
 /// All lines.
@@ -22,23 +27,49 @@ const FRACTION_BITS: u32 = 32;
 pub(crate) struct Clock {
     lines: [Line; KINDS.len()],
     next_correction: u64,
+    /// How long the machine had been suspended at the last look.
+    suspended: u64,
+    /// Ticks of the best clock at the last look.
+    ticks: u64,
+    steps: u64,
+    news: Option<Step>,
 }
 
-#[derive(Debug, Clone, Copy)]
+/// A clock that did what clocks do not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// It went back; ticks of before mean nothing any more.
+    Back,
+    /// It was this far ahead of, or behind, CLOCK_MONOTONIC.
+    Ahead(u64),
+    Behind(u64),
+}
+
+/// Where a line was bent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Knot {
+    ticks: u64,
+    ns: u64,
+}
+
+#[derive(Debug, Clone)]
 struct Line {
     kind: ClockKind,
     origin: Anchor,
-    base_ticks: u64,
-    base_ns: u64,
-    /// Nanoseconds per tick, as a fraction of 2^32.
+    base: Knot,
+    /// Nanoseconds per tick from the base on, as a fraction of 2^32.
     slope: u64,
+    /// Likewise, since the origin: for what is older than all knots.
+    long_slope: u64,
+    /// Before the base, in order.
+    knots: Vec<Knot>,
 }
 
 impl Clock {
     /// Begins to measure every clock of this machine. Ask for no time before [`Clock::measure`].
     pub(crate) fn begin() -> Clock {
         let lines = KINDS.map(|kind| Line::new(kind, Anchor::default(), Anchor::now(kind)));
-        Clock { lines, next_correction: 0 }
+        Clock { lines, next_correction: 0, suspended: suspended(), ticks: 0, steps: 0, news: None }
     }
 
     /// Ends the first measurement, once it has taken two milliseconds.
@@ -70,57 +101,147 @@ impl Clock {
         }
     }
 
-    /// How often a clock stepped.
+    /// How often a clock stepped: times and orders around that moment are not known.
     pub(crate) fn steps(&self) -> u64 {
-        0
+        self.steps
     }
 
-    /// Corrects the lines if it is time to.
+    /// The last step, once.
+    pub(crate) fn take_step(&mut self) -> Option<Step> {
+        self.news.take()
+    }
+
+    /// Corrects the lines if it is time to, or at once if the machine was suspended or a clock went back.
     pub(crate) fn correct(&mut self, now: u64) {
-        if now < self.next_correction {
+        let (suspended, ticks) = (suspended(), ClockKind::best().ticks());
+        let woke = suspended.saturating_sub(self.suspended) > SUSPENSION_NS;
+        let back = ticks < self.ticks;
+        (self.suspended, self.ticks) = (suspended, ticks);
+        if now < self.next_correction && !woke && !back {
             return;
         }
         self.next_correction = now + PERIOD_NS;
         for line in &mut self.lines {
-            line.correct(Anchor::now(line.kind));
+            if let Some(step) = line.correct(Anchor::now(line.kind), woke) {
+                (self.steps, self.news) = (self.steps + 1, Some(step));
+            }
         }
     }
+}
+
+/// How long the machine has been suspended since it was booted.
+fn suspended() -> u64 {
+    boottime_ns().saturating_sub(monotonic_ns())
 }
 
 impl Line {
     fn new(kind: ClockKind, first: Anchor, second: Anchor) -> Line {
         let slope = slope_of(&Calibration::new(kind, first, second));
-        Line { kind, origin: second, base_ticks: second.ticks, base_ns: second.monotonic_ns, slope }
+        let base = Knot::of(second);
+        Line { kind, origin: second, base, slope, long_slope: slope, knots: Vec::new() }
     }
 
     #[inline]
-    fn to_ns(self, ticks: u64) -> u64 {
-        let nanos = |ticks: u64| {
-            let nanos = (u128::from(ticks) * u128::from(self.slope)) >> FRACTION_BITS;
-            u64::try_from(nanos).unwrap_or(u64::MAX)
-        };
-        if ticks >= self.base_ticks {
-            self.base_ns.saturating_add(nanos(ticks - self.base_ticks))
+    fn to_ns(&self, ticks: u64) -> u64 {
+        if ticks >= self.base.ticks {
+            self.base.ns.saturating_add(scale(ticks - self.base.ticks, self.slope))
         } else {
-            self.base_ns.saturating_sub(nanos(self.base_ticks - ticks))
+            self.to_past_ns(ticks)
         }
     }
 
-    /// Bends the line at `now` so that it meets the true time one period later.
-    fn correct(&mut self, now: Anchor) {
+    /// Between the knots around it; before the first, as far as the whole line has been measured.
+    #[cold]
+    #[inline(never)]
+    fn to_past_ns(&self, ticks: u64) -> u64 {
+        let after = self.knots.partition_point(|knot| knot.ticks <= ticks);
+        let next = self.knots.get(after).copied().unwrap_or(self.base);
+        match after.checked_sub(1).and_then(|before| self.knots.get(before)) {
+            Some(before) => before.towards(next, ticks),
+            None => next.ns.saturating_sub(scale(next.ticks - ticks, self.long_slope)),
+        }
+    }
+
+    /// Bends the line at `now` so that it meets the true time one period later. Says if the clock stepped.
+    /// `woke`: the machine was suspended since the last look, when some clocks run on and others do not.
+    fn correct(&mut self, now: Anchor, woke: bool) -> Option<Step> {
+        if now.ticks < self.base.ticks {
+            // Ticks are used again. Those of before are taken for later than now, which nobody believes.
+            let slope = self.long_slope;
+            *self = Line { origin: now, base: Knot::of(now), slope, knots: Vec::new(), ..*self };
+            return Some(Step::Back);
+        }
         let measured = slope_of(&Calibration::new(self.kind, self.origin, now));
         let reached = self.to_ns(now.ticks);
         if reached.abs_diff(now.monotonic_ns) > MAX_ERROR_NS {
-            // With the slope measured since: if it was the first measurement that went wrong, this heals it; if
-            // the machine was suspended, the next correction does.
-            let (base_ticks, base_ns) = (now.ticks, now.monotonic_ns);
-            *self = Line { origin: now, base_ticks, base_ns, slope: measured, ..*self };
-            return;
+            return self.start_anew(now, measured, reached).filter(|_| !woke);
         }
         let error = now.monotonic_ns as f64 - reached as f64;
         let slope = measured as f64 * (1.0 + error / PERIOD_NS as f64);
-        *self = Line { base_ticks: now.ticks, base_ns: reached, slope: slope as u64, ..*self };
+        self.bend(Knot { ticks: now.ticks, ns: reached });
+        (self.slope, self.long_slope) = (slope as u64, measured);
+        None
     }
+
+    /// Goes on from the true time. What was before keeps its times: up to where the line had this time, if the clock
+    /// ran on while time did not.
+    fn start_anew(&mut self, now: Anchor, measured: u64, reached: u64) -> Option<Step> {
+        let first = self.knots.is_empty();
+        if first {
+            // It was the first measurement that went wrong: what was measured since heals it.
+            (self.slope, self.long_slope) = (measured, measured);
+            (self.origin, self.base) = (now, Knot::of(now));
+            return None;
+        }
+        let (ns, ahead) = (now.monotonic_ns, reached > now.monotonic_ns);
+        if ahead && ns > self.base.ns {
+            let corner = self.base.ticks + unscale(ns - self.base.ns, self.slope);
+            self.bend(Knot { ticks: corner.min(now.ticks), ns });
+        }
+        self.bend(Knot { ticks: now.ticks, ns: ns.max(self.base.ns) });
+        (self.origin, self.slope) = (now, self.long_slope);
+        let error = reached.abs_diff(ns);
+        Some(if ahead { Step::Ahead(error) } else { Step::Behind(error) })
+    }
+
+    /// Goes on from here.
+    fn bend(&mut self, base: Knot) {
+        self.knots.push(std::mem::replace(&mut self.base, base));
+        if self.knots.len() > MAX_KNOTS {
+            let miss = |at: &usize| {
+                let [before, knot, after] = [self.knots[at - 1], self.knots[*at], self.knots[at + 1]];
+                before.towards(after, knot.ticks).abs_diff(knot.ns)
+            };
+            if let Some(least) = (1..self.knots.len() - 1).min_by_key(miss) {
+                self.knots.remove(least);
+            }
+        }
+    }
+}
+
+impl Knot {
+    fn of(anchor: Anchor) -> Knot {
+        Knot { ticks: anchor.ticks, ns: anchor.monotonic_ns }
+    }
+
+    /// The time of a tick between this knot and a later one.
+    fn towards(self, next: Knot, ticks: u64) -> u64 {
+        let (span, rise) = (next.ticks.saturating_sub(self.ticks), next.ns.saturating_sub(self.ns));
+        let passed = ticks.saturating_sub(self.ticks).min(span);
+        let nanos = u128::from(rise) * u128::from(passed) / u128::from(span.max(1));
+        self.ns.saturating_add(nanos as u64) // at most `rise`
+    }
+}
+
+#[inline]
+fn scale(ticks: u64, slope: u64) -> u64 {
+    let nanos = (u128::from(ticks) * u128::from(slope)) >> FRACTION_BITS;
+    u64::try_from(nanos).unwrap_or(u64::MAX)
+}
+
+fn unscale(nanos: u64, slope: u64) -> u64 {
+    let ticks = (u128::from(nanos) << FRACTION_BITS) / u128::from(slope.max(1));
+    u64::try_from(ticks).unwrap_or(u64::MAX / 2).min(u64::MAX / 2)
 }
 
 fn slope_of(calibration: &Calibration) -> u64 {
@@ -145,7 +266,7 @@ mod tests {
         for second in (5..=60).step_by(4) {
             let ticks = second * 2_000_000_000;
             let before = line.to_ns(ticks);
-            line.correct(anchor(ticks, second * 1_000_000_000 + 100_000));
+            line.correct(anchor(ticks, second * 1_000_000_000 + 100_000), false);
             assert_eq!(line.to_ns(ticks), before, "no step");
             assert!(line.to_ns(ticks) >= last);
             last = line.to_ns(ticks + 7_900_000_000);
@@ -155,13 +276,69 @@ mod tests {
     }
 
     #[test]
-    fn a_jump_starts_the_line_anew() {
+    fn a_wrong_first_measurement_heals() {
         let mut line = Line::new(ClockKind::Monotonic, anchor(0, 0), anchor(1_000_000, 1_000_000));
-        line.correct(anchor(2_000_000, 900_000_000));
+        assert_eq!(line.correct(anchor(2_000_000, 900_000_000), false), None);
         assert_eq!(line.to_ns(2_000_000), 900_000_000);
-        line.correct(anchor(2_002_000_000, 2_900_000_000));
-        line.correct(anchor(6_002_000_000, 6_900_000_000));
+        line.correct(anchor(2_002_000_000, 2_900_000_000), false);
+        line.correct(anchor(6_002_000_000, 6_900_000_000), false);
         assert!(line.to_ns(6_003_000_000).abs_diff(6_901_000_000) < 1_000, "the slope heals");
+    }
+
+    const SECOND: u64 = 1_000_000_000;
+
+    /// A clock of 2 ticks per nanosecond, followed for that many periods; and the time at its end.
+    fn followed(periods: u64) -> (Line, u64) {
+        let mut line = Line::new(ClockKind::Monotonic, anchor(0, 0), anchor(2_000_000, 1_000_000));
+        for period in 1..=periods {
+            line.correct(anchor(2 * period * PERIOD_NS, period * PERIOD_NS), false);
+        }
+        (line, periods * PERIOD_NS)
+    }
+
+    /// NTP turns the clock by 500 ppm for four seconds: what happened hours ago stays where it was.
+    #[test]
+    fn a_turn_of_the_clock_does_not_move_what_is_old() {
+        let (mut line, end) = followed(6 * 900);
+        let events = [PERIOD_NS / 2, 3600 * SECOND, 5 * 3600 * SECOND, end - SECOND];
+        line.correct(anchor(2 * (end + PERIOD_NS), end + PERIOD_NS + PERIOD_NS / 2000), false);
+        for event in events {
+            let error = line.to_ns(2 * event).abs_diff(event);
+            assert!(error < 1_000_000, "an event at {event} ns moved by {error} ns");
+        }
+        assert!(line.knots.len() <= MAX_KNOTS);
+        let times: Vec<u64> = (0..10_000).map(|n| line.to_ns(n * 5_000_000_000)).collect();
+        assert!(times.is_sorted());
+    }
+
+    /// The machine sleeps for an hour in which the counter runs on and CLOCK_MONOTONIC does not.
+    #[test]
+    fn a_suspension_moves_no_event_before_it() {
+        let (mut line, end) = followed(100);
+        let asleep = 3600 * SECOND;
+        let before = line.to_ns(2 * (end + SECOND));
+        let woken = end + 2 * SECOND;
+        assert_eq!(line.correct(anchor(2 * (woken + asleep), woken), true), None);
+        assert!(line.to_ns(2 * (end + SECOND)).abs_diff(before) < 1_000);
+        assert!(
+            line.to_ns(2 * (end + 2 * SECOND + asleep / 2)).abs_diff(woken) < 1_000,
+            "nothing happens asleep"
+        );
+        assert!(line.to_ns(2 * (woken + asleep + SECOND)).abs_diff(woken + SECOND) < 100_000);
+    }
+
+    #[test]
+    fn a_clock_that_steps_is_noticed() {
+        let (mut line, end) = followed(100);
+        let later = end + SECOND;
+        assert_eq!(line.clone().correct(anchor(500, later), false), Some(Step::Back));
+        assert_eq!(line.clone().correct(anchor(500, later), true), Some(Step::Back));
+        let step = line.clone().correct(anchor(2 * (later + SECOND), later), false);
+        assert!(matches!(step, Some(Step::Ahead(_))), "{step:?}");
+        let step = line.correct(anchor(2 * end + 2, later), false);
+        assert!(matches!(step, Some(Step::Behind(_))), "{step:?}");
+        line.correct(anchor(500, later), false);
+        assert!(line.to_ns(500 + 2 * SECOND).abs_diff(later + SECOND) < 1_000, "it goes on");
     }
 
     #[test]
