@@ -42,15 +42,16 @@ impl ClockKind {
 
     /// The cheapest clock of this machine that runs evenly on all cores.
     ///
-    /// On x86_64 that is the TSC if the processor calls it invariant, whatever clock source the
-    /// kernel has chosen for itself. Decided once: CPUID traps to the hypervisor in a guest.
+    /// On x86_64 that is the TSC if the processor calls it invariant and the kernel has not rejected it: one that
+    /// is not in step on all cores is called invariant, too. Which clock source the kernel has chosen for itself does
+    /// not matter. Decided once: CPUID traps to the hypervisor in a guest.
     #[must_use]
     pub fn best() -> Self {
         // Not a OnceLock: a child forked while another thread was in it would wait for that thread for
         // ever. Threads that come at the same time all find out, and all find the same.
         static BEST: AtomicU32 = AtomicU32::new(0);
         Self::from_code(BEST.load(Ordering::Relaxed)).unwrap_or_else(|| {
-            let best = arch::best();
+            let best = arch::best(SOURCES);
             BEST.store(best.code(), Ordering::Relaxed);
             best
         })
@@ -79,6 +80,9 @@ impl ClockKind {
 }
 
 pub(crate) const NANOS_PER_SECOND: u64 = 1_000_000_000;
+
+/// Clock sources that the kernel would use.
+const SOURCES: &str = "/sys/devices/system/clocksource/clocksource0/available_clocksource";
 
 /// CLOCK_MONOTONIC: nanoseconds since boot, without time spent suspended.
 ///
@@ -116,13 +120,16 @@ mod arch {
     const POWER_LEAF: u32 = 0x8000_0007;
     const INVARIANT_TSC: u32 = 1 << 8;
 
-    pub(super) fn best() -> ClockKind {
+    pub(super) fn best(sources: &str) -> ClockKind {
         let has_leaf = __cpuid(0x8000_0000).eax >= POWER_LEAF;
-        if has_leaf && __cpuid(POWER_LEAF).edx & INVARIANT_TSC != 0 {
-            ClockKind::Tsc
-        } else {
-            ClockKind::Monotonic
-        }
+        let invariant = has_leaf && __cpuid(POWER_LEAF).edx & INVARIANT_TSC != 0;
+        if invariant && is_accepted(sources) { ClockKind::Tsc } else { ClockKind::Monotonic }
+    }
+
+    /// Whether the kernel lists the TSC. Where there is no list, as in some containers, it rejects nothing.
+    fn is_accepted(sources: &str) -> bool {
+        let Ok(sources) = std::fs::read_to_string(sources) else { return true };
+        sources.split_ascii_whitespace().any(|source| source == "tsc")
     }
 
     #[inline]
@@ -137,6 +144,24 @@ mod arch {
     pub(super) fn nominal_hz(_: ClockKind) -> u64 {
         0 // CPUID leaf 0x15 states it on some processors, off by up to 1 %: worse than measuring
     }
+
+    #[cfg(test)]
+    mod tests {
+        use super::*;
+
+        #[test]
+        fn a_tsc_that_the_kernel_rejected_is_not_used() {
+            let list = std::env::temp_dir().join(format!("tt-shm-os-sources-{}", std::process::id()));
+            let best_of = |content: &str| {
+                std::fs::write(&list, content).unwrap();
+                best(list.to_str().unwrap())
+            };
+            let (without, with) = (best_of("kvm-clock hpet acpi_pm \n"), best_of("kvm-clock tsc hpet\n"));
+            std::fs::remove_file(&list).unwrap();
+            assert_eq!(without, ClockKind::Monotonic);
+            assert_eq!(with, best("/nonexistent"), "no list rejects nothing");
+        }
+    }
 }
 
 #[cfg(target_arch = "aarch64")]
@@ -145,7 +170,7 @@ mod arch {
 
     use super::ClockKind;
 
-    pub(super) fn best() -> ClockKind {
+    pub(super) fn best(_sources: &str) -> ClockKind {
         ClockKind::Cntvct
     }
 
@@ -181,7 +206,7 @@ mod arch {
 mod arch {
     use super::ClockKind;
 
-    pub(super) fn best() -> ClockKind {
+    pub(super) fn best(_sources: &str) -> ClockKind {
         ClockKind::Monotonic
     }
 
