@@ -11,7 +11,7 @@ use shm_layout::{
 };
 use tt_shm_os::{
     Anchor, Calibration, ClockKind, Namespace, PidMap, ReadMap, SHM_DIR, is_process_of, is_write_locked,
-    parse_segment_name,
+    parse_segment_name, time_namespace,
 };
 
 use crate::backed::{Backing, Extent, Loss};
@@ -237,8 +237,24 @@ impl Segment {
         self.control(control::UNLISTED)
     }
 
-    /// Turns the segment's ticks into times. Takes a reading now: the later, the more precise.
+    /// Whether CLOCK_MONOTONIC of its process is that of this one: not in another time namespace, which shifts it.
+    pub fn shares_clock(&self) -> bool {
+        let theirs = self.header.time_namespace;
+        theirs == 0 || time_namespace().is_none_or(|own| own == theirs)
+    }
+
+    /// Whether its ticks can be turned into times here. Counters of the processor are the same everywhere; ticks that
+    /// are CLOCK_MONOTONIC of another time namespace mean nothing here.
+    pub fn is_time_known(&self) -> bool {
+        self.clock != ClockKind::Monotonic || self.shares_clock()
+    }
+
+    /// Turns the segment's ticks into times. Takes a reading now: the later, the more precise. See
+    /// [`Segment::is_time_known`].
     pub fn calibration(&self) -> Calibration {
+        if !self.shares_clock() {
+            return Calibration::measure(self.clock);
+        }
         let SegmentHeader { anchor_ticks, anchor_monotonic_ns, anchor_realtime_ns, .. } = self.header;
         let first = Anchor {
             ticks: anchor_ticks,

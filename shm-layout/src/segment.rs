@@ -120,8 +120,10 @@ shared_struct! {
         312 => pub source: u64,
         /// Pid of the process that it is written on behalf of, in the same PID namespace; 0 if it is the writer.
         320 => pub on_behalf_of: u64,
+        /// Inode of its time namespace, 0 if unknown: anchors of two namespaces cannot be compared.
+        328 => pub time_namespace: u64,
         /// Zero.
-        328 => pub reserved: [u64; 87],
+        336 => pub reserved: [u64; 86],
     }
 }
 

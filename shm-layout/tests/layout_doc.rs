@@ -59,7 +59,7 @@ macro_rules! check_structs {
 #[test]
 fn structs_of_a_segment() {
     check_structs! {
-        SegmentHeader in shm_layout { magic, major, minor, header_len, total_len, incompatible, compatible, boot_id, identity, pid, pid_namespace, start_time, clock_kind, anchor_ticks, anchor_monotonic_ns, anchor_realtime_ns, process_name, control, devices, counters, name_index, name_bytes, ring, rows, run, source, on_behalf_of, reserved }
+        SegmentHeader in shm_layout { magic, major, minor, header_len, total_len, incompatible, compatible, boot_id, identity, pid, pid_namespace, start_time, clock_kind, anchor_ticks, anchor_monotonic_ns, anchor_realtime_ns, process_name, control, devices, counters, name_index, name_bytes, ring, rows, run, source, on_behalf_of, time_namespace, reserved }
         Block in shm_layout { offset, capacity }
         DeviceEntry in shm_layout { chip_id, logical_id, arch, known, dram_bytes, dram_channels, tensix_cores, l1_per_core, eth_cores, eth_l1_per_core, pci, board, allocator, sub_device, mode, pools, reserved }
         Pool in shm_layout { banks, bank_bytes, alignment }

@@ -4,12 +4,17 @@
 //! through both is the clock: the longer the producer has run, the better it is known, and it costs
 //! the producer a microsecond in all.
 
+use std::time::Duration;
+
 use crate::clock::{ClockKind, NANOS_PER_SECOND, monotonic_ns, realtime_ns};
 
 /// Anchors closer than this say little about the frequency: reading one is uncertain by some 50 ns.
 const MIN_SPAN_NS: u64 = 1_000_000;
 
 const READINGS: usize = 5;
+
+/// How long a line is measured that has no anchor of the producer's.
+const MEASURED_SPAN: Duration = Duration::from_millis(5);
 
 /// One moment, on three clocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -72,6 +77,15 @@ impl Calibration {
     pub fn new(kind: ClockKind, first: Anchor, second: Anchor) -> Self {
         let slope = Slope::choose(kind.nominal_hz(), first, second);
         Self { kind, first, second, slope }
+    }
+
+    /// The line through two anchors of the observer's own, taken some milliseconds apart: for a producer whose
+    /// anchor means nothing here.
+    #[must_use]
+    pub fn measure(kind: ClockKind) -> Self {
+        let first = Anchor::now(kind);
+        std::thread::sleep(MEASURED_SPAN);
+        Self::new(kind, first, Anchor::now(kind))
     }
 
     /// The CLOCK_MONOTONIC time of a tick, in nanoseconds.

@@ -91,7 +91,7 @@ pub use object::SharedObject;
 pub use pids::PidMap;
 pub use process::{
     at_exit, boot_id, is_process_of, own_start_time, owners_of, pid_namespace, process_name, random_u64,
-    start_time_of,
+    start_time_of, time_namespace,
 };
 // For the fuzzer.
 #[doc(hidden)]

@@ -46,6 +46,13 @@ pub fn pid_namespace() -> Option<u64> {
     Some(fs::metadata("/proc/self/ns/pid").ok()?.ino())
 }
 
+/// Which time namespace this process is in: equal numbers mean that CLOCK_MONOTONIC and CLOCK_BOOTTIME can be
+/// compared. `None` where the kernel has none; then all processes have the same clocks.
+#[must_use]
+pub fn time_namespace() -> Option<u64> {
+    Some(fs::metadata("/proc/self/ns/time").ok()?.ino())
+}
+
 /// When a process was started, in clock ticks since boot: tells a reused pid from the old one.
 #[must_use]
 pub fn start_time_of(pid: u32) -> Option<u64> {

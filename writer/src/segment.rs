@@ -182,6 +182,7 @@ fn new_header(config: &Config) -> Result<SegmentHeader, OpenError> {
     header.pid = u64::from(pid);
     header.pid_namespace = tt_shm_os::pid_namespace().unwrap_or(0);
     header.start_time = tt_shm_os::own_start_time().unwrap_or(0);
+    header.time_namespace = tt_shm_os::time_namespace().unwrap_or(0);
     header.clock_kind = u64::from(clock.code());
     header.anchor_ticks = anchor.ticks;
     header.anchor_monotonic_ns = anchor.monotonic_ns;

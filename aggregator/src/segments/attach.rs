@@ -250,8 +250,24 @@ impl Aggregator {
             segment.file_name(),
             segment.words().head(),
         ));
+        if !segment.shares_clock() {
+            self.note_other_clock(&segment, now);
+        }
         self.sources.push(Source::new(segment, row, clock, now));
         (Fate::Followed, None)
+    }
+
+    /// Says which times of a process in another time namespace are not known.
+    fn note_other_clock(&mut self, segment: &Segment, now: u64) {
+        let why = if segment.is_time_known() {
+            "it is in another time namespace: when it was started is not known"
+        } else {
+            "it is in another time namespace and has no clock of its own: none of its times are known"
+        };
+        let about = About { pid: u64::from(segment.pid()), uid: segment.uid(), file: segment.file_name() };
+        let batch = self.model.batch();
+        self.model.notices.reason(batch, notice_kind::CLOCK, about, now, why);
+        self.config.log.line(format_args!("{}: {why}", segment.file_name()));
     }
 
     fn refuse(&mut self, file: &str, why: &str, now: u64) {
@@ -342,7 +358,8 @@ fn process_stats(segment: &Segment) -> ProcessStats {
         pid: u64::from(segment.pid()),
         pid_namespace: header.pid_namespace,
         uid: u64::from(segment.uid()),
-        started: header.anchor_monotonic_ns,
+        // In another time namespace it is a time of another clock; 0 is before all that is known here.
+        started: if segment.shares_clock() { header.anchor_monotonic_ns } else { 0 },
         name: text::encode(&segment.process_name()),
         source: header.source,
         on_behalf_of: header.on_behalf_of,
