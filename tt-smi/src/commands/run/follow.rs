@@ -2,7 +2,6 @@
 
 use std::collections::HashSet;
 use std::os::fd::{AsFd, OwnedFd};
-use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::setpriority_process;
@@ -11,11 +10,6 @@ use tt_shm_os::Namespace;
 use tt_shm_reader::TableSnapshot;
 
 use super::watch::Found;
-
-/// Between two looks who lives.
-const SWEEP: Duration = Duration::from_millis(100);
-/// Before the next look if a process is about to end: its memory is needed for those that come after it.
-const SOON: Duration = Duration::from_millis(1);
 
 /// What the merged rings told.
 pub(super) struct Followed {
@@ -26,8 +20,8 @@ pub(super) struct Followed {
 
 /// An aggregation of the run alone. It begins before the command does, so that it misses nothing.
 pub(super) fn begin(namespace: &Namespace, found: Found) -> Result<Aggregator, StartError> {
-    let only = Only::those(move |segment| found.is_ours(segment));
-    // Whose files the dead leave is not for us to decide.
+    let only = Only::those(move |segment| found.is_to_follow(segment));
+    // The watch removes those that are ours to remove.
     Aggregator::new(Config { reap: false, only, ..Config::new(namespace.clone()) })
 }
 
@@ -37,21 +31,14 @@ pub(super) fn run(mut aggregator: Aggregator, found: &Found, stop: &OwnedFd) -> 
     // a range, and says so.
     let _ = setpriority_process(None, 19);
     let mut identities = HashSet::new();
-    let mut swept = Instant::now();
     loop {
         aggregator.poll();
         identities.extend(aggregator.followed());
-        // Here and not as soon as they are found: the poll has seen them, too.
-        let all = swept.elapsed() > SWEEP;
-        let is_closing = found.sweep(&identities, all);
-        if all {
-            swept = Instant::now();
-        }
+        found.add_followed(aggregator.followed());
         if is_over(stop) {
             break;
         }
-        let limit = if is_closing { SOON } else { aggregator.sleep_hint() };
-        aggregator.wait(limit, Some(stop.as_fd()));
+        aggregator.wait(aggregator.sleep_hint(), Some(stop.as_fd()));
     }
     // What happened just before the end is older than the merge window then.
     aggregator.settle();

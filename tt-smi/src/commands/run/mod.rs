@@ -2,7 +2,8 @@
 //!
 //! The command is not touched: it has our terminal, our files and our process group, and reports to shared memory as
 //! it would anyway. Two threads look from outside. One waits for new segments and keeps those of the run, which
-//! carry its number; one merges their rings, with the lowest priority. The report is made of what they have when the command has ended.
+//! carry its number, until their processes end; one merges their rings, with the lowest priority. The report is made of
+//! what they have when the command has ended.
 
 mod child;
 mod follow;
@@ -31,7 +32,7 @@ use crate::settings::Settings;
 use child::Running;
 use report::Report;
 use run_id::RunId;
-use watch::{Found, Watch};
+use watch::{Found, Sweep, Watch};
 
 /// Exit codes of a command that could not be started, as shells have them.
 const NOT_FOUND: u8 = 127;
@@ -97,10 +98,9 @@ fn observe(args: &RunArgs, settings: &Settings) -> anyhow::Result<Result<Report,
         let _ = watcher.join();
         (end, follower.join().ok())
     });
-    let followed_by = followed.as_ref().map(|followed| followed.identities.clone()).unwrap_or_default();
     // Who is about to end gets a moment for that. Who does not, as one that is stopped there, still runs.
     for _ in 0..LAST_SWEEPS {
-        if !found.sweep(&followed_by, true) {
+        if !found.sweep(Sweep::Last) {
             break;
         }
         std::thread::sleep(Duration::from_millis(1));

@@ -6,8 +6,9 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
-use rustix::event::{PollFd, PollFlags, poll};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
 use tt_shm_os::{Namespace, SHM_DIR, monotonic_ns, parse_segment_name};
 use tt_shm_reader::{FileError, OpenError, Segment, segment_paths};
@@ -16,9 +17,15 @@ use super::lineage::{Kin, kin};
 use super::observed::Observed;
 use super::run_id::RunId;
 
-/// Sweeps that wait for a process which has ended to be followed. More would be of no use: the aggregation found its
-/// file, or never will.
-const MAX_WAITS: u32 = 3;
+/// Between two looks who lives.
+const SWEEP: Duration = Duration::from_millis(100);
+/// Before the next look if a process is about to end: its memory is needed for those that come after it.
+const SOON: Duration = Duration::from_millis(2);
+/// How long a process that has ended waits for the aggregation to find it, so that its events are merged.
+const MAX_WAIT: Duration = Duration::from_secs(2);
+/// With less room in /dev/shm, about that of five processes, memory goes before exactness: who has ended waits for
+/// nobody, and the aggregation takes on nobody whose memory it would hold back. Peaks are ranges then.
+const TIGHT: u64 = 8 << 20;
 
 /// What was found so far; shared by who finds and who follows.
 #[derive(Clone)]
@@ -38,6 +45,10 @@ pub(super) struct Inner {
     verdicts: HashMap<u64, Kin>,
     /// Names that are settled.
     names: HashSet<String>,
+    /// Identities of segments that the aggregation follows or followed.
+    followed: HashSet<u64>,
+    /// How often the aggregation looked for segments.
+    polls: u64,
 }
 
 /// A segment of the run.
@@ -49,8 +60,19 @@ struct Kept {
     alive_at: u64,
     /// Whether its file is ours to remove: it has our number.
     is_ours: bool,
-    /// Sweeps since it was seen dead, that waited for it to be followed.
-    waited: u32,
+    /// When it was seen dead, and how often the aggregation had looked by then.
+    dead_since: Option<(Instant, u64)>,
+}
+
+/// How a sweep deals with those that have ended.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Sweep {
+    /// Asks those that closed their segment, which costs no system call for the others.
+    Closed,
+    /// Asks all.
+    All,
+    /// Asks all, and nobody waits for the aggregation, which is over.
+    Last,
 }
 
 impl Found {
@@ -58,9 +80,17 @@ impl Found {
         Found { run, inner: Arc::default() }
     }
 
-    /// Whether a segment is of this run.
-    pub(super) fn is_ours(&self, segment: &Segment) -> bool {
-        self.with(|inner| inner.judge(self.run, segment)) == Kin::Ours
+    /// Whether to follow a segment: it is of this run, and there is room in /dev/shm beside it.
+    pub(super) fn is_to_follow(&self, segment: &Segment) -> bool {
+        self.with(|inner| inner.judge(self.run, segment)) == Kin::Ours && !is_tight()
+    }
+
+    /// Notes who is followed after a look of the aggregation.
+    pub(super) fn add_followed(&self, identities: impl Iterator<Item = u64>) {
+        self.with(|inner| {
+            inner.followed.extend(identities);
+            inner.polls += 1;
+        });
     }
 
     fn with<T>(&self, work: impl FnOnce(&mut Inner) -> T) -> T {
@@ -69,26 +99,26 @@ impl Found {
     }
 
     /// Notes who lives, and lets those go that have ended: what the report needs is copied, the memory is unmapped,
-    /// and the file removed if it is ours to remove (see `docs/layout.md`, Liveness). One that is not in `followed` yet
-    /// gets some sweeps more, so that its events are merged. Asks all only if `all`, else those that closed their segment,
-    /// which costs no system call. Says whether to come again soon.
+    /// and the file removed if it is ours to remove (see `docs/layout.md`, Liveness). Says whether to come again soon.
     ///
     /// A process that ended counts as holding what it held until that is noticed: what is known of the time after
     /// it was last seen alive is not certain.
-    pub(super) fn sweep(&self, followed: &HashSet<u64>, all: bool) -> bool {
+    pub(super) fn sweep(&self, sweep: Sweep) -> bool {
         self.with(|inner| {
+            let Inner { kept, ended, followed, polls, .. } = inner;
             let mut is_closing = false;
             let mut index = 0;
-            while let Some(kept) = inner.kept.get_mut(index) {
-                index += 1;
-                if !kept.is_over(followed, all, &mut is_closing) {
+            while let Some(one) = kept.get_mut(index) {
+                let is_over = one.is_dead(sweep, &mut is_closing) && one.has_waited(sweep, followed, *polls);
+                is_closing |= one.dead_since.is_some() && !is_over;
+                if !is_over {
+                    index += 1;
                     continue;
                 }
-                index -= 1;
-                let kept = inner.kept.swap_remove(index);
-                inner.ended.push((kept.number, Observed::new(&kept.segment, kept.alive_at)));
-                if kept.is_ours {
-                    remove(&kept.segment);
+                let Kept { segment, number, alive_at, is_ours, .. } = kept.swap_remove(index);
+                ended.push((number, Observed::new(&segment, alive_at)));
+                if is_ours {
+                    remove(&segment);
                 }
             }
             is_closing
@@ -112,7 +142,7 @@ impl Found {
                     Kin::Ours => {
                         let number = inner.kept.len() + inner.ended.len();
                         let is_ours = self.run.is_of(&segment);
-                        inner.kept.push(Kept { segment, number, alive_at: 0, is_ours, waited: 0 });
+                        inner.kept.push(Kept { segment, number, alive_at: 0, is_ours, dead_since: None });
                     }
                     Kin::Foreign => {}
                     Kin::Unknown => inner.unknown.push(pid),
@@ -152,10 +182,10 @@ impl Inner {
 }
 
 impl Kept {
-    /// Whether it has ended and may be let go.
-    fn is_over(&mut self, followed: &HashSet<u64>, all: bool, is_closing: &mut bool) -> bool {
+    /// Whether it has ended; notes when it lived.
+    fn is_dead(&mut self, sweep: Sweep, is_closing: &mut bool) -> bool {
         let is_closed = self.segment.is_closed();
-        if !all && !is_closed {
+        if sweep == Sweep::Closed && !is_closed && self.dead_since.is_none() {
             return false;
         }
         let now = monotonic_ns();
@@ -167,11 +197,21 @@ impl Kept {
             }
             return false;
         }
-        self.waited += 1;
-        let is_over = followed.contains(&self.segment.identity()) || self.waited > MAX_WAITS;
-        *is_closing |= !is_over;
-        is_over
+        true
     }
+
+    /// Whether the aggregation has found it, or will not.
+    fn has_waited(&mut self, sweep: Sweep, followed: &HashSet<u64>, polls: u64) -> bool {
+        let (since, before) = *self.dead_since.get_or_insert_with(|| (Instant::now(), polls));
+        // Two: the first may have been under way.
+        let is_late = || polls >= before + 2 || since.elapsed() > MAX_WAIT || is_tight();
+        sweep == Sweep::Last || followed.contains(&self.segment.identity()) || is_late()
+    }
+}
+
+/// Whether there is little room in /dev/shm.
+fn is_tight() -> bool {
+    rustix::fs::statvfs(SHM_DIR).is_ok_and(|fs| fs.f_bavail.saturating_mul(fs.f_frsize) < TIGHT)
 }
 
 /// Removes a file, if the path still names this one.
@@ -194,7 +234,9 @@ impl Watch {
     /// From now on. What is there already is not of a run that has not begun.
     pub(super) fn new(namespace: &Namespace, found: Found) -> std::io::Result<Watch> {
         let inotify = inotify::init(CreateFlags::NONBLOCK | CreateFlags::CLOEXEC)?;
-        inotify::add_watch(&inotify, SHM_DIR, WatchFlags::CREATE | WatchFlags::MOVED_TO)?;
+        // A process that ends and leaves its segment to us touches it.
+        let flags = WatchFlags::CREATE | WatchFlags::MOVED_TO | WatchFlags::ATTRIB;
+        inotify::add_watch(&inotify, SHM_DIR, flags)?;
         let there = segment_paths(namespace)?;
         let names = there.iter().filter_map(|path| Some(path.file_name()?.to_str()?.to_owned()));
         found.with(|inner| inner.names.extend(names));
@@ -203,16 +245,24 @@ impl Watch {
 
     /// Looks until the other end of `stop` is closed, and once more.
     pub(super) fn run(&self, stop: &OwnedFd) {
+        let (mut swept, mut wait) = (Instant::now(), SWEEP);
         loop {
             let mut fds = [&self.inotify, stop].map(|fd| PollFd::from_borrowed_fd(fd.as_fd(), PollFlags::IN));
+            let limit = Timespec { tv_sec: 0, tv_nsec: i64::from(wait.subsec_nanos()) };
             // Interrupted by a signal, or anything else: looking too often does no harm.
-            let _ = poll(&mut fds, None);
+            let _ = poll(&mut fds, Some(&limit));
             let ended = !fds[1].revents().is_empty();
             self.look();
             if ended {
                 self.rescan();
                 return;
             }
+            let all = swept.elapsed() >= SWEEP;
+            if all {
+                swept = Instant::now();
+            }
+            let is_closing = self.found.sweep(if all { Sweep::All } else { Sweep::Closed });
+            wait = if is_closing { SOON } else { SWEEP };
         }
     }
 
