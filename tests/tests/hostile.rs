@@ -277,3 +277,26 @@ fn json_has_the_very_text() {
     assert_eq!(event["name"], name);
     assert!(smi(&space, &["allocations"]).stdout.contains("owned\\u{7}"));
 }
+
+/// A large ring in which every event has the longest name there is, of signs that are written out.
+#[test]
+fn what_one_ring_prints_is_bounded() {
+    let space = Space::new();
+    let slots: u64 = 1 << 17;
+    let forged = Forged::new(&space, (slots, 64, 4096), |_| {});
+    forged.devices(1);
+    forged.intern(&[0x1b; shm_layout::MAX_NAME_LEN], shm_layout::MAX_NAME_LEN as u64);
+    let marker = shm_layout::Event { name: 1, ..shm_layout::Event::new(shm_layout::EventKind::Marker, 0) };
+    (1..=slots).for_each(|stamp| forged.emit(shm_layout::Event { stamp, id: stamp, ..marker }));
+    let text = smi(&space, &["events"]);
+    let (lines, bytes) = (text.stdout.lines().count(), text.stdout.len());
+    assert!(lines == 1 << 16 && bytes < 32 << 20, "{lines} lines, {bytes} bytes");
+    assert!(
+        text.stdout.lines().last().unwrap().contains(&format!("step {slots} ")),
+        "the last ones are shown"
+    );
+    assert!(text.stderr.contains("left out: 65536 events"), "{}", text.stderr);
+    let json = smi(&space, &["events", "--json"]).stdout;
+    let (lines, bytes) = (json.lines().count(), json.len());
+    assert!(lines == 1 << 16 && bytes < 200 << 20, "{lines} lines, {bytes} bytes");
+}

@@ -174,7 +174,7 @@ fn event(number: u64) -> Happened {
         _ => None,
     };
     let time = 1_790_000_000 * SECOND + number * 1_234_567;
-    Happened::new(4242, Some((number % 4) as usize), time, Some(3 * MIB), name, &event)
+    Happened::new(4242, Some((number % 4) as usize), time, Some(3 * MIB), name.map(Into::into), &event)
 }
 
 /// News of one look.

@@ -79,6 +79,10 @@ fn report_missed(tail: &Tail) {
             "tt-smi: pid {pid}: its ring no longer holds {older} (TT_SHM_RING_SLOTS sets how many it keeps)"
         );
     }
+    if tail.skipped > 0 {
+        let skipped = plural(tail.skipped, "event");
+        eprintln!("tt-smi: pid {pid}: left out: {skipped} before the last ones, too many for one look");
+    }
     if tail.missed > 0 {
         let missed = plural(tail.missed, "event");
         eprintln!("tt-smi: pid {pid}: {missed} overwritten before they could be read");

@@ -72,7 +72,7 @@ impl Happened {
         device: Option<usize>,
         realtime_ns: u64,
         total: Option<u64>,
-        name: Option<String>,
+        name: Option<Foreign>,
         event: &Event,
     ) -> Happened {
         let kind = event.kind();
@@ -83,7 +83,7 @@ impl Happened {
             event: kind.map_or("UNKNOWN", EventKind::label),
             device: device.filter(|_| event.device != NO_DEVICE),
             id: event.id,
-            name: name.map(Foreign::from),
+            name,
             kind,
             ..Happened::default()
         };

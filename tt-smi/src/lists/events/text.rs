@@ -5,7 +5,11 @@ use std::fmt;
 use tt_shm_reader::{Class, EventKind, KernelType};
 
 use super::line::Happened;
+use crate::escape::fit;
 use crate::output::units::{UNKNOWN, mib, plural};
+
+/// Columns that a name takes at most; JSON has all of it.
+const MOST_COLUMNS: usize = 200;
 
 impl Happened {
     fn total(&self) -> String {
@@ -28,7 +32,7 @@ impl Happened {
 
     /// ` "name"`, or nothing.
     fn quoted(&self) -> String {
-        self.name.as_ref().map_or_else(String::new, |name| format!(" \"{name}\""))
+        self.name.as_ref().map_or_else(String::new, |name| format!(" \"{}\"", fit(name, MOST_COLUMNS)))
     }
 
     fn write_kernel(&self, f: &mut fmt::Formatter<'_>, sign: char) -> fmt::Result {
@@ -124,10 +128,11 @@ impl fmt::Display for Happened {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::escape::Foreign;
     use tt_shm_reader::{Event, flags};
 
     fn line(event: Event, total: u64, name: Option<&str>) -> String {
-        let line = Happened::new(42, Some(0), 0, Some(total), name.map(str::to_owned), &event).to_string();
+        let line = Happened::new(42, Some(0), 0, Some(total), name.map(Foreign::from), &event).to_string();
         line.strip_prefix("00:00:00.000000 [PID 42] ").unwrap().to_owned()
     }
 

@@ -9,6 +9,13 @@ use super::{Happened, Tail};
 use crate::directory::{Claims, Directory};
 use crate::segments::shown_pid;
 
+/// Events of one process that a look takes at most, whatever the size of its ring.
+const MOST_OF_ONE: u64 = 1 << 16;
+/// Events that a look takes of all processes, unless they are very many.
+const MOST_OF_ALL: u64 = 1 << 20;
+/// Events that each of very many processes has all the same.
+const LEAST_OF_ONE: u64 = 1 << 10;
+
 /// The rings that are looked at.
 #[derive(Debug)]
 pub struct Watch {
@@ -68,8 +75,9 @@ impl Watch {
     /// What is new in all rings, by time.
     pub fn read(&mut self) -> Vec<Happened> {
         let mut happened: Vec<Happened> = Vec::new();
+        let most = (MOST_OF_ALL / self.tails.len().max(1) as u64).clamp(LEAST_OF_ONE, MOST_OF_ONE);
         for tail in &mut self.tails {
-            let events = tail.read();
+            let events = tail.read(most);
             if !events.is_empty() && tail.has_unknown_device(&self.directory) {
                 let mut claims = Claims::default();
                 claims.add_directory(&self.directory);
