@@ -125,8 +125,10 @@ fn install(handler: usize) -> io::Result<()> {
 
 /// Only loads, stores and system calls: all that a signal handler may do.
 extern "C" fn on_sigbus(signal: i32, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
-    // SAFETY: with SA_SIGINFO the kernel passes a valid siginfo.
-    let (code, address) = unsafe { ((*info).si_code, (*info).si_addr().addr()) };
+    // SAFETY: with SA_SIGINFO the kernel passes a valid siginfo, which nothing changes meanwhile.
+    let about = unsafe { &*info };
+    // SAFETY: every siginfo has the word, whatever its sender put there.
+    let (code, address) = (about.si_code, unsafe { about.si_addr() }.addr());
     // Only then is the address that of an access; in a signal that somebody sent it is what the sender wants.
     if code == libc::BUS_ADRERR && cover(address) {
         return;

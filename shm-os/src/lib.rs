@@ -14,7 +14,8 @@
 //!   [`is_write_locked`] says `false` from then on. A stopped owner still holds it.
 //! - **the owner forks**: a [`WipePage`] reads as zero in the child.
 //! - **a file is truncated under a map**: touching it raises SIGBUS. This crate installs no signal
-//!   handler; map only what the file had when you looked, and let the program decide.
+//!   handler unasked; map only what the file had when you looked, and let the program decide
+//!   ([`guard_truncation`]).
 //! - **a clock, a header or an anchor is nonsense**: conversions saturate; they never panic.
 //!
 //! Apart from the writer's emit lock, all `unsafe` of the workspace is here.
@@ -78,7 +79,7 @@ mod scratch;
 pub use calibration::{Anchor, Calibration};
 pub use clock::{ClockKind, boottime_ns, monotonic_ns, realtime_ns};
 pub use guard::guard_truncation;
-pub use limits::{LimitError, check_file_size_limit};
+pub use limits::{LimitError, check_file_size_limit, fail_at_file_size_limit};
 pub use lock::{is_write_locked, lock_exclusive, try_lock_exclusive};
 pub use map::{MapError, ReadMap, WriteMap};
 pub use mappings::nameless_mappings;

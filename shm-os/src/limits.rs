@@ -9,7 +9,7 @@ pub enum LimitError {
     /// The process may not make files that large.
     #[error(
         "a file of {wanted} bytes exceeds this process's limit of {limit} (RLIMIT_FSIZE); \
-         raise it (ulimit -f) or ask for fewer ring slots or live rows"
+         raise it (ulimit -f); segments are smaller with fewer ring slots and live rows"
     )]
     FileSize {
         /// Bytes asked for.
@@ -26,6 +26,20 @@ pub enum LimitError {
 pub fn check_file_size_limit(len: u64) -> Result<(), LimitError> {
     check(len, getrlimit(Resource::Fsize).current)
 }
+
+/// Makes a write beyond RLIMIT_FSIZE fail with EFBIG instead of ending this process by SIGXFSZ. To be called by a
+/// program, whose errors people see; a library leaves signals alone.
+///
+/// A handler that does nothing, not SIG_IGN: programs that this one executes do not inherit it.
+pub fn fail_at_file_size_limit() -> std::io::Result<()> {
+    // SAFETY: the handler does nothing.
+    match unsafe { libc::signal(libc::SIGXFSZ, nothing as *const () as libc::sighandler_t) } {
+        libc::SIG_ERR => Err(std::io::Error::last_os_error()),
+        _ => Ok(()),
+    }
+}
+
+extern "C" fn nothing(_signal: i32) {}
 
 fn check(wanted: u64, limit: Option<u64>) -> Result<(), LimitError> {
     match limit {

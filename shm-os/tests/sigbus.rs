@@ -124,7 +124,7 @@ fn send() {
 fn queue(address: usize) {
     let value = libc::sigval { sival_ptr: std::ptr::without_provenance_mut(address) };
     // SAFETY: sends a signal to this process, which handles it.
-    assert_eq!(unsafe { libc::sigqueue(libc::getpid(), libc::SIGBUS, value) }, 0);
+    assert_eq!(unsafe { libc::sigqueue(getpid().as_raw_nonzero().get(), libc::SIGBUS, value) }, 0);
     settle();
 }
 

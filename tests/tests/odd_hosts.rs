@@ -79,6 +79,42 @@ fn a_limit_on_the_size_of_files_is_a_clear_error() {
     assert!(space.files().is_empty());
 }
 
+/// SIGXFSZ would end them without a word.
+#[test]
+fn a_monitor_that_may_make_no_files_says_so() {
+    let space = Space::new();
+    let report = space.folder_name("report");
+    let run = format!("run --json {} -- true", report.display());
+    for (arguments, expected) in
+        [("aggregate", "RLIMIT_FSIZE"), ("demo --seconds 1", "RLIMIT_FSIZE"), (run.as_str(), "too large")]
+    {
+        let script = format!("ulimit -f 0 && exec {SMI} {arguments}");
+        let output = space.command("sh").args(["-c", &script]).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.code().is_some(), "{arguments}: {output:?}");
+        assert!(said.contains(expected), "{arguments}: {said}");
+    }
+}
+
+/// Locking all memory, as hosts with real-time threads do, must not make a segment as large as it may become.
+#[test]
+fn a_host_that_locks_its_memory_has_a_segment_of_the_usual_size() {
+    use std::os::unix::fs::MetadataExt;
+    let space = Space::new();
+    let (mut process, said) = forker(&space, "locked", 1);
+    if said.is_empty() {
+        eprintln!("skipped: this machine does not let us lock memory (mlockall)");
+        return;
+    }
+    let path = segment_of(&space, said[0].1);
+    let bytes = || std::fs::metadata(&path).unwrap().blocks() * 512;
+    assert!(bytes() < 2 << 20, "{} bytes", bytes());
+    let segment = Segment::open(&path).unwrap();
+    assert_eq!(segment.allocations().list.len(), 1);
+    assert!(bytes() < 2 << 20, "{} bytes after it was read", bytes());
+    process.kill();
+}
+
 #[test]
 fn a_limit_on_address_space_is_a_clear_error() {
     let space = Space::new();

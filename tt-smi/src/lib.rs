@@ -44,6 +44,10 @@ pub fn run() -> ExitCode {
     if let Err(error) = tt_shm_os::guard_truncation() {
         eprintln!("tt-smi: cannot guard against files that are cut short: {error}");
     }
+    // `ulimit -f` would end it without a word.
+    if let Err(error) = tt_shm_os::fail_at_file_size_limit() {
+        eprintln!("tt-smi: cannot catch the limit of file sizes: {error}");
+    }
     allow_many_files();
     let cli = cli::Cli::parse();
     if let Err(misplaced) = cli.check() {

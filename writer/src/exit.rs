@@ -74,6 +74,10 @@ fn end(path: &Path, namespace: &Namespace) {
 fn close(file: &OwnedFd, header: &SegmentHeader) {
     // Through the file: the mapping belongs to a tracker whose lock a thread may hold for ever.
     let at = |word: usize| header.control.offset + 8 * word as u64;
+    // The host may have lowered its limit since, and a write beyond it would end the host by a signal.
+    if tt_shm_os::check_file_size_limit(at(CLOSED_AT.max(STATE) + 1)).is_err() {
+        return;
+    }
     let clock = u32::try_from(header.clock_kind).ok().and_then(ClockKind::from_code);
     if let Some(ticks) = clock.map(ClockKind::ticks) {
         let _ = rustix::io::pwrite(file, &ticks.to_le_bytes(), at(CLOSED_AT));

@@ -6,11 +6,14 @@ use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{Mode, OFlags};
-use tt_shm_os::{Namespace, path_of, table_lock_file_name, try_lock_exclusive};
+use tt_shm_os::{Namespace, check_file_size_limit, path_of, table_lock_file_name, try_lock_exclusive};
 
 use crate::error::PublishError;
 use crate::table::adopt::Adopted;
 use crate::table::place;
+
+/// Bytes that a lock file has at most: a pid.
+const MAX_NOTE: u64 = 16;
 
 /// The right to publish the table of a namespace and user. Lasts until dropped, or until the process ends
 /// in whatever way.
@@ -31,6 +34,8 @@ impl Claim {
     pub fn take(namespace: &Namespace) -> Result<Claim, PublishError> {
         let uid = rustix::process::geteuid().as_raw();
         let path = path_of(&table_lock_file_name(namespace, uid));
+        // Before the file is made: writing to it beyond the limit would end the process.
+        check_file_size_limit(MAX_NOTE)?;
         let mut file = open(&path, uid)?;
         let system = |action, cause| PublishError::System { action, path: path.clone(), cause };
         if !try_lock_exclusive(file.as_fd()).map_err(|cause| system("lock", cause))? {
@@ -93,7 +98,7 @@ fn open(path: &Path, uid: u32) -> Result<File, PublishError> {
 /// The pid in the file, for the message only.
 fn holder(file: &mut File) -> Option<u32> {
     let mut text = String::new();
-    file.take(16).read_to_string(&mut text).ok()?;
+    file.take(MAX_NOTE).read_to_string(&mut text).ok()?;
     text.trim().parse().ok()
 }
 

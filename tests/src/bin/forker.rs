@@ -9,7 +9,8 @@
 //! the C library learns nothing. `forker closes`: closes all descriptors that it did not open itself, reports on, and
 //! waits for the end of standard input. `forker cramped`: forks a child that finds too little room
 //! in /dev/shm for all of its devices. `forker nested`: forks a child into a new PID namespace, which exits without
-//! having used its parent's tracker, and says whether the parent's segment is still there.
+//! having used its parent's tracker, and says whether the parent's segment is still there. `forker locked`: locks all
+//! of its memory, present and future, before it opens a tracker, and waits for the end of standard input.
 
 use anyhow::{Context, Result, bail, ensure};
 use std::io::Read;
@@ -19,6 +20,9 @@ use std::path::PathBuf;
 use tt_shm_writer::{Alloc, BufferType, Device, DeviceInfo, NameId, Record, Tracker};
 
 fn main() -> Result<()> {
+    if std::env::args().nth(1).as_deref() == Some("locked") {
+        return locked();
+    }
     let tracker = Tracker::from_env()?;
     let device = tracker.register_device(&DeviceInfo { chip_id: 1, ..Default::default() })?;
     let name = tracker.intern("inherited")?;
@@ -49,6 +53,17 @@ fn once(tracker: &Tracker, device: Device, name: NameId, fork: fn() -> Result<i3
         tracker.alloc(device, Alloc::new(BufferType::Dram, 3, 30).name(name))?;
         println!("parent {}", std::process::id());
     }
+    std::io::stdin().read_to_end(&mut Vec::new())?;
+    Ok(())
+}
+
+/// As hosts with real-time threads do.
+fn locked() -> Result<()> {
+    rustix::mm::mlockall(rustix::mm::MlockAllFlags::CURRENT | rustix::mm::MlockAllFlags::FUTURE)?;
+    let tracker = Tracker::from_env()?;
+    let device = tracker.register_device(&DeviceInfo { chip_id: 1, ..Default::default() })?;
+    tracker.alloc(device, Alloc::new(BufferType::Dram, 1, 1000))?;
+    println!("locked {}", std::process::id());
     std::io::stdin().read_to_end(&mut Vec::new())?;
     Ok(())
 }
