@@ -97,6 +97,9 @@ impl FileError {
 }
 
 fn hint(cause: &io::Error) -> &'static str {
+    if cause.raw_os_error() == Some(rustix::io::Errno::MFILE.raw_os_error()) {
+        return "; let this process open more files (ulimit -n)";
+    }
     match cause.kind() {
         io::ErrorKind::PermissionDenied => "; run as its owner or as root",
         io::ErrorKind::NotFound => "; its process may have ended: list the segments again",

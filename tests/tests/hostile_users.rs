@@ -176,7 +176,11 @@ fn a_claimed_pid_borrows_nothing_and_gets_no_signal() {
     let forged = Forged::claiming(&space, pid);
     forged.devices(1);
     give(&forged.path, STRANGER);
-    let honest = host(&space, [1]);
+    let mut honest = host(&space, [1]);
+    honest.tell(Command::Grow { count: 3 });
+    let listed = json(&space, &["allocations"]);
+    let listed = listed["allocations"].as_array().unwrap();
+    assert!(listed.len() == 3 && listed.iter().all(|one| one["claimed"] == false), "{listed:?}");
     assert_claims(&space, pid, honest.pid());
     assert_no_signal(&space, pid);
     // Also as the table tells of it.
@@ -341,6 +345,82 @@ fn a_restarted_daemon_says_which_process_it_cannot_see() {
         (snapshot.unseen == 0 && snapshot.processes[0].1.ended != 0).then_some(())
     });
     assert_eq!(errors(&snapshot_as(&space, STRANGER, &smi)), Vec::<String>::new());
+}
+
+/// More living segments of a stranger than a monitor of root's may open files. Root's own are there all the same, and
+/// nothing that may lack the stranger's is called exact.
+#[test]
+fn many_segments_of_another_user_hide_none_of_ones_own() {
+    if !is_root("segments of others") {
+        return;
+    }
+    let space = Space::new();
+    let _many = many(&space, 1500);
+    let mut host = host(&space, [1]);
+    host.tell(Command::Grow { count: 3 });
+    for command in ["allocations", "programs", "oom", "ps", "peak", "snapshot"] {
+        let mut limited = space.command("sh");
+        limited.args(["-c", &format!("ulimit -n 1024; exec {SMI} {command} --json")]);
+        let finished = finish(limited);
+        let shown: Value = serde_json::from_str(&finished.stdout).unwrap_or_else(|error| panic!("{error}"));
+        assert!(finished.status.success(), "{command}");
+        let errors = shown["errors"].as_array().unwrap();
+        assert!((1..=100).contains(&errors.len()), "{command} has {} errors", errors.len());
+        let is_own = |list: &str| shown[list].as_array().unwrap().iter().any(|one| one["pid"] == host.pid());
+        match command {
+            "allocations" => {
+                assert!(is_own("allocations"));
+                let said = errors.iter().filter_map(Value::as_str);
+                let folded =
+                    said.filter(|error| error.contains("segments of ") && error.contains("ulimit -n"));
+                assert_eq!(folded.count(), 1, "{errors:?}");
+                assert_eq!(shown["exact"], false);
+            }
+            "programs" => assert_eq!(shown["exact"], false),
+            "ps" => assert!(is_own("processes")),
+            "snapshot" => {
+                assert!(is_own("processes"));
+                assert_eq!(shown["devices"][0]["l1_peak_exact"], false);
+            }
+            _ => {}
+        }
+    }
+}
+
+/// A living process whose segment this version refuses may hold anything.
+#[test]
+fn nothing_is_exact_while_a_living_segment_is_refused() {
+    let space = Space::new();
+    let mut host = host(&space, [1]);
+    host.tell(Command::Grow { count: 3 });
+    host.tell(common::FAIL);
+    let exact = |held: &str| {
+        let own = [
+            json(&space, &["allocations"])["exact"].clone(),
+            json(&space, &["programs"])["exact"].clone(),
+            json(&space, &["peak"])["devices"][0]["l1"]["exact"].clone(),
+            json(&space, &["snapshot"])["devices"][0]["l1_peak_exact"].clone(),
+        ];
+        assert!(own.iter().all(|exact| exact == &own[0]), "{held}: {own:?}");
+        own[0] == true
+    };
+    assert!(exact("nobody else"));
+    let forged = Forged::new(&space, (64, 64, 4096), |header| header.major = 99);
+    let name = forged.path.file_name().unwrap().to_str().unwrap().to_owned();
+    assert!(!exact("a living one"));
+    for command in ["allocations", "programs", "oom", "peak", "ps", "snapshot"] {
+        let shown = json(&space, &[command]);
+        assert!(shown["errors"].to_string().contains(&name), "{command}: {}", shown["errors"]);
+    }
+    let held = &json(&space, &["oom"])["failures"][0]["held"];
+    assert_ne!(held["exact"], true);
+    // The same file, and nobody lives there: a leftover takes nothing away.
+    let content = std::fs::read(&forged.path).unwrap();
+    drop(forged);
+    std::fs::write(path_of(&name), content).unwrap();
+    std::fs::set_permissions(path_of(&name), Permissions::from_mode(0o600)).unwrap();
+    assert!(exact("a leftover"));
+    assert!(json(&space, &["allocations"])["errors"].to_string().contains(&name));
 }
 
 /// Ten thousand living segments of one user, whose names come before all others. Those of others are found.

@@ -27,6 +27,7 @@ pub mod select;
 pub mod settings;
 pub mod signals;
 pub mod source;
+pub mod unread;
 
 #[doc(hidden)]
 pub mod users;

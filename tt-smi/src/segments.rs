@@ -8,15 +8,14 @@ use rustix::fs::{Access, access};
 use rustix::io::Errno;
 use shm_layout::table::MAX_PROCESSES;
 use tt_shm_os::{Namespace, parse_segment_name};
-use tt_shm_reader::{OpenError, Segment, TableSnapshot, segment_paths};
+use tt_shm_reader::{Segment, TableSnapshot, segment_paths};
 
 use crate::directory::{Claims, Directory};
+use crate::unread::Unread;
 
 /// Segments of one user that are read, as many as a table has rows. More would use up the files that this
 /// process may open, and the mappings that it can guard.
 const MAX_PER_UID: usize = MAX_PROCESSES;
-/// Refusals told one by one.
-const MAX_WARNINGS: usize = 32;
 
 /// The segments of a namespace.
 #[derive(Debug, Default)]
@@ -25,24 +24,26 @@ pub struct Segments {
     pub live: Vec<Segment>,
     /// Of processes that ended and could not remove theirs.
     pub dead: Vec<Segment>,
-    /// Files that were refused, and why.
-    pub refused: Vec<OpenError>,
-    /// Segments that were left out because their owner has too many.
-    pub surplus: u64,
+    /// Those that were left out, and why.
+    pub unread: Unread,
 }
 
 impl Segments {
-    /// Opens what is there.
+    /// Opens what is there, this user's own first: however many others have, they cannot use up the files that this
+    /// process may open before its own user's turn comes.
     pub fn open(namespace: &Namespace) -> io::Result<Segments> {
         let mut segments = Segments::default();
         let mut per_uid: HashMap<u32, usize> = HashMap::new();
-        for path in segment_paths(namespace)? {
+        let mut paths = segment_paths(namespace)?;
+        let own = rustix::process::geteuid().as_raw();
+        paths.sort_by_cached_key(|path| path.symlink_metadata().map_or(true, |stat| stat.uid() != own));
+        for path in paths {
             let opened = Segment::open(&path);
             if let Ok(segment) = &opened {
                 let theirs = per_uid.entry(segment.uid()).or_default();
                 *theirs += 1;
                 if *theirs > MAX_PER_UID {
-                    segments.surplus += 1;
+                    segments.unread.leave_out(&path, segment.uid(), MAX_PER_UID);
                     continue;
                 }
             }
@@ -53,7 +54,7 @@ impl Segments {
                 Ok(segment) if segment.is_closed() => {}
                 Ok(segment) => segments.dead.push(segment),
                 Err(error) if error.is_not_found() => {}
-                Err(error) => segments.refused.push(error),
+                Err(error) => segments.unread.refuse(&path, &error),
             }
         }
         Ok(segments)
@@ -79,37 +80,49 @@ impl Segments {
             .filter(move |segment| pids.is_empty() || pids.iter().any(|pid| is_pid(segment, *pid)))
     }
 
-    /// Tells on stderr what is left out, so that a list is not taken for more than it is. An error if nothing
-    /// is left.
-    pub fn warn(&self) -> anyhow::Result<()> {
-        self.warn_refused();
+    /// Tells on stderr whose segments are left out because they are dead. An error if nothing is left.
+    pub fn warn_dead(&self) -> anyhow::Result<()> {
         if !self.dead.is_empty() {
             let pids: Vec<String> = self.dead.iter().map(|segment| segment.pid().to_string()).collect();
             eprintln!("tt-smi: left out: dead process {}; `tt-smi clean` removes it", pids.join(", "));
         }
-        anyhow::ensure!(!self.live.is_empty() || self.refused.is_empty(), "nothing could be read");
+        let nothing = self.live.is_empty() && !self.unread.is_empty();
+        if nothing {
+            self.warn_unread();
+        }
+        anyhow::ensure!(!nothing, "nothing could be read");
         Ok(())
     }
 
-    /// Tells on stderr which files were not read.
-    pub fn warn_refused(&self) {
-        for error in self.refused.iter().take(MAX_WARNINGS) {
-            eprintln!("tt-smi: left out: {}", crate::escape::escape(&error.to_string()));
-        }
-        let untold = self.refused.len().saturating_sub(MAX_WARNINGS);
-        if untold > 0 {
-            eprintln!("tt-smi: left out: {untold} more");
-        }
-        if self.surplus > 0 {
-            let surplus = crate::output::units::plural(self.surplus, "segment");
-            eprintln!("tt-smi: left out: {surplus} of users who have over {MAX_PER_UID}");
-        }
+    /// Tells on stderr which segments were not read.
+    pub fn warn_unread(&self) {
+        self.unread.errors().iter().for_each(|error| eprintln!("tt-smi: {error}"));
     }
 }
 
-/// How a process is called here; as it calls itself if it cannot be seen from here.
+/// How a process is called.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Called {
+    /// Its pid here; as it calls itself if it cannot be seen from here.
+    pub pid: u32,
+    /// Whether the pid is only what its segment claims: /proc does not confirm it.
+    pub claimed: bool,
+}
+
+/// How a process is called.
+pub fn called(segment: &Segment) -> Called {
+    let confirmed = segment.pid_here();
+    Called { pid: confirmed.unwrap_or(segment.pid()), claimed: confirmed.is_none() }
+}
+
+/// A pid for people: `4711`, or `4711?` if it is only claimed.
+pub fn pid_text(pid: u32, claimed: bool) -> String {
+    format!("{pid}{}", if claimed { "?" } else { "" })
+}
+
+/// The pid of [`called`].
 pub fn shown_pid(segment: &Segment) -> u32 {
-    segment.pid_here().unwrap_or(segment.pid())
+    called(segment).pid
 }
 
 /// Whether a user who names this pid means this process.

@@ -124,8 +124,9 @@ impl Aggregator {
         self.config.log.line(format_args!("{why}"));
     }
 
-    /// Queues what is not known yet, then some of what was kept out. Each look goes on behind the last name
-    /// that had its turn: however many files somebody makes, and however they sort, everybody's turn comes.
+    /// Queues what is not known yet, then some of what was kept out; of each, those of our own user first. Each look goes
+    /// on behind the last name that had its turn: however many files somebody makes, and however they sort, everybody's
+    /// turn comes.
     fn queue_listing(&mut self, listing: BTreeSet<String>) {
         let (mut fresh, mut waiting) = (Vec::new(), Vec::new());
         for name in listing {
@@ -137,13 +138,18 @@ impl Aggregator {
         }
         // Stable: within each half the order of names stays.
         for names in [&mut fresh, &mut waiting] {
-            names.sort_by_key(|name| *name <= self.last_considered);
+            let turn = |name: &String| (self.is_foreign(name), *name <= self.last_considered);
+            names.sort_by_cached_key(turn);
         }
         waiting.truncate(MAX_RETRIES);
         // Whatever still waited to be opened is in the listing.
         self.pending = fresh.into();
         self.pending.truncate(MAX_PENDING - MAX_RETRIES);
         self.pending.extend(waiting);
+    }
+
+    fn is_foreign(&self, name: &str) -> bool {
+        rustix::fs::lstat(path_of(name)).map_or(true, |stat| stat.st_uid != self.uid)
     }
 
     /// A name is gone. Its process may live on (systemd removes files of users who logged out).
@@ -227,6 +233,12 @@ impl Aggregator {
             return Some(format!("{all} segments are followed already, the most there can be"));
         }
         let uid = segment.uid();
+        if uid != self.uid && all as u64 >= foreign_descriptors() {
+            return Some(format!(
+                "{all} segments use up the files that may be open (ulimit -n), but for those of uid {}",
+                self.uid
+            ));
+        }
         let theirs = || self.sources.iter().filter(|source| source.segment.uid() == uid);
         let bytes: u64 = theirs().map(|source| source.segment.header().total_len).sum();
         if uid == self.uid || (theirs().count() < FOREIGN_SEGMENTS && bytes < FOREIGN_BYTES) {
@@ -346,6 +358,12 @@ impl Aggregator {
             }
         }
     }
+}
+
+/// Descriptors that the segments of other users may have; the rest is for our own.
+fn foreign_descriptors() -> u64 {
+    let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
+    limit.map_or(u64::MAX, |limit| limit - limit / 8)
 }
 
 const _: () = assert!(Anomaly::ALL.len() <= 16);

@@ -97,10 +97,10 @@ fn ensure_readable(model: &Model) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The segments for a command that lists what is in them, and their devices. Says on stderr what is left out.
+/// The segments for a command that lists what is in them, and their devices.
 fn look(settings: &Settings) -> anyhow::Result<(Segments, Directory)> {
     let segments = Segments::open(&settings.namespace).context("cannot list the segments")?;
-    segments.warn()?;
+    segments.warn_dead()?;
     let table = crate::source::table_snapshot(&settings.namespace);
     let directory = segments.directory(table.as_ref());
     Ok((segments, directory))

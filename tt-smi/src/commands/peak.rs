@@ -9,7 +9,7 @@ use serde::Serialize;
 use tt_shm_reader::{Class, Table};
 
 use crate::cli::PeakArgs;
-use crate::model::{Clock, Device, Makeup, Model, Peak};
+use crate::model::{Clock, Device, Makeup, Model, Peak, Problem};
 use crate::output::columns::{Align, Columns};
 use crate::output::detail::peak_text;
 use crate::output::json::{self, Envelope, PeakJson};
@@ -188,11 +188,7 @@ impl PeaksJson {
             envelope: Envelope::new(model.clock, &model.host, namespace),
             peaks_since: model.window_since.map(|since| model.clock.rfc3339(since)),
             devices: model.devices.iter().map(|device| device_json(device, model.clock)).collect(),
-            errors: model
-                .problems
-                .iter()
-                .map(|problem| format!("{}: {}", problem.file.raw(), problem.message.raw()))
-                .collect(),
+            errors: model.problems.iter().map(Problem::line).collect(),
         }
     }
 }

@@ -10,15 +10,20 @@ use crate::cli::SortBy;
 use crate::directory::Directory;
 use crate::escape::{Foreign, fit};
 use crate::output::units::{UNKNOWN, plural};
-use crate::segments::lost;
+use crate::segments::{Called, called, lost};
+use crate::unread::Unread;
 
 /// Something live.
 #[derive(Clone, Debug)]
 pub struct Item {
     /// Index of the device.
     pub device: usize,
+    /// Identity of the segment that lists it.
+    pub identity: u64,
     /// Its process, as it is called here.
     pub pid: u32,
+    /// Whether that pid is only claimed.
+    pub claimed: bool,
     /// What it is.
     pub class: Class,
     /// Buffer, circular buffer or kernel id.
@@ -60,9 +65,22 @@ pub struct Listing {
     pub inexact_pids: Vec<u32>,
     /// Live allocations that had no room in a list.
     pub unlisted: u64,
+    /// A process that may live could not be read.
+    pub is_missing: bool,
 }
 
 impl Listing {
+    /// Whether it is all that is live, at one moment for each process.
+    pub fn is_exact(&self) -> bool {
+        self.inexact == 0 && self.unlisted == 0 && !self.is_missing
+    }
+
+    /// Notes what could not be read.
+    pub fn lack(&mut self, unread: &Unread) {
+        self.is_missing |= unread.is_missing;
+        self.doubts.extend(unread.errors());
+    }
+
     /// Adds what a process lists, as far as it is wanted.
     pub fn add(&mut self, segment: &Segment, directory: &Directory, wanted: impl Fn(&Item) -> bool) {
         let devices: Vec<Listed> = segment
@@ -71,8 +89,12 @@ impl Listing {
             .map(|entry| Listed { index: directory.index_of(entry.chip_id), entry })
             .collect();
         let list = segment.allocations();
-        let pid = crate::segments::shown_pid(segment);
-        self.doubts.extend(lost(segment));
+        let called = called(segment);
+        let pid = called.pid;
+        if let Some(lost) = lost(segment) {
+            self.is_missing = true;
+            self.doubts.push(lost);
+        }
         if !list.exact {
             self.inexact += 1;
             self.inexact_pids.push(pid);
@@ -87,7 +109,10 @@ impl Listing {
             self.doubts.push(format!("pid {pid}: {unlisted} not listed: it had no room; totals are exact"));
         }
         for allocation in list.list {
-            let Some(item) = Item::new(allocation, pid, &devices).filter(&wanted) else { continue };
+            let Some(item) = Item::new(allocation, segment.identity(), called, &devices).filter(&wanted)
+            else {
+                continue;
+            };
             let (bytes, count) = self.subtotals.entry((item.device, item.class)).or_default();
             *bytes = bytes.saturating_add(item.size);
             *count += 1;
@@ -121,14 +146,16 @@ struct Listed {
 
 impl Item {
     /// `None` for a row of a later version, or of a device that is not listed.
-    fn new(allocation: Allocation, pid: u32, devices: &[Listed]) -> Option<Item> {
+    fn new(allocation: Allocation, identity: u64, called: Called, devices: &[Listed]) -> Option<Item> {
         let Allocation { row, name, site, age_ns } = allocation;
         let is_kernel = row.kind()? == RowKind::Kernel;
         let class = row.class()?;
         let device = devices.get(usize::from(row.device))?;
         Some(Item {
             device: device.index?,
-            pid,
+            identity,
+            pid: called.pid,
+            claimed: called.claimed,
             class,
             id: row.id,
             program: row.program(),

@@ -7,13 +7,16 @@ use tt_shm_reader::{Kernel, Program, Row, RowKind, Segment, kernel_sharing};
 
 use crate::directory::Directory;
 use crate::output::units::{UNKNOWN, bytes};
-use crate::segments::lost;
+use crate::segments::{Called, called, lost};
+use crate::unread::Unread;
 
 /// A program of a process.
 #[derive(Debug)]
 pub struct Entry {
     /// Its process, as it is called here.
     pub pid: u32,
+    /// Whether that pid is only claimed.
+    pub claimed: bool,
     /// What its rows say.
     pub program: Program,
     /// Indices of its devices.
@@ -48,17 +51,27 @@ pub struct Listing {
     pub sharing: Vec<Sharing>,
     /// For people: what the list lacks.
     pub errors: Vec<String>,
+    /// A process is missing, or was too busy to be read at one moment.
+    pub is_inexact: bool,
 }
 
 impl Listing {
+    /// Notes what could not be read.
+    pub fn lack(&mut self, unread: &Unread) {
+        self.is_inexact |= unread.is_missing;
+        self.errors.extend(unread.errors());
+    }
+
     /// Adds the programs of a process that are on these devices.
     pub fn add(&mut self, segment: &Segment, directory: &Directory, wanted: &[usize]) {
         let index: Vec<Option<usize>> =
             segment.devices().iter().map(|entry| directory.index_of(entry.chip_id)).collect();
         let index = |device: u8| index.get(usize::from(device)).copied().flatten();
         let list = segment.live_list();
-        let pid = crate::segments::shown_pid(segment);
-        self.errors.extend(lost(segment));
+        let Called { pid, claimed } = called(segment);
+        let lost = lost(segment);
+        self.is_inexact |= lost.is_some() || !list.exact;
+        self.errors.extend(lost);
         if !list.exact {
             self.errors.push(format!("pid {pid}: too busy to be read exactly; its list may lack programs"));
         }
@@ -69,7 +82,7 @@ impl Listing {
             if devices.iter().any(|device| wanted.contains(device)) {
                 let ago = |ticks| clock.second.monotonic_ns.saturating_sub(clock.to_monotonic_ns(ticks));
                 let last_dispatch_ns = program.last_dispatch.map(ago);
-                self.entries.push(Entry { pid, program, devices, last_dispatch_ns });
+                self.entries.push(Entry { pid, claimed, program, devices, last_dispatch_ns });
             }
         }
         for row in list.rows.into_iter().filter(|row| row.kind() == Some(RowKind::Kernel)) {

@@ -174,6 +174,14 @@ impl Device {
         }
     }
 
+    /// Takes the upper ends of its peaks away: what a process that could not be read held is part of none.
+    pub(super) fn unbound(&mut self) {
+        let memories = [&mut self.dram.peak, &mut self.l1.peak, &mut self.eth_l1.peak];
+        let resident = [&mut self.cb_resident_peak, &mut self.kernel_resident_peak];
+        let classes = self.classes.iter_mut().map(|figure| &mut figure.peak);
+        memories.into_iter().chain(resident).chain(classes).for_each(|peak| peak.high = None);
+    }
+
     /// One class.
     pub fn class(&self, class: Class) -> &ClassFigure {
         &self.classes[class as usize]

@@ -140,6 +140,14 @@ impl Failure {
         }
     }
 
+    /// Takes away what is said to be all: a process that could not be read may have held more.
+    pub(crate) fn doubt(&mut self) {
+        self.events_complete = false;
+        if let Some(holders) = &mut self.holders {
+            holders.exact = false;
+        }
+    }
+
     /// Why it failed: too little was free, or not in one piece. `None` if the figures do not tell.
     pub fn cause(&self) -> Option<Cause> {
         match (self.free, self.largest_free) {

@@ -56,7 +56,7 @@ pub struct Model {
 impl Model {
     /// Resolves a reading.
     pub fn new(reading: &Reading) -> Model {
-        let Reading { snapshot, origin, clock, rates_known, hidden, refused_table } = reading;
+        let Reading { snapshot, origin, clock, rates_known, hidden, refused_table, is_missing } = reading;
         let directory = directory(snapshot);
         let mut devices: Vec<Device> = snapshot
             .devices
@@ -67,6 +67,9 @@ impl Model {
             })
             .collect();
         devices.sort_by_key(|device| device.index);
+        if *is_missing {
+            devices.iter_mut().for_each(Device::unbound);
+        }
         let rows: Vec<(usize, usize)> = devices.iter().map(|device| (device.row, device.index)).collect();
         let pids = tt_shm_os::PidMap::now();
         let mut processes: Vec<Process> = snapshot

@@ -58,6 +58,18 @@ impl Problem {
 }
 
 impl Problem {
+    /// In one line: the file, its owner, and what is wrong.
+    pub fn line(&self) -> String {
+        let Problem { file, message, .. } = self;
+        let uid = u32::try_from(self.uid).unwrap_or(u32::MAX);
+        let owner =
+            crate::users::name_of(uid).map_or_else(|| format!("uid {uid}"), |name| name.raw().to_owned());
+        match file.raw() {
+            "" => message.raw().to_owned(),
+            file => format!("{file} of {owner}: {}", message.raw()),
+        }
+    }
+
     /// More processes and devices than a table has rows for.
     pub fn no_room(overflow: u64) -> Option<Problem> {
         (overflow > 0).then(|| Problem {

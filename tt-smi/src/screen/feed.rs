@@ -182,6 +182,7 @@ impl<'a> Feed<'a> {
             self.ends.extend(self.steps.end(segment));
         }
         self.steps.finish();
+        listing.lack(&segments.unread);
         Ok(listing)
     }
 
@@ -194,6 +195,7 @@ impl<'a> Feed<'a> {
         for segment in &segments.live {
             listing.add(segment, &directory, &devices);
         }
+        listing.lack(&segments.unread);
         listing.finish();
         Ok(listing)
     }

@@ -40,6 +40,7 @@ pub(crate) fn processes() -> Model {
     let hostile = place(&model, 5000).unwrap();
     model.processes[hostile].info = Some(info("sh -c \u{1b}]0;owned\u{7} 重み行列", 4242, RunState::Running));
     let worker = Process {
+        identity: 6100,
         pid: Some(6100),
         namespace_pid: 17,
         name: "worker".into(),
@@ -55,6 +56,7 @@ pub(crate) fn processes() -> Model {
         ..model.processes[llama].clone()
     };
     let unseen = Process {
+        identity: 1,
         pid: None,
         namespace_pid: 1,
         name: "server".into(),
@@ -72,7 +74,9 @@ fn item(number: u64, name: Option<&str>, class: Class, size: u64) -> Item {
     let is_kernel = class.kernel_type().is_some();
     Item {
         device: (number % 4) as usize,
+        identity: if number % 7 == 3 { 6100 } else { 4242 },
         pid: if number % 7 == 3 { 6100 } else { 4242 },
+        claimed: false,
         class,
         id: 0x1000 + number,
         program: (!is_dram && number.is_multiple_of(2)).then_some(0x20 + number),
@@ -211,7 +215,7 @@ fn program(id: u64, name: Option<&str>, kernels: Vec<Kernel>, dispatches: u64) -
         ..Default::default()
     };
     let last_dispatch_ns = (dispatches > 0).then_some(12_000_000 * id);
-    Entry { pid: 4242, program, devices: vec![0, 1, 2, 3], last_dispatch_ns }
+    Entry { pid: 4242, claimed: false, program, devices: vec![0, 1, 2, 3], last_dispatch_ns }
 }
 
 /// Programs that dispatched `more` times more than at first.

@@ -250,6 +250,7 @@ pub(crate) fn model_beside(snapshot: TableSnapshot, hidden: Vec<Hidden>) -> Mode
         rates_known: true,
         hidden,
         refused_table: None,
+        is_missing: false,
     };
     Model { host: "ttbox".to_owned(), ..Model::new(&reading) }
 }

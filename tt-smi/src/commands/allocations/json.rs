@@ -38,6 +38,8 @@ struct SubtotalJson {
 struct ItemJson<'a> {
     device: usize,
     pid: u32,
+    /// Whether that pid is only claimed.
+    claimed: bool,
     class: &'static str,
     id: u64,
     program: Option<u64>,
@@ -80,7 +82,7 @@ impl<'a> ListingJson<'a> {
             };
         ListingJson {
             envelope: Envelope::new(Clock::now(), &crate::model::host(), namespace),
-            exact: listing.inexact == 0 && listing.unlisted == 0,
+            exact: listing.is_exact(),
             unlisted: listing.unlisted,
             subtotals: listing.subtotals.iter().map(subtotal).collect(),
             histogram: shown.sizes.as_ref().map(|sizes| sizes.iter().map(SizeJson::new).collect()),
@@ -127,6 +129,7 @@ impl<'a> ItemJson<'a> {
         ItemJson {
             device: item.device,
             pid: item.pid,
+            claimed: item.claimed,
             class: item.class.name(),
             id: item.id,
             program: item.program,

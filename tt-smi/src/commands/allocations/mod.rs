@@ -13,6 +13,7 @@ use crate::output::columns::{Align, Columns};
 use crate::output::json::write as write_json;
 use crate::output::paint::Paint;
 use crate::output::units::{UNKNOWN, age, bytes};
+use crate::segments::pid_text;
 use crate::select::select;
 use crate::settings::Settings;
 use json::ListingJson;
@@ -29,6 +30,7 @@ pub(crate) fn run(args: &AllocationsArgs, settings: &Settings) -> anyhow::Result
                 && args.query.matches(item)
         });
     }
+    listing.lack(&segments.unread);
     listing.sort(args.sort);
     let shown = Shown {
         why: super::why_nothing_listed(&segments),
@@ -116,7 +118,7 @@ fn write_items(out: &mut dyn Write, items: &[Item], paint: Paint) -> io::Result<
     for item in items {
         let mut cells = vec![
             item.device.to_string(),
-            item.pid.to_string(),
+            pid_text(item.pid, item.claimed),
             item.class.name().to_owned(),
             format!("{:#x}", item.id),
             bytes(item.size),

@@ -23,6 +23,7 @@ const RESCAN: Duration = Duration::from_millis(50);
 pub(crate) fn run(args: &EventsArgs, settings: &Settings) -> anyhow::Result<()> {
     let stop = args.follow.then(Stop::on_signals).transpose().context("cannot catch signals")?;
     let (segments, directory) = super::look(settings)?;
+    segments.warn_unread();
     let begin = if args.follow { Tail::from_now } else { Tail::from_start };
     let mut watch = Watch::new(&settings.namespace, &args.pid, directory);
     watch.add(segments.live, begin);

@@ -21,6 +21,7 @@ pub(super) struct OomJson {
     /// How many are known, of all devices.
     failures_known: usize,
     failures: Vec<FailureJson>,
+    errors: Vec<String>,
 }
 
 #[derive(Serialize)]
@@ -84,6 +85,7 @@ impl OomJson {
             aggregator_pid: report.origin.aggregator(),
             failures_known: report.known,
             failures: report.failures.iter().map(failure).collect(),
+            errors: report.errors.clone(),
         }
     }
 }

@@ -13,18 +13,18 @@ use tt_shm_reader::Table;
 
 use crate::cli::OomArgs;
 use crate::directory::{DeviceId, Directory};
-use crate::model::{Clock, Failure, directory};
+use crate::model::{Clock, Failure, Model, Problem, directory};
 use crate::output::json::write as write_json;
 use crate::segments::Segments;
 use crate::select::DeviceSelector;
 use crate::settings::Settings;
-use crate::source::{Origin, Source};
+use crate::source::{Origin, Reading, Source};
+use crate::unread::Unread;
 
 /// Runs it.
 pub(crate) fn run(args: &OomArgs, settings: &Settings) -> anyhow::Result<()> {
     let reading = Source::open(&settings.namespace)?.read()?;
     let segments = Segments::open(&settings.namespace).context("cannot list the segments")?;
-    segments.warn_refused();
     let directory = directory(&reading.snapshot);
     let mut failures = Failure::all(&reading.snapshot, &directory);
     if reading.origin == Origin::Embedded {
@@ -40,7 +40,11 @@ pub(crate) fn run(args: &OomArgs, settings: &Settings) -> anyhow::Result<()> {
     failures.retain(|failure| is_meant(&args.device, failure, &directory));
     refuse_nobodys_device(&args.device, &failures, &directory)?;
     failures.truncate(most);
-    let report = Report { failures, known, clock: Clock::now(), origin: reading.origin };
+    if reading.is_missing {
+        failures.iter_mut().for_each(Failure::doubt);
+    }
+    let errors = errors(&reading, &segments.unread);
+    let report = Report { failures, known, clock: Clock::now(), origin: reading.origin, errors };
     let mut out = super::stdout();
     if args.json {
         write_json(&mut out, &json::OomJson::new(&report, settings.namespace.as_str()))?;
@@ -48,8 +52,9 @@ pub(crate) fn run(args: &OomArgs, settings: &Settings) -> anyhow::Result<()> {
         text::write(&mut out, &report, settings.paint)?;
     }
     out.flush()?;
+    report.errors.iter().for_each(|error| eprintln!("tt-smi: {error}"));
     // Asked at the end: a table, or a process that died, may have told something.
-    let unread = report.known == 0 && segments.live.is_empty() && !segments.refused.is_empty();
+    let unread = report.known == 0 && segments.live.is_empty() && !segments.unread.is_empty();
     anyhow::ensure!(!unread, "nothing could be read");
     Ok(())
 }
@@ -62,6 +67,19 @@ pub(super) struct Report {
     pub(super) known: usize,
     pub(super) clock: Clock,
     pub(super) origin: Origin,
+    /// What could not be read: of those, failures and what they held are missing.
+    pub(super) errors: Vec<String>,
+}
+
+/// What the table's aggregator could not read, then what this process could not. An aggregation in here has read the
+/// same files.
+fn errors(reading: &Reading, unread: &Unread) -> Vec<String> {
+    let mut errors = match reading.origin {
+        Origin::Table { .. } => Model::new(reading).problems.iter().map(Problem::line).collect(),
+        Origin::Embedded => Vec::new(),
+    };
+    errors.extend(unread.errors());
+    errors
 }
 
 fn left_behind(namespace: &Namespace, directory: &Directory) -> Vec<Failure> {

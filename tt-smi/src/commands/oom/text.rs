@@ -16,7 +16,7 @@ const NAME: usize = 24;
 
 /// Writes a report.
 pub(super) fn write(out: &mut dyn Write, report: &Report, paint: Paint) -> io::Result<()> {
-    let Report { failures, known, clock, origin } = report;
+    let Report { failures, known, clock, origin, .. } = report;
     let origin = origin.describe();
     if failures.is_empty() {
         let elsewhere = if *known > 0 { " on this device" } else { "" };

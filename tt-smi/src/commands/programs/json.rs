@@ -11,6 +11,8 @@ use crate::output::json::Envelope;
 pub(super) struct ListingJson<'a> {
     #[serde(flatten)]
     envelope: Envelope,
+    /// Whether all programs of all processes are there.
+    exact: bool,
     programs: Vec<ProgramJson<'a>>,
     kernel_sharing: &'a [Sharing],
     errors: &'a [String],
@@ -20,6 +22,7 @@ impl<'a> ListingJson<'a> {
     pub(super) fn new(listing: &'a Listing, namespace: &str) -> ListingJson<'a> {
         ListingJson {
             envelope: Envelope::new(Clock::now(), &crate::model::host(), namespace),
+            exact: !listing.is_inexact,
             programs: listing.entries.iter().map(ProgramJson::new).collect(),
             kernel_sharing: &listing.sharing,
             errors: &listing.errors,
@@ -30,6 +33,8 @@ impl<'a> ListingJson<'a> {
 #[derive(Serialize)]
 struct ProgramJson<'a> {
     pid: u32,
+    /// Whether that pid is only claimed.
+    claimed: bool,
     id: u64,
     name: Option<&'a str>,
     types: Vec<&'static str>,
@@ -59,10 +64,11 @@ struct KernelJson {
 
 impl<'a> ProgramJson<'a> {
     fn new(entry: &'a Entry) -> ProgramJson<'a> {
-        let Entry { pid, program, devices, last_dispatch_ns } = entry;
+        let Entry { pid, claimed, program, devices, last_dispatch_ns } = entry;
         let kernels = program.devices.first().map_or(&[][..], |device| &device.kernels);
         ProgramJson {
             pid: *pid,
+            claimed: *claimed,
             id: program.id,
             name: program.name.as_deref(),
             types: program.kernel_types.iter().map(|kernel| type_name(*kernel)).collect(),

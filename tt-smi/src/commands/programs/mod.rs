@@ -12,6 +12,7 @@ use crate::output::columns::{Align, Columns};
 use crate::output::json::write as write_json;
 use crate::output::paint::Paint;
 use crate::output::units::{UNKNOWN, age, bytes};
+use crate::segments::pid_text;
 use crate::select::select;
 use crate::settings::Settings;
 use json::ListingJson;
@@ -24,6 +25,7 @@ pub(crate) fn run(args: &ProgramsArgs, settings: &Settings) -> anyhow::Result<()
     for segment in segments.of(&args.only.pid) {
         listing.add(segment, &directory, &devices);
     }
+    listing.lack(&segments.unread);
     listing.entries.retain(|entry| args.query.matches(entry));
     listing.finish();
     let mut out = super::stdout();
@@ -93,9 +95,9 @@ fn write_sharing(out: &mut dyn Write, devices: &[Sharing]) -> io::Result<()> {
 }
 
 fn cells(entry: &Entry) -> Vec<String> {
-    let Entry { pid, program, devices, last_dispatch_ns } = entry;
+    let Entry { pid, claimed, program, devices, last_dispatch_ns } = entry;
     vec![
-        pid.to_string(),
+        pid_text(*pid, *claimed),
         format!("{:#x}", program.id),
         fit(&program.name.as_deref().map_or_else(|| UNKNOWN.to_owned(), escape), 28),
         entry.types(),

@@ -16,6 +16,8 @@ pub struct Happened {
     pub realtime_ns: u64,
     /// Its process, as it is called here.
     pub pid: u32,
+    /// Whether that pid is only claimed.
+    pub claimed: bool,
     /// `KERNEL_LOAD` and so on.
     pub event: &'static str,
     /// Index of the device.

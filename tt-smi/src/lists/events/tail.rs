@@ -9,7 +9,7 @@ use super::line::Happened;
 use super::totals::Totals;
 use crate::directory::Directory;
 use crate::escape::Foreign;
-use crate::segments::shown_pid;
+use crate::segments::{Called, called};
 
 /// Bytes of names that the events of one look have at most, as many as a ring of the usual size can name: names are
 /// short in numbers and long in text, and a process may repeat one in every event.
@@ -24,6 +24,8 @@ pub struct Tail {
     pub segment: Segment,
     /// How its process is called here.
     pub pid: u32,
+    /// Whether that is only claimed.
+    claimed: bool,
     /// Events that the ring no longer held when it was looked at first.
     pub older: u64,
     /// Events that were overwritten while the ring was followed.
@@ -42,15 +44,24 @@ impl Tail {
         let (head, slots) = (words.head(), words.ring.len() as u64);
         // The oldest are about to be overwritten; better to begin behind them than to lose the thread.
         let start = if head > slots { head - slots + slots / 16 } else { 0 };
-        let pid = shown_pid(&segment);
-        Tail { pid, older: start, missed: 0, skipped: 0, cursor: Cursor::after(start), totals: None, segment }
+        let Called { pid, claimed } = called(&segment);
+        Tail {
+            pid,
+            claimed,
+            older: start,
+            missed: 0,
+            skipped: 0,
+            cursor: Cursor::after(start),
+            totals: None,
+            segment,
+        }
     }
 
     /// From now on.
     pub fn from_now(segment: Segment) -> Tail {
         let cursor = Cursor::after(segment.words().head());
-        let pid = shown_pid(&segment);
-        Tail { pid, older: 0, missed: 0, skipped: 0, cursor, totals: None, segment }
+        let Called { pid, claimed } = called(&segment);
+        Tail { pid, claimed, older: 0, missed: 0, skipped: 0, cursor, totals: None, segment }
     }
 
     /// Whether the process may have more to tell.
@@ -126,7 +137,8 @@ impl Tail {
         let describe = |(event, total): &(Event, Option<u64>)| {
             let device = devices.get(usize::from(event.device)).copied().flatten();
             let (time, name) = (clock.to_realtime_ns(event.time), names.get(&self.segment, event.name));
-            Happened::new(self.pid, device, time, *total, name, event)
+            let happened = Happened::new(self.pid, device, time, *total, name, event);
+            Happened { claimed: self.claimed, ..happened }
         };
         events.iter().map(describe).collect()
     }

@@ -7,6 +7,7 @@ use tt_shm_reader::{Class, EventKind, KernelType};
 use super::line::Happened;
 use crate::escape::fit;
 use crate::output::units::{UNKNOWN, mib, plural};
+use crate::segments::pid_text;
 
 /// Columns that a name takes at most; JSON has all of it.
 const MOST_COLUMNS: usize = 200;
@@ -88,7 +89,7 @@ impl fmt::Display for Happened {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // The time of day; JSON has the date.
         let time = self.time.split('T').nth(1).unwrap_or(&self.time).trim_end_matches('Z');
-        write!(f, "{time} [PID {}] ", self.pid)?;
+        write!(f, "{time} [PID {}] ", pid_text(self.pid, self.claimed))?;
         let event = self.event;
         match self.kind {
             Some(EventKind::Alloc) => self.write_buffer(f, "Allocated"),

@@ -4,13 +4,14 @@ use crate::lists::allocations::Item;
 use crate::model::core_type_name;
 use crate::output::units::{UNKNOWN, age, bytes};
 use crate::screen::widgets::list::{Column, List};
+use crate::segments::pid_text;
 
 /// Where there is little room: how large, what, and for what.
 const COLUMNS: &[Column<Item>] = &[
     Column::number("SIZE", 10, 0, |item| bytes(item.size), |item| Some(item.size)),
     Column::words("CLASS", 12, 2, |item| item.class.name().to_owned(), |item| Some(item.class.name())),
     Column::ids("DEV", 4, 3, |item| item.device.to_string(), |item| Some(item.device as u64)),
-    Column::ids("PID", 7, 4, |item| item.pid.to_string(), |item| Some(item.pid.into())),
+    Column::ids("PID", 7, 4, |item| pid_text(item.pid, item.claimed), |item| Some(item.pid.into())),
     Column::number("AGE", 6, 5, |item| age(item.age_ns), |item| Some(item.age_ns)),
     Column::ids("ADDRESS", 12, 6, |item| hex(item.address), |item| item.address),
     Column::number("CORES", 5, 7, |item| or_unknown(item.cores), |item| item.cores.map(u64::from)),
@@ -49,6 +50,6 @@ fn or_unknown(number: Option<u32>) -> String {
 /// Tells one apart from others. Mixed so that ids of several processes and devices hardly meet; if they do, the
 /// bar may jump, and nothing else happens.
 fn number(item: &Item) -> u64 {
-    let whose = u64::from(item.pid) << 16 | (item.device as u64) << 8 | item.class as u64;
+    let whose = item.identity << 16 | (item.device as u64) << 8 | item.class as u64;
     item.id ^ whose.wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }

@@ -112,7 +112,7 @@ impl Bank {
             Some(end) => (0, end.max(self.survey.end)),
             None => (self.survey.lowest, self.survey.end),
         };
-        self.is_incomplete = listing.unlisted > 0 || listing.inexact > 0;
+        self.is_incomplete = !listing.is_exact();
     }
 }
 

@@ -73,10 +73,9 @@ impl Inside {
 
     fn arrange(&mut self) {
         self.figure_list.arrange(&self.figures, |_| true);
-        // As lists name it: as it calls itself if it cannot be seen from here.
-        let pid = self.key.pid.unwrap_or(self.key.namespace_pid);
+        let identity = self.key.identity;
         let items = self.listing.as_ref().map_or(&[][..], |listing| &listing.items);
-        self.item_list.arrange(items, |item| u64::from(item.pid) == pid);
+        self.item_list.arrange(items, |item| item.identity == identity);
     }
 
     fn items(&self) -> &[Item] {

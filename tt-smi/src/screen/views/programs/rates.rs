@@ -48,7 +48,7 @@ mod tests {
 
     fn entry(id: u64, dispatches: u64) -> Entry {
         let program = Program { id, dispatches, ..Program::default() };
-        Entry { pid: 1, program, devices: vec![0], last_dispatch_ns: None }
+        Entry { pid: 1, claimed: false, program, devices: vec![0], last_dispatch_ns: None }
     }
 
     #[test]

@@ -7,6 +7,7 @@ use crate::lists::programs::{Entry, Listing};
 use crate::model::ranges;
 use crate::output::units::{UNKNOWN, age, bytes, count};
 use crate::screen::widgets::list::Column;
+use crate::segments::pid_text;
 
 /// A program of a list.
 #[derive(Clone, Debug)]
@@ -46,7 +47,13 @@ fn types_key(row: &Row) -> Option<&str> {
 pub(super) const SORTED_BY: usize = 8;
 
 pub(super) const COLUMNS: &[Column<Row>] = &[
-    Column::ids("PID", 7, 3, |row| row.entry().pid.to_string(), |row| Some(row.entry().pid.into())),
+    Column::ids(
+        "PID",
+        7,
+        3,
+        |row| pid_text(row.entry().pid, row.entry().claimed),
+        |row| Some(row.entry().pid.into()),
+    ),
     Column::ids(
         "ID",
         8,

@@ -1,0 +1,132 @@
+//! Segments that could not be read: what is said of them, and whether something is missing because of them.
+
+use std::collections::BTreeMap;
+use std::os::fd::AsFd;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use rustix::fs::{Mode, OFlags};
+use tt_shm_os::is_write_locked;
+use tt_shm_reader::{FileError, OpenError};
+
+use crate::escape::escape;
+use crate::output::units::plural;
+
+/// Reasons told one by one: a hostile user can make as many as files.
+const MAX_REASONS: usize = 32;
+
+/// The segments that were left out, by owner and reason.
+#[derive(Debug, Default)]
+pub struct Unread {
+    alike: BTreeMap<(u32, String), Alike>,
+    /// What is missing may be of a process that lives: sums and lists are not all there is.
+    pub is_missing: bool,
+}
+
+/// Those of one owner with one reason.
+#[derive(Debug)]
+struct Alike {
+    count: u64,
+    first: String,
+}
+
+impl Unread {
+    /// A file that was refused.
+    pub fn refuse(&mut self, path: &Path, error: &OpenError) {
+        let uid = path.symlink_metadata().map_or(0, |stat| stat.uid());
+        let reason = error.to_string().replace(&path.display().to_string(), "it");
+        self.is_missing |= may_live(path, error);
+        self.add(uid, reason, path);
+    }
+
+    /// One of more segments than are read of one user.
+    pub fn leave_out(&mut self, path: &Path, uid: u32, most: usize) {
+        self.is_missing = true;
+        self.add(uid, format!("over {most} of one user are not read; end some, or `tt-smi clean`"), path);
+    }
+
+    fn add(&mut self, uid: u32, reason: String, path: &Path) {
+        let name = || path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let alike = self.alike.entry((uid, reason)).or_insert_with(|| Alike { count: 0, first: name() });
+        alike.count += 1;
+    }
+
+    /// Whether all were read.
+    pub fn is_empty(&self) -> bool {
+        self.alike.is_empty()
+    }
+
+    /// For people and scripts: file, owner, reason, what to do. Own ones first, many alike in one line.
+    pub fn errors(&self) -> Vec<String> {
+        let own = rustix::process::geteuid().as_raw();
+        let mut all: Vec<_> = self.alike.iter().collect();
+        all.sort_by_key(|((uid, _), _)| *uid != own);
+        let mut lines: Vec<String> =
+            all.iter().take(MAX_REASONS).map(|(key, alike)| line(key, alike)).collect();
+        let untold: u64 = all.iter().skip(MAX_REASONS).map(|(_, alike)| alike.count).sum();
+        if untold > 0 {
+            lines.push(format!("left out: {} more, for other reasons", plural(untold, "segment")));
+        }
+        lines
+    }
+}
+
+fn line((uid, reason): &(u32, String), Alike { count, first }: &Alike) -> String {
+    let owner = crate::users::name_of(*uid).map_or_else(|| format!("uid {uid}"), |name| name.to_string());
+    let (first, reason) = (escape(first), escape(reason));
+    match count {
+        1 => format!("left out: {first} of {owner}: {reason}"),
+        _ => format!("left out: {} of {owner}, such as {first}: {reason}", plural(*count, "segment")),
+    }
+}
+
+/// Whether a file that was refused may be that of a process that lives. A link, a FIFO or a folder is nobody's segment;
+/// of what cannot be opened, nobody knows.
+fn may_live(path: &Path, error: &OpenError) -> bool {
+    match error {
+        OpenError::File(FileError::NotRegular { .. }) => false,
+        OpenError::File(FileError::Open { .. }) => true,
+        _ => is_held(path),
+    }
+}
+
+/// Whether somebody holds the lock of a file, or may.
+pub(crate) fn is_held(path: &Path) -> bool {
+    let is_regular = path.symlink_metadata().is_ok_and(|stat| stat.is_file());
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let is_locked = || match rustix::fs::open(path, flags, Mode::empty()) {
+        Ok(file) => is_write_locked(file.as_fd()).unwrap_or(true),
+        Err(errno) => errno != rustix::io::Errno::NOENT,
+    };
+    is_regular && is_locked()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io;
+
+    #[test]
+    fn many_alike_are_one_line() {
+        let mut unread = Unread::default();
+        let refused = |path: &Path| {
+            OpenError::File(FileError::Open {
+                path: path.to_owned(),
+                cause: io::Error::from_raw_os_error(rustix::io::Errno::MFILE.raw_os_error()),
+            })
+        };
+        for number in 0..1500 {
+            let path = tt_shm_os::path_of(&format!("tt-smi-none-{number:04}"));
+            unread.refuse(&path, &refused(&path));
+        }
+        let [line] = &unread.errors()[..] else { panic!("{:?}", unread.errors()) };
+        for part in ["1500 segments of ", "such as tt-smi-none-0000: ", "open files", "ulimit -n"] {
+            assert!(line.contains(part), "{line}");
+        }
+        assert!(unread.is_missing, "whoever cannot be opened may live");
+        for number in 0..100 {
+            unread.leave_out(Path::new("x"), 7, number);
+        }
+        assert_eq!(unread.errors().len(), MAX_REASONS + 1);
+    }
+}
