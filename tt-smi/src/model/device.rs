@@ -2,7 +2,7 @@
 
 use tt_shm_reader::{Class, Composition, DeviceEntry, DeviceStats, device_flags, known};
 
-use super::{ClassFigure, Memory, Peak, kernel_loaded};
+use super::{ClassFigure, Memory, Peak, kernel_loaded, requested, said};
 use crate::directory::DeviceId;
 use crate::escape::Foreign;
 
@@ -89,10 +89,16 @@ pub struct LastFailure {
     pub class: Option<Class>,
     /// Bytes asked for.
     pub request: u64,
-    /// Bytes free then.
-    pub free: u64,
-    /// Largest free block then.
-    pub largest_free: u64,
+    /// Bytes free then, if known.
+    pub free: Option<u64>,
+    /// Largest free block then, if known.
+    pub largest_free: Option<u64>,
+    /// Bytes needed in each bank, if known.
+    pub needed_per_bank: Option<u64>,
+    /// Banks, if known.
+    pub banks: Option<u64>,
+    /// Whether free bytes and the largest free block are those of one bank.
+    pub per_bank: bool,
 }
 
 /// What a peak was made of.
@@ -132,7 +138,9 @@ impl Device {
     pub fn new(index: usize, row: usize, id: &DeviceId, stats: &DeviceStats, rates_known: bool) -> Device {
         let entry = &stats.entry;
         let rate = |per_1000s: u64| rates_known.then_some(per_1000s as f64 / 1000.0);
-        let memory = |used, total, peak| Memory { used, total, peak };
+        let classes = class_figures(stats);
+        let requested = |of| requested(&classes, of, stats.cb_resident_bytes);
+        let memory = |used, total, peak| Memory { used, requested: used, total, reserved: None, peak };
         let ring = KernelRing {
             total: stats.kernel_ring_total_bytes,
             used: stats.kernel_ring_used_bytes,
@@ -144,8 +152,16 @@ impl Device {
             id: id.clone(),
             arch: entry.architecture().name(),
             board: entry.board_name().map(Foreign::from),
-            dram: memory(stats.dram_used_bytes, entry.dram_total(), (&stats.dram_peak).into()),
-            l1: memory(stats.l1_used_bytes, entry.l1_total(), (&stats.l1_peak).into()),
+            dram: Memory {
+                requested: requested(tt_shm_reader::Memory::Dram),
+                reserved: entry.dram_reserved(),
+                ..memory(stats.dram_used_bytes, entry.dram_total(), (&stats.dram_peak).into())
+            },
+            l1: Memory {
+                requested: requested(tt_shm_reader::Memory::L1),
+                reserved: entry.l1_reserved(),
+                ..memory(stats.l1_used_bytes, entry.l1_total(), (&stats.l1_peak).into())
+            },
             dram_per_bank: dram_per_bank(entry),
             l1_per_core: Some(entry.l1_per_core).filter(|_| entry.known & known::L1 != 0),
             eth_l1: memory(
@@ -153,7 +169,7 @@ impl Device {
                 entry.eth_l1_total(),
                 Peak::from(&stats.eth_peak).uncounted(),
             ),
-            classes: class_figures(stats),
+            classes,
             cb_resident: stats.cb_resident_bytes,
             cb_resident_peak: Peak::from(&stats.cb_resident_peak).uncounted(),
             kernel_resident: stats.kernel_resident_bytes.saturating_add(stats.system_kernel_bytes),
@@ -223,6 +239,8 @@ fn dram_per_bank(entry: &DeviceEntry) -> Option<u64> {
 fn class_figures(stats: &DeviceStats) -> [ClassFigure; Class::COUNT] {
     stats.classes.map(|class| ClassFigure {
         bytes: class.live_bytes,
+        requested: class.requested_bytes,
+        requested_basis: class.requested_basis_bytes,
         count: class.live_count,
         peak: (&class.peak).into(),
     })
@@ -234,7 +252,10 @@ fn last_failure(failure: &tt_shm_reader::Failure) -> Option<LastFailure> {
         pid: failure.pid,
         class: u8::try_from(failure.class).ok().and_then(Class::from_code),
         request: failure.request_bytes,
-        free: failure.free_bytes,
-        largest_free: failure.largest_free_bytes,
+        free: said(failure.free_bytes),
+        largest_free: said(failure.largest_free_bytes),
+        needed_per_bank: said(failure.needed_per_bank_bytes),
+        banks: Some(failure.banks).filter(|banks| *banks != 0),
+        per_bank: failure.per_bank != 0,
     })
 }

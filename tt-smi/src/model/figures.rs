@@ -86,10 +86,14 @@ impl From<&tt_shm_reader::Peak> for Peak {
 /// A kind of memory: what is used of how much, and the most that was.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Memory {
-    /// Bytes used.
+    /// Bytes used: what is occupied.
     pub used: u64,
-    /// Bytes there are, if a process said so.
+    /// Bytes that were asked for by what uses it.
+    pub requested: u64,
+    /// Bytes that can be allocated, if a process said so.
     pub total: Option<u64>,
+    /// Bytes that the device has and the allocator does not give, if both are known.
+    pub reserved: Option<u64>,
     /// The most that was used.
     pub peak: Peak,
 }
@@ -97,12 +101,47 @@ pub struct Memory {
 /// A class: what is live, and the most that was.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ClassFigure {
-    /// Bytes live.
+    /// Bytes occupied.
     pub bytes: u64,
+    /// Bytes that were asked for.
+    pub requested: u64,
+    /// Of the bytes occupied, those of which only what was asked for is known.
+    pub requested_basis: u64,
     /// Allocations live.
     pub count: u64,
-    /// The most bytes that were live.
+    /// The most bytes that were occupied.
     pub peak: Peak,
+}
+
+impl ClassFigure {
+    /// What is occupied beyond what was asked for.
+    pub fn padding(&self) -> u64 {
+        self.bytes.saturating_sub(self.requested)
+    }
+
+    /// What the bytes are: `occupied`, what was `requested` where nobody told more, or `mixed`.
+    pub fn basis(&self) -> &'static str {
+        basis(self.requested_basis, self.bytes)
+    }
+}
+
+/// What so many bytes are, of which so many are known by what was asked for only.
+pub fn basis(requested_basis: u64, bytes: u64) -> &'static str {
+    match requested_basis {
+        0 => "occupied",
+        all if all >= bytes => "requested",
+        _ => "mixed",
+    }
+}
+
+/// Bytes asked for by what uses a memory: its buffers, and circular buffers that are resident.
+pub fn requested(classes: &[ClassFigure; Class::COUNT], of: tt_shm_reader::Memory, cb_resident: u64) -> u64 {
+    let bytes = |class: Class| match class {
+        Class::Cb => cb_resident,
+        class => classes[class as usize].requested,
+    };
+    let classes = Class::ALL.into_iter().filter(|class| class.memory() == of);
+    classes.map(bytes).fold(0, u64::saturating_add)
 }
 
 /// All loaded kernels, whatever their type and cores: bytes and number.

@@ -10,7 +10,9 @@ mod ranges;
 pub use device::{Device, Holder, KernelRing, LastFailure, Makeup};
 pub(crate) use failure::said;
 pub use failure::{Before, Cause, Failure, HeldBy, Holders, Who};
-pub use figures::{ClassFigure, Clock, Memory, Peak, core_type_name, kernel_loaded, rfc3339};
+pub use figures::{
+    ClassFigure, Clock, Memory, Peak, basis, core_type_name, kernel_loaded, requested, rfc3339,
+};
 pub use problem::{Problem, Reclaimed};
 pub use process::{Process, ProcessState, Usage};
 pub use ranges::ranges;

@@ -2,7 +2,8 @@
 
 use tt_shm_os::PidMap;
 use tt_shm_reader::{
-    Anomaly, Class, Counters, ProcessStats, TableSnapshot, UsageStats, process_flags, process_state, text,
+    Anomaly, Class, Counters, ProcessStats, Source, TableSnapshot, UsageStats, process_flags, process_state,
+    text,
 };
 
 use super::{ClassFigure, Clock, Memory, Peak, kernel_loaded, ranges};
@@ -53,6 +54,8 @@ pub struct Process {
     pub state: ProcessState,
     /// What the system knows of it; `None` until [`super::Model::look_up`], and if it is not to be seen.
     pub info: Option<ProcInfo>,
+    /// Who writes its segment: `ring`, `tap` or `bridge`.
+    pub source: &'static str,
     /// How long ago its segment was made.
     pub age_ns: u64,
     /// Per device.
@@ -133,6 +136,7 @@ impl Process {
                 _ => ProcessState::Alive,
             },
             info: None,
+            source: Source::from_code(stats.source).unwrap_or_default().name(),
             age_ns: clock.age_ns(stats.started),
             usages,
             // Who has ended does nothing any more.
@@ -235,23 +239,40 @@ impl Usage {
         if !counters.is_plausible() {
             return None;
         }
-        let memory = |used, peak| Memory { used, total: None, peak };
+        let memory = |used, requested, peak| Memory { used, requested, total: None, reserved: None, peak };
         let Counters { dram_peak_bytes, dram_peak_time, dram_peak_count, .. } = *counters;
         let Counters { l1_peak_bytes, l1_peak_time, l1_peak_count, .. } = *counters;
         let Counters { eth_peak_bytes, eth_peak_time, .. } = *counters;
         Some(Usage {
             device,
             logical: Some(stats.logical_id).filter(|id| *id != u64::MAX),
-            dram: memory(counters.dram_used(), own_peak(dram_peak_bytes, dram_peak_time, dram_peak_count)),
-            l1: memory(counters.l1_used(), own_peak(l1_peak_bytes, l1_peak_time, l1_peak_count)),
-            eth_l1: memory(counters.eth_used(), own_peak(eth_peak_bytes, eth_peak_time, 0).uncounted()),
-            classes: counters.classes.map(|class| ClassFigure {
-                bytes: class.live_bytes,
-                count: class.live_count,
-                peak: own_peak(class.peak_bytes, class.peak_time, class.peak_count),
+            dram: memory(
+                counters.dram_used(),
+                counters.dram_requested(),
+                own_peak(dram_peak_bytes, dram_peak_time, dram_peak_count),
+            ),
+            l1: memory(
+                counters.l1_used(),
+                counters.l1_requested(),
+                own_peak(l1_peak_bytes, l1_peak_time, l1_peak_count),
+            ),
+            eth_l1: memory(
+                counters.eth_used(),
+                counters.eth_used(),
+                own_peak(eth_peak_bytes, eth_peak_time, 0).uncounted(),
+            ),
+            classes: Class::ALL.map(|class| {
+                let own = counters.class(class);
+                ClassFigure {
+                    bytes: own.live_bytes,
+                    requested: own.requested_bytes,
+                    requested_basis: counters.requested_basis_bytes[class as usize],
+                    count: own.live_count,
+                    peak: own_peak(own.peak_bytes, own.peak_time, own.peak_count),
+                }
             }),
             cb_resident: counters.cb_resident_bytes,
-            kernel_resident: counters.kernel_resident_bytes.saturating_add(counters.system_kernel_bytes),
+            kernel_resident: counters.kernels_resident(),
             dispatches: counters.dispatches,
             cached_dispatches: counters.cached_dispatches,
             failed_allocs: counters.failed_allocs,

@@ -21,11 +21,12 @@ pub fn write(out: &mut dyn Write, device: &Device, model: &Model, paint: Paint) 
         format!("{} in {}", bytes_short(figure.bytes), figure.count)
     };
     writeln!(out, "{}", memory_line("DRAM", &device.dram, model))?;
+    writeln!(out, "    {}", asked_for(&device.dram))?;
     writeln!(out, "    buffers {}, traces {}", live(Class::Dram), live(Class::Trace))?;
     writeln!(out, "{}", memory_line("L1", &device.l1, model))?;
+    writeln!(out, "    {}", asked_for(&device.l1))?;
     writeln!(out, "    buffers {}, L1_SMALL {}", live(Class::L1), live(Class::L1Small))?;
     writeln!(out, "    CBs {} resident, {} allocated", bytes_short(device.cb_resident), live(Class::Cb))?;
-    writeln!(out, "    kernels {} resident on Tensix cores", bytes_short(device.kernel_resident))?;
     writeln!(out, "{}", memory_line("Ethernet L1", &device.eth_l1, model))?;
     write_kernels(out, device)?;
     write_activity(out, device, model, paint)
@@ -40,9 +41,21 @@ fn memory_line(name: &str, memory: &Memory, model: &Model) -> String {
     )
 }
 
+/// What was asked for of what is used, the padding, and what the allocator does not give.
+fn asked_for(memory: &Memory) -> String {
+    let padding = memory.used.saturating_sub(memory.requested);
+    let reserved = memory.reserved.map_or_else(|| UNKNOWN.to_owned(), bytes_short);
+    format!(
+        "requested {}, padding {}, reserved {reserved}",
+        bytes_short(memory.requested),
+        bytes_short(padding)
+    )
+}
+
 fn write_kernels(out: &mut dyn Write, device: &Device) -> io::Result<()> {
     let (loaded, _) = device.kernel_loaded();
-    writeln!(out, "  Kernels: {} loaded", bytes(loaded))?;
+    let resident = bytes_short(device.kernel_resident);
+    writeln!(out, "  Kernels: {} loaded, {resident} resident on Tensix cores", bytes(loaded))?;
     for class in KERNEL_CLASSES {
         let figure = device.class(class);
         let label = class.kernel_type().map_or("", |kernel| kernel.label());
@@ -69,8 +82,8 @@ fn write_activity(out: &mut dyn Write, device: &Device, model: &Model, paint: Pa
         age(model.clock.age_ns(failure.time)),
         failure.pid,
         bytes(failure.request),
-        bytes(failure.free),
-        bytes(failure.largest_free),
+        failure.free.map_or_else(|| UNKNOWN.to_owned(), bytes),
+        failure.largest_free.map_or_else(|| UNKNOWN.to_owned(), bytes),
     );
     writeln!(out, "  {}", paint.warn(&text))
 }

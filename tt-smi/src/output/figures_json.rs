@@ -5,16 +5,18 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use tt_shm_reader::Class;
 
-use crate::model::{ClassFigure, Memory, kernel_loaded};
+use crate::model::{ClassFigure, Memory, basis, kernel_loaded};
 
 /// What devices and a process's share of one have in common.
 #[derive(Debug, Serialize)]
 pub(super) struct FiguresJson {
     dram_used_bytes: u64,
+    dram_requested_bytes: u64,
     dram_peak_bytes: u64,
     dram_peak_high_bytes: Option<u64>,
     dram_peak_exact: bool,
     l1_used_bytes: u64,
+    l1_requested_bytes: u64,
     l1_peak_bytes: u64,
     l1_peak_high_bytes: Option<u64>,
     l1_peak_exact: bool,
@@ -38,12 +40,15 @@ pub(super) struct FiguresJson {
     dispatches: u64,
     cached_dispatches: u64,
     failed_allocs: u64,
+    basis: &'static str,
     classes: BTreeMap<&'static str, ClassJson>,
 }
 
 #[derive(Debug, Serialize)]
 struct ClassJson {
     live_bytes: u64,
+    requested_bytes: u64,
+    basis: &'static str,
     live_count: u64,
     peak_bytes: u64,
     peak_high_bytes: Option<u64>,
@@ -69,10 +74,12 @@ impl Figures<'_> {
         let (kernel_loaded_bytes, kernel_count) = kernel_loaded(self.classes);
         FiguresJson {
             dram_used_bytes: dram.used,
+            dram_requested_bytes: dram.requested,
             dram_peak_bytes: dram.peak.low,
             dram_peak_high_bytes: dram.peak.high,
             dram_peak_exact: dram.peak.is_exact(),
             l1_used_bytes: l1.used,
+            l1_requested_bytes: l1.requested,
             l1_peak_bytes: l1.peak.low,
             l1_peak_high_bytes: l1.peak.high,
             l1_peak_exact: l1.peak.is_exact(),
@@ -96,14 +103,29 @@ impl Figures<'_> {
             dispatches,
             cached_dispatches,
             failed_allocs,
+            basis: self.basis(),
             classes: Class::ALL.map(|class| (class.name(), class_json(&self.classes[class as usize]))).into(),
         }
+    }
+}
+
+impl Figures<'_> {
+    /// What the bytes used of the device's memory are.
+    fn basis(&self) -> &'static str {
+        let pools = Class::ALL.into_iter().filter(|class| class.pool().is_some());
+        let add = |sum: (u64, u64), figure: &ClassFigure| {
+            (sum.0.saturating_add(figure.requested_basis), sum.1.saturating_add(figure.bytes))
+        };
+        let (requested, bytes) = pools.map(|class| &self.classes[class as usize]).fold((0, 0), add);
+        basis(requested, bytes)
     }
 }
 
 fn class_json(class: &ClassFigure) -> ClassJson {
     ClassJson {
         live_bytes: class.bytes,
+        requested_bytes: class.requested,
+        basis: class.basis(),
         live_count: class.count,
         peak_bytes: class.peak.low,
         peak_high_bytes: class.peak.high,

@@ -43,6 +43,8 @@ struct DeviceJson {
     age_ms: u64,
     over_capacity: bool,
     conflict: bool,
+    dram_reserved_bytes: Option<u64>,
+    l1_reserved_bytes: Option<u64>,
     #[serde(flatten)]
     figures: FiguresJson,
     events_per_second: Option<f64>,
@@ -59,8 +61,11 @@ struct FailureJson {
     pid: u64,
     class: Option<&'static str>,
     request_bytes: u64,
-    free_bytes: u64,
-    largest_free_bytes: u64,
+    free_bytes: Option<u64>,
+    largest_free_bytes: Option<u64>,
+    needed_per_bank_bytes: Option<u64>,
+    banks: Option<u64>,
+    per_bank: bool,
 }
 
 #[derive(Debug, Serialize)]
@@ -136,6 +141,8 @@ fn device_json(device: &Device, age_ms: u64, clock: Clock) -> DeviceJson {
         age_ms,
         over_capacity: device.over_capacity,
         conflict: device.conflict,
+        dram_reserved_bytes: device.dram.reserved,
+        l1_reserved_bytes: device.l1.reserved,
         figures: figures.json(),
         events_per_second: device.events_per_second,
         dispatches_per_second: device.dispatches_per_second,
@@ -149,6 +156,9 @@ fn device_json(device: &Device, age_ms: u64, clock: Clock) -> DeviceJson {
             request_bytes: failure.request,
             free_bytes: failure.free,
             largest_free_bytes: failure.largest_free,
+            needed_per_bank_bytes: failure.needed_per_bank,
+            banks: failure.banks,
+            per_bank: failure.per_bank,
         }),
     }
 }
@@ -157,7 +167,7 @@ fn process_json(process: &Process, age_ms: u64) -> ProcessJson {
     ProcessJson {
         identity: IdentityJson::new(process),
         name: process.name.clone(),
-        source: "ring",
+        source: process.source,
         age_ms,
         running_seconds: process.age_ns as f64 / 1e9,
         events_per_second: process.events_per_second,

@@ -35,7 +35,13 @@ fn entry(number: u64) -> DeviceEntry {
     DeviceEntry {
         chip_id: 0x1279_2014_37fe_0afe + number,
         arch: Arch::Wormhole as u64,
-        known: known::DRAM | known::DRAM_CHANNELS | known::L1 | known::ETH | known::PCI,
+        known: known::DRAM
+            | known::DRAM_CHANNELS
+            | known::L1
+            | known::ETH
+            | known::PCI
+            | known::ARCH
+            | known::BOARD,
         dram_bytes: 12 * GIB,
         dram_channels: 12,
         tensix_cores: 64,
@@ -63,13 +69,28 @@ fn live(class: Class) -> (u64, u64) {
     }
 }
 
+/// Buffers are padded, where somebody told what they occupy.
+fn asked_for(class: Class) -> u64 {
+    let (bytes, _) = live(class);
+    let padded = class.pool().is_some() && class != Class::Trace;
+    if padded { bytes - bytes / 8 } else { bytes }
+}
+
 fn device(number: u64) -> DeviceStats {
     let classes = Class::ALL.map(|class| {
         let (live_bytes, live_count) = live(class);
         let (alloc_bytes, alloc_count) = (2 * live_bytes, 2 * live_count);
-        ClassStats { live_bytes, live_count, alloc_bytes, alloc_count, peak: exact(live_bytes, live_count) }
+        ClassStats {
+            live_bytes,
+            live_count,
+            alloc_bytes,
+            alloc_count,
+            peak: exact(live_bytes, live_count),
+            requested_bytes: asked_for(class),
+            requested_basis_bytes: if class == Class::Trace { live_bytes } else { 0 },
+        }
     });
-    let l1 = 20 * MIB + 512 * KIB + 6 * MIB + 24 * KIB + 92 * KIB;
+    let l1 = 20 * MIB + 512 * KIB + 6 * MIB;
     DeviceStats {
         generation: 7,
         entry: entry(number),
@@ -102,6 +123,9 @@ fn device(number: u64) -> DeviceStats {
             request_bytes: 30 * MIB,
             free_bytes: 60 * MIB,
             largest_free_bytes: 12 * MIB,
+            needed_per_bank_bytes: 480 * KIB,
+            banks: 64,
+            per_bank: 0,
         },
         classes,
         ..DeviceStats::zeroed()
@@ -144,9 +168,14 @@ fn usage(process: u64, device: u64) -> UsageStats {
         (figures.live_bytes, figures.live_count) = (bytes, count);
         (figures.alloc_bytes, figures.alloc_count) = (2 * bytes, 2 * count);
         (figures.peak_bytes, figures.peak_time, figures.peak_count) = (bytes, NOW - SECOND, count);
+        figures.requested_bytes = asked_for(class);
     }
+    counters.requested_basis_bytes[Class::Trace as usize] = live(Class::Trace).0;
     counters.cb_resident_bytes = 6 * MIB;
     counters.kernel_resident_bytes = 24 * KIB;
+    counters.lanes[0].cb_bytes = 6 * MIB;
+    counters.lanes[0].kernel_bytes = 24 * KIB;
+    counters.resident_lanes = 1;
     counters.system_kernel_bytes = 92 * KIB;
     counters.system_kernel_eth_bytes = 112 * KIB;
     (counters.dram_peak_bytes, counters.dram_peak_time) = (4 * GIB, NOW - SECOND);
@@ -154,7 +183,7 @@ fn usage(process: u64, device: u64) -> UsageStats {
     (counters.eth_peak_bytes, counters.eth_peak_time) = (112 * KIB, NOW - SECOND);
     (counters.dispatches, counters.cached_dispatches) = (1000, 995);
     counters.open = 1;
-    UsageStats { generation: 7, process, device, logical_id: device, counters }
+    UsageStats { generation: 7, process, device, logical_id: device, allocator: 0, counters }
 }
 
 /// Enough was free, but in pieces.

@@ -10,17 +10,27 @@ type Metric = (&'static str, &'static str, fn(&Device) -> Option<f64>);
 
 const METRICS: &[Metric] = &[
     ("tt_dram_used_bytes", "DRAM used: buffers and traces.", |d| bytes(d.dram.used)),
-    ("tt_dram_total_bytes", "DRAM there is, as processes report it.", |d| d.dram.total.and_then(bytes)),
+    ("tt_dram_requested_bytes", "DRAM asked for by what uses it.", |d| bytes(d.dram.requested)),
+    ("tt_dram_total_bytes", "DRAM that can be allocated, as processes report it.", |d| {
+        d.dram.total.and_then(bytes)
+    }),
+    ("tt_dram_reserved_bytes", "DRAM that the allocator does not give.", |d| d.dram.reserved.and_then(bytes)),
     ("tt_dram_peak_bytes", "Most DRAM used that was seen.", |d| bytes(d.dram.peak.low)),
     (
         "tt_dram_peak_high_bytes",
         "Most DRAM that can have been used; equal to the peak if that is exact.",
         |d| d.dram.peak.high.and_then(bytes),
     ),
-    ("tt_l1_used_bytes", "L1 of Tensix cores used: buffers, resident circular buffers and kernels.", |d| {
+    ("tt_l1_used_bytes", "L1 of Tensix cores used: buffers and resident circular buffers.", |d| {
         bytes(d.l1.used)
     }),
-    ("tt_l1_total_bytes", "L1 of all Tensix cores, as processes report it.", |d| d.l1.total.and_then(bytes)),
+    ("tt_l1_requested_bytes", "L1 asked for by what uses it.", |d| bytes(d.l1.requested)),
+    ("tt_l1_total_bytes", "L1 of all Tensix cores that can be allocated, as processes report it.", |d| {
+        d.l1.total.and_then(bytes)
+    }),
+    ("tt_l1_reserved_bytes", "L1 of Tensix cores that the allocator does not give.", |d| {
+        d.l1.reserved.and_then(bytes)
+    }),
     ("tt_l1_peak_bytes", "Most L1 used that was seen.", |d| bytes(d.l1.peak.low)),
     ("tt_l1_peak_high_bytes", "Most L1 that can have been used; equal to the peak if that is exact.", |d| {
         d.l1.peak.high.and_then(bytes)
@@ -37,7 +47,7 @@ const METRICS: &[Metric] = &[
     ("tt_cb_allocated_bytes", "All circular buffers that are allocated, resident or not.", |d| {
         bytes(d.class(Class::Cb).bytes)
     }),
-    ("tt_kernel_used_bytes", "Kernels resident on Tensix cores; part of the L1 used.", |d| {
+    ("tt_kernel_used_bytes", "Kernels resident on Tensix cores, in reserved memory.", |d| {
         bytes(d.kernel_resident)
     }),
     ("tt_device_processes", "Processes that have something on the device.", |d| Some(d.processes as f64)),

@@ -110,7 +110,7 @@ fn l1_parts(device: &Device) -> Vec<(Part, u64)> {
 }
 
 fn whole(name: &'static str, memory: &Memory, parts: Vec<(Part, u64)>) -> Row {
-    let Memory { used, total, peak } = *memory;
+    let Memory { used, total, peak, .. } = *memory;
     Row { name, count: None, used, of: Of::Own(total), parts, peak: Some(peak) }
 }
 

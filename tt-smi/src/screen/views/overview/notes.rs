@@ -26,7 +26,7 @@ fn last_failure(model: &Model) -> Option<String> {
         failure.pid,
         bytes(failure.request),
         failure.class.map_or(UNKNOWN, Class::name),
-        bytes(failure.free),
-        bytes(failure.largest_free),
+        failure.free.map_or_else(|| UNKNOWN.to_owned(), bytes),
+        failure.largest_free.map_or_else(|| UNKNOWN.to_owned(), bytes),
     ))
 }

@@ -83,7 +83,7 @@ fn figure(usage: &Usage, place: u64, what: What, clock: Clock) -> Option<Figure>
     let (name, live, count, peak) = match what {
         What::Sum(name, of) => (name, of(usage).used, None, of(usage).peak),
         What::Part(class) | What::Other(class) => {
-            let ClassFigure { bytes, count, peak } = *usage.class(class);
+            let ClassFigure { bytes, count, peak, .. } = *usage.class(class);
             if bytes == 0 && count == 0 && peak.low == 0 {
                 return None;
             }
