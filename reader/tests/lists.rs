@@ -71,7 +71,7 @@ fn rows_that_are_newer_than_every_event_make_a_list_inexact() {
 }
 
 /// A kernel of a program: binary x cores.
-fn kernel(device: u8, id: u64, class: Class, (binary, cores): (u64, u32), program: u64, hash: u64) -> Event {
+fn kernel(device: u8, id: u64, class: Class, (binary, cores): (u64, u16), program: u64, hash: u64) -> Event {
     Event {
         class: class as u8,
         id,

@@ -103,7 +103,7 @@ fn impossible_counters_are_refused_before_they_are_added_to() {
         copy[dispatches].store(u64::MAX, Ordering::Relaxed);
     }
     // One more than that: it overflows if it is counted.
-    let event = Event { address: 0, aux: 0, ..Event::new(EventKind::KernelDispatch, 0) };
+    let event = Event { address: 1, aux: 0, ..Event::new(EventKind::KernelDispatch, 0) };
     let event = writer.stamp(event);
     writer.words().write_slot(event.to_words());
     assert!(matches!(segment.counters(), Err(ReadError::ImplausibleCounters { device: 0, .. })));

@@ -100,17 +100,13 @@ impl DeviceModel {
 
     fn measure(&mut self) {
         let bytes = |class: Class| self.sums.bytes[class as usize];
-        let resident = |ethernet| -> u64 {
-            self.resident
-                .iter()
-                .map(|name| self.live[name])
-                .filter(|t| t.ethernet == ethernet)
-                .map(|t| t.size)
-                .sum()
+        let resident = |wanted: &dyn Fn(&Thing) -> bool| -> u64 {
+            self.resident.iter().map(|name| self.live[name]).filter(wanted).map(|t| t.size).sum()
         };
         let dram = bytes(Class::Dram) + bytes(Class::Trace);
-        let l1 = bytes(Class::L1) + bytes(Class::L1Small) + resident(false);
-        self.sums.eth_used = resident(true);
+        // Kernels on Tensix cores lie in reserved memory.
+        let l1 = bytes(Class::L1) + bytes(Class::L1Small) + resident(&|thing| thing.class == Class::Cb);
+        self.sums.eth_used = resident(&|thing| thing.ethernet);
         self.sums.dram_used = dram;
         self.sums.l1_used = l1;
         self.sums.dram_peak = self.sums.dram_peak.max(dram);

@@ -66,6 +66,16 @@ fn opening_without_room_is_a_clear_error() {
     assert!(message.contains("no room in /dev/shm") && message.contains("tt-smi clean"), "{message}");
 }
 
+/// The segment fits, with some devices, but not the counters of all.
+#[test]
+fn no_room_for_a_device_is_not_a_full_list() {
+    let space = Space::new();
+    let Some(mut host) = confined(&space, "448k", "") else { return };
+    let many = Command::Open { ring_slots: 64, chips: (1..=128).collect() };
+    let Answer::Failed(message) = host.ask(&many) else { panic!("there is no room for 128 devices") };
+    assert!(message.contains("no room in /dev/shm for the counters of another device"), "{message}");
+}
+
 #[test]
 fn growing_without_room_degrades_the_list_and_no_total() {
     let space = Space::new();

@@ -147,12 +147,12 @@ impl Writer {
 
     pub fn alloc(&mut self, device: u8, class: Class, id: u64, size: u64) -> Event {
         let event = Event::new(EventKind::Alloc, device);
-        self.commit(Event { class: class as u8, id, size, row: id as u32, ..event })
+        self.commit(Event { class: class as u8, id, size, aux: size, row: id as u32, ..event })
     }
 
     pub fn free(&mut self, device: u8, class: Class, id: u64, size: u64) -> Event {
         let event = Event::new(EventKind::Free, device);
-        self.commit(Event { class: class as u8, id, size, row: id as u32, ..event })
+        self.commit(Event { class: class as u8, id, size, aux: size, row: id as u32, ..event })
     }
 
     /// A dispatch of a program whose pair of rows is `pair`; `before` is its row before.
@@ -167,12 +167,12 @@ impl Writer {
         let event = Event {
             id: program,
             size: 0,
-            address: 0,
+            address: 1 | u64::from(pair.1) << 32,
             aux: 0,
             flags,
             ..Event::new(EventKind::KernelDispatch, device)
         };
-        let event = self.stamp(Event { row: pair.0, cores: pair.1, ..event });
+        let event = self.stamp(Event { row: pair.0, ..event });
         let row = Row::after_dispatch(before, &event);
         assert_eq!(row.kind(), Some(RowKind::Program));
         let map = self.map.as_ref().expect("alive");

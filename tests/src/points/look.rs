@@ -5,7 +5,7 @@ use super::step::FIRST_CHIP;
 use crate::monitor::{as_truth, compare};
 use crate::script::{DeviceTruth, Truth};
 use crate::space::Space;
-use shm_layout::Class;
+use shm_layout::{Class, RowKind};
 use tt_shm_aggregator::{Aggregator, Config};
 use tt_shm_reader::{DeviceStats, Namespace, Segment, Table, TableSnapshot, notice_kind};
 
@@ -29,6 +29,9 @@ pub fn read(segment: Option<&Segment>) -> Result<State, String> {
     let allocations = segment.allocations().list;
     let mut live: Vec<_> =
         allocations.iter().map(|a| (a.row.device, a.row.class, a.row.id, a.row.size)).collect();
+    let buffers = allocations.iter().filter(|a| a.row.kind() == Some(RowKind::Buffer));
+    let labels =
+        buffers.filter_map(|a| Some(((a.row.device, a.row.id), a.name.clone()?.to_string()))).collect();
     live.sort_unstable();
     let programs = segment.programs_of(&list.rows);
     let of_program = |program: &tt_shm_reader::Program| {
@@ -41,6 +44,8 @@ pub fn read(segment: Option<&Segment>) -> Result<State, String> {
         programs: programs.iter().flat_map(of_program).collect(),
         chips: segment.devices().iter().map(|entry| (entry.chip_id, entry.dram_bytes)).collect(),
         names: (1..).map_while(|number| segment.name(number)).collect(),
+        labels,
+        self_checks: segment.self_checks(),
         anomalies: segment.anomalies().iter().sum(),
         unlisted: list.unlisted,
     }))

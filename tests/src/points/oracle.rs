@@ -24,6 +24,10 @@ pub struct World {
     pub anomalies: u64,
     /// What is live and has no row.
     pub unlisted: u64,
+    /// Names of buffers, by device and id.
+    pub labels: BTreeMap<(u8, u64), String>,
+    /// Comparisons with the allocator, and those that found a difference.
+    pub self_checks: [u64; 2],
 }
 
 /// What can be seen under a process's name.
@@ -52,6 +56,8 @@ struct Oracle {
     unlisted_count: u64,
     anomalies: u64,
     kernels: BTreeSet<(usize, u64)>,
+    labels: BTreeMap<(u8, u64), String>,
+    self_checks: [u64; 2],
 }
 
 impl Oracle {
@@ -67,6 +73,13 @@ impl Oracle {
             Step::Name(name) => self.names.push(name.to_owned()),
             Step::Alloc(device, buffer_type, id, size) => {
                 self.buffer(device, buffer_type.class(), id, size);
+                self.label(device, id);
+            }
+            Step::Rename(device, id) => self.label(device, id),
+            Step::SelfCheck => {
+                self.self_checks[0] += 1;
+                seen.push(self.state());
+                self.self_checks[1] += 1;
             }
             Step::AllocOnAll(id, size) => {
                 for device in 0..self.models.len() {
@@ -87,11 +100,13 @@ impl Oracle {
             Step::Free(device, id) => {
                 let unlisted = self.unlisted.remove(&id);
                 self.models[device].remove(Name::Buffer(id));
+                self.labels.remove(&(device as u8, id));
                 seen.push(self.state());
                 self.unlisted_count -= u64::from(unlisted);
             }
             Step::FreeMisjudged(device, id) => {
                 self.models[device].remove(Name::Buffer(id));
+                self.labels.remove(&(device as u8, id));
                 seen.push(self.state());
                 self.anomalies += 1;
             }
@@ -130,6 +145,12 @@ impl Oracle {
         seen
     }
 
+    fn label(&mut self, device: usize, id: u64) {
+        if let Some(name) = self.names.last() {
+            self.labels.insert((device as u8, id), name.clone());
+        }
+    }
+
     fn buffer(&mut self, device: usize, class: Class, id: u64, size: u64) {
         self.models[device].add(Name::Buffer(id), Thing { class, size, ethernet: false });
     }
@@ -160,6 +181,8 @@ impl Oracle {
             names: self.names.clone(),
             anomalies: self.anomalies,
             unlisted: self.unlisted_count,
+            labels: self.labels.clone(),
+            self_checks: self.self_checks,
         })
     }
 }

@@ -3,8 +3,8 @@
 use anyhow::{Context, Result};
 use shm_layout::{Class, MarkerPhase};
 use tt_shm_writer::{
-    Alloc, BufferType, CircularBuffer, CoreMemory, CoreType, Device, DeviceInfo, FailedAlloc, Kernel,
-    KernelType, Launch, Mesh, NameId, ProgramBinaryStatus, Record, RecordError, Tracker,
+    Alloc, Allocation, BufferType, CircularBuffer, CoreMemory, CoreType, Device, DeviceInfo, FailedAlloc,
+    Kernel, KernelType, Launch, Mesh, NameId, ProgramBinaryStatus, Record, RecordError, Tracker,
 };
 
 /// Bytes of a kernel on each of its two cores, and of a circular buffer on each of four.
@@ -56,6 +56,10 @@ pub enum Step {
     ResetPeaks(usize),
     /// Says something that changes no figure.
     Tell(usize),
+    /// Gives a buffer the name that was interned last.
+    Rename(usize, u64),
+    /// Counts a comparison with the allocator that found a difference.
+    SelfCheck,
     /// Waits to be told to go on.
     Pause,
     /// Allocates that many buffers of a byte; in flight, it has too many states to be known.
@@ -157,6 +161,10 @@ impl Stepper {
                 tracker.kernel_ring(on(device), 3, 2, 1)?;
                 tracker.marker(MarkerPhase::Begin, 1, self.name)?;
             }
+            Step::Rename(device, id) => {
+                tracker.name(on(device), Allocation::Buffer(id), self.name, NameId::NONE)?;
+            }
+            Step::SelfCheck => tracker.self_checks(1, 1)?,
             Step::Bulk(count) => {
                 for id in 0..count {
                     tracker.alloc(on(0), Alloc::new(BufferType::Dram, BULK | id, 1))?;
@@ -239,6 +247,8 @@ fn life() -> Vec<Step> {
         Step::Load(0, KernelType::Fabric, CoreType::Ethernet, 21),
         Step::Load(0, KernelType::Dispatch, CoreType::Tensix, 22),
         Step::Name("op"),
+        Step::Rename(0, 1),
+        Step::SelfCheck,
         Step::Cb(0, 30, 1),
         Step::Cb(0, 30, 2),
         Step::Launch(0, 30),
@@ -260,6 +270,7 @@ fn life() -> Vec<Step> {
     for id in 100..120 {
         steps.extend([Step::Alloc(0, Dram, id, id), Step::Alloc(1, L1, id, 2 * id), Step::Free(0, id)]);
     }
+    steps.extend([Step::Name("later"), Step::Rename(1, 119), Step::Rename(1, 118), Step::Rename(1, 119)]);
     steps.extend([
         Step::Dispatch(0, 30),
         Step::CbFree(0, 30, 2),
