@@ -60,7 +60,7 @@ fn busy_writer(devices: usize) -> (Writer, Segment) {
 fn counters_of_a_busy_process_are_of_one_position() {
     let (mut writer, segment) = busy_writer(3);
     let write = |event: u64| {
-        writer.commit(Event { class: 0, size: 1, ..Event::new(EventKind::Alloc, (event % 3) as u8) });
+        writer.commit(Event { class: 0, size: 1, aux: 1, ..Event::new(EventKind::Alloc, (event % 3) as u8) });
     };
     while_writing(write, || {
         let mut last = 0;
@@ -80,7 +80,7 @@ fn a_follower_of_a_busy_process_counts_every_event() {
     let (mut writer, segment) = busy_writer(1);
     let mut follow = segment.follow_from_start();
     let write = |id| {
-        writer.commit(Event { id, class: 0, size: 1, ..Event::new(EventKind::Alloc, 0) });
+        writer.commit(Event { id, class: 0, size: 1, aux: 1, ..Event::new(EventKind::Alloc, 0) });
     };
     while_writing(write, || {
         let mut read = 0;
@@ -103,7 +103,14 @@ fn the_live_list_of_a_busy_process_is_that_of_its_position() {
     let write = |event: u64| {
         let id = event.div_ceil(2);
         let kind = if event % 2 == 1 { EventKind::Alloc } else { EventKind::Free };
-        writer.commit(Event { id, class: 0, size: id, row: (id % 64) as u32, ..Event::new(kind, 0) });
+        writer.commit(Event {
+            id,
+            class: 0,
+            size: id,
+            aux: id,
+            row: (id % 64) as u32,
+            ..Event::new(kind, 0)
+        });
     };
     while_writing(write, || {
         until(2000, || {

@@ -133,9 +133,9 @@ fn a_foreign_or_broken_header() {
     bad.magic = 1;
     assert!(matches!(refusal_of(bad), OpenError::Layout { cause: LayoutError::Magic { found: 1, .. }, .. }));
     let mut bad = header();
-    bad.major = 2;
+    bad.major = 3;
     let error = refusal_of(bad);
-    assert!(matches!(&error, OpenError::Layout { cause: LayoutError::Version { found_major: 2, .. }, .. }));
+    assert!(matches!(&error, OpenError::Layout { cause: LayoutError::Version { found_major: 3, .. }, .. }));
     assert!(error.to_string().contains("/dev/shm/"), "{error}");
     let mut bad = header();
     bad.ring.offset = bad.total_len;

@@ -71,7 +71,8 @@ fn an_event_whose_writer_was_stopped_behind_the_commit_point_counts() {
     let mut writer = Writer::new(1);
     let segment = writer.open();
     writer.alloc(0, Class::L1, 1, 64);
-    let event = Event { class: Class::L1 as u8, size: 36, row: 2, ..Event::new(EventKind::Alloc, 0) };
+    let event =
+        Event { class: Class::L1 as u8, size: 36, aux: 36, row: 2, ..Event::new(EventKind::Alloc, 0) };
     let event = writer.stamp(event);
     writer.words().write_slot(event.to_words());
     let snapshot = segment.counters().unwrap();

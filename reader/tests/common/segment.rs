@@ -84,7 +84,7 @@ impl Writer {
         for device in 0..devices {
             let entry = DeviceEntry {
                 chip_id: 100 + device as u64,
-                known: known::DRAM,
+                known: known::DRAM | known::BOARD,
                 dram_bytes: 1 << 34,
                 board: text::encode("n300"),
                 ..bytemuck::zeroed()

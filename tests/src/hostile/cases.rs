@@ -110,7 +110,7 @@ fn add_events(words: &SegmentWords<'_, AtomicU64>, events: &[Event]) {
 }
 
 fn event(kind: EventKind, size: u64) -> Event {
-    Event { class: Class::Dram as u8, size, id: 7, row: 3, ..Event::new(kind, 0) }
+    Event { class: Class::Dram as u8, size, aux: size, id: 7, row: 3, ..Event::new(kind, 0) }
 }
 
 /// Puts a small ring where there is memory, over the list of devices.
