@@ -9,7 +9,7 @@ use std::sync::atomic::AtomicBool;
 use tt_shm_tests::soak::options::Options;
 use tt_shm_tests::soak::processes::Role;
 use tt_shm_tests::soak::run::Soak;
-use tt_shm_tests::soak::{reader, writer};
+use tt_shm_tests::soak::{judge, reader, writer};
 
 fn main() -> ExitCode {
     let result = match Role::of_this_process() {
@@ -28,6 +28,7 @@ fn play(role: Role) -> Result<ExitCode> {
     set_parent_process_death_signal(Some(Signal::KILL))?;
     match role {
         Role::Writer => writer::main(&std::env::args().nth(1).unwrap_or_default())?,
+        Role::Judged => judge::actor::main(&std::env::args().nth(1).unwrap_or_default())?,
         Role::Reader => reader::main()?,
         Role::Smi => return Ok(tt_smi::run()),
     }
@@ -43,6 +44,11 @@ fn soak(options: Options) -> Result<ExitCode> {
     let interrupted = Arc::new(AtomicBool::new(false));
     for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
         signal_hook::flag::register(signal, interrupted.clone())?;
+    }
+    if options.judge {
+        let outcome = judge::run::Soak::new(options, seed)?.run(&interrupted)?;
+        println!("soak: seed {seed}: {outcome}");
+        return Ok(if outcome.wrong() == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE });
     }
     let tally = Soak::new(options, seed)?.run(&interrupted)?;
     println!("soak: seed {seed}: {tally}");

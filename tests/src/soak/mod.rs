@@ -6,10 +6,14 @@
 //! kill -9 ([`notes`]). The soak repeats the same calls on a model that shares no code with the product
 //! ([`ledger`], [`replay`]). A thread has at most one call in flight, so what is found must be the state before
 //! or after it; [`compare`] accepts exactly the combinations that the threads' calls allow.
+//!
+//! With `--judge` writers log the stamp of every event instead, and every claim that is published is judged: see
+//! [`judge`].
 
 pub mod compare;
 pub mod evidence;
 pub mod found;
+pub mod judge;
 pub mod ledger;
 pub mod mix;
 pub mod notes;

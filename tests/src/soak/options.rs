@@ -24,6 +24,15 @@ pub struct Options {
     /// Threads of each writer, at most
     #[arg(long, default_value_t = 3, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=6))]
     pub threads: u64,
+    /// Judge every claim that is published against the writers' private logs, merged by time
+    #[arg(long)]
+    pub judge: bool,
+    /// With --judge: nobody is killed, delayed or restarted, and no process lives shortly
+    #[arg(long, requires = "judge")]
+    pub calm: bool,
+    /// With --judge: makes one claim wrong by one byte: must be found
+    #[arg(long, requires = "judge", hide = true)]
+    pub plant: bool,
     /// Lets the first writer report something that it does not note: must be found
     #[arg(long, hide = true)]
     pub lie: bool,
@@ -33,5 +42,6 @@ const EXAMPLES: &str = "\
 Examples:
   soak --seconds 60 --seed 7     repeatable, as far as scheduling allows
   soak --seconds 20              a random seed, which is printed first
+  soak --judge --seconds 20      every published claim: exact ones are equal, ranges contain the truth
 
 Exit codes: 0 all exact, 1 something was wrong or could not be run, 2 wrong usage.";

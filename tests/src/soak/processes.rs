@@ -10,7 +10,7 @@ use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
-use std::process::{ChildStdin, Command, Stdio};
+use std::process::{ChildStdin, ChildStdout, Command, Stdio};
 use tt_shm_reader::Segment;
 
 /// The environment variable that says which role this process has.
@@ -21,6 +21,8 @@ pub const ROLE: &str = "TT_SOAK_ROLE";
 pub enum Role {
     /// Reports and takes notes.
     Writer,
+    /// Reports, reads its events back, and logs them.
+    Judged,
     /// Looks at everything all the time.
     Reader,
     /// `tt-smi`.
@@ -31,12 +33,13 @@ impl Role {
     /// The role of this process; `None` for the soak itself.
     pub fn of_this_process() -> Option<Role> {
         let role = std::env::var(ROLE).ok()?;
-        [Role::Writer, Role::Reader, Role::Smi].into_iter().find(|known| known.name() == role)
+        [Role::Writer, Role::Judged, Role::Reader, Role::Smi].into_iter().find(|known| known.name() == role)
     }
 
     fn name(self) -> &'static str {
         match self {
             Role::Writer => "writer",
+            Role::Judged => "judged",
             Role::Reader => "reader",
             Role::Smi => "tt-smi",
         }
@@ -97,6 +100,17 @@ impl Stoppable {
     /// Whether it ended by itself.
     pub fn has_ended(&mut self) -> bool {
         !matches!(self.process.0.try_wait(), Ok(None))
+    }
+
+    /// Its standard input and output, if they are piped.
+    pub fn take_pipes(&mut self) -> (Option<ChildStdin>, Option<ChildStdout>) {
+        (self.process.0.stdin.take(), self.process.0.stdout.take())
+    }
+
+    /// Waits until it has ended by itself, and says whether that was an orderly end.
+    pub fn wait(&mut self) -> bool {
+        self.go_on();
+        self.process.0.wait().is_ok_and(|status| status.success())
     }
 
     /// Ends it by SIGKILL and waits for that.

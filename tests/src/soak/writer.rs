@@ -56,7 +56,7 @@ pub fn main(plan: &str) -> Result<()> {
 }
 
 /// The same chips in every writer, so that devices have several processes.
-fn register(tracker: &Tracker, count: usize) -> Result<Vec<Device>> {
+pub fn register(tracker: &Tracker, count: usize) -> Result<Vec<Device>> {
     let info = |number: usize| DeviceInfo {
         chip_id: 1 + number as u64,
         logical_id: Some(number as u32),

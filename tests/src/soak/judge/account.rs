@@ -1,0 +1,208 @@
+//! What one process has on one device, by accounting of its own: the one place that says what "used" means here.
+
+use super::super::mix::Step;
+use crate::model::{Name, Thing};
+use shm_layout::Class;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Quantities that have a peak: the bytes of the classes by code, then the sums.
+pub const PEAKED: usize = Class::COUNT + 5;
+/// All quantities: behind those that have a peak, live allocations by class.
+pub const QUANTITIES: usize = PEAKED + Class::COUNT;
+/// DRAM used.
+pub const DRAM: usize = Class::COUNT;
+/// L1 of Tensix cores used.
+pub const L1: usize = Class::COUNT + 1;
+/// L1 of ethernet cores used.
+pub const ETH: usize = Class::COUNT + 2;
+/// Circular buffers of resident programs.
+pub const CB_RESIDENT: usize = Class::COUNT + 3;
+/// Kernels on Tensix cores that are resident.
+pub const KERNEL_RESIDENT: usize = Class::COUNT + 4;
+
+/// A value of every quantity.
+pub type Amounts = [u64; QUANTITIES];
+
+/// What a quantity is called in a report.
+pub fn name_of(quantity: usize) -> &'static str {
+    match quantity {
+        DRAM => "dram_used",
+        L1 => "l1_used",
+        ETH => "eth_used",
+        CB_RESIDENT => "cb_resident",
+        KERNEL_RESIDENT => "kernel_resident",
+        class if class < Class::COUNT => Class::ALL[class].name(),
+        _ => "live_count",
+    }
+}
+
+/// A largest value since the last reset.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Top {
+    /// Bytes.
+    pub bytes: u64,
+    /// When it was reached first, in ticks; 0 if never.
+    pub ticks: u64,
+    /// Buffers at that time.
+    pub count: u64,
+}
+
+impl Top {
+    fn raise(&mut self, bytes: u64, ticks: u64, count: u64) {
+        if bytes > self.bytes {
+            *self = Top { bytes, ticks, count };
+        }
+    }
+}
+
+/// A process on a device behind one of its events.
+#[derive(Clone, Debug, Default)]
+pub struct Summary {
+    /// Position of that event.
+    pub position: u64,
+    /// Everything now.
+    pub now: Amounts,
+    /// Bytes ever allocated, by class.
+    pub allocated: [u64; Class::COUNT],
+    /// Allocations ever made, by class.
+    pub allocations: [u64; Class::COUNT],
+    /// The process's own peaks: of the classes, DRAM, L1 and ethernet.
+    pub tops: [Top; ETH + 1],
+    /// Dispatches.
+    pub dispatches: u64,
+    /// Of those, the ones that found the binary cached.
+    pub cached: u64,
+    /// Allocations that failed.
+    pub failed: u64,
+}
+
+impl Summary {
+    /// Live allocations of a class.
+    pub fn count(&self, class: Class) -> u64 {
+        self.now[PEAKED + class as usize]
+    }
+
+    /// Buffers in DRAM.
+    pub fn dram_count(&self) -> u64 {
+        self.count(Class::Dram) + self.count(Class::Trace)
+    }
+
+    /// Buffers in L1.
+    pub fn l1_count(&self) -> u64 {
+        self.count(Class::L1) + self.count(Class::L1Small)
+    }
+}
+
+/// The same while it goes on.
+#[derive(Clone, Debug, Default)]
+pub struct Account {
+    live: BTreeMap<Name, Thing>,
+    resident: BTreeSet<Name>,
+    /// What it comes to.
+    pub summary: Summary,
+}
+
+impl Account {
+    /// One event.
+    pub fn apply(&mut self, step: Step, position: u64, ticks: u64) {
+        match step {
+            Step::Add(name, thing) => self.add(name, thing),
+            Step::Remove(name) => self.remove(name),
+            Step::Dispatch(program, cached) => self.dispatch(program, cached),
+            Step::Forget(_) => {}
+            Step::ResetPeaks => self.summary.tops = Default::default(),
+        }
+        self.measure(ticks, matches!(step, Step::ResetPeaks));
+        self.summary.position = position;
+    }
+
+    /// An allocation failed.
+    pub fn fail(&mut self, position: u64) {
+        self.summary.failed += 1;
+        self.summary.position = position;
+    }
+
+    /// Everything live: class, id, size.
+    pub fn live(&self) -> impl Iterator<Item = (u8, u64, u64)> {
+        self.live.iter().map(|(name, thing)| (thing.class as u8, name.id(), thing.size))
+    }
+
+    fn add(&mut self, name: Name, thing: Thing) {
+        let class = thing.class as usize;
+        self.live.insert(name, thing);
+        self.summary.now[class] += thing.size;
+        self.summary.now[PEAKED + class] += 1;
+        self.summary.allocated[class] += thing.size;
+        self.summary.allocations[class] += 1;
+        if thing.class.is_system_kernel() {
+            self.resident.insert(name);
+        }
+    }
+
+    fn remove(&mut self, name: Name) {
+        let thing = self.live.remove(&name).expect("a mix frees only what is live");
+        self.summary.now[thing.class as usize] -= thing.size;
+        self.summary.now[PEAKED + thing.class as usize] -= 1;
+        self.resident.remove(&name);
+    }
+
+    /// Of application programs, the one dispatched last is resident, with what it has then.
+    fn dispatch(&mut self, program: u64, cached: bool) {
+        self.resident.retain(|name| self.live[name].class.is_system_kernel());
+        let cbs = self.live.range(Name::Cb(program, 0)..=Name::Cb(program, u64::MAX));
+        self.resident.extend(cbs.map(|(name, _)| *name));
+        if self.live.contains_key(&Name::Kernel(program)) {
+            self.resident.insert(Name::Kernel(program));
+        }
+        self.summary.dispatches += 1;
+        self.summary.cached += u64::from(cached);
+    }
+
+    fn measure(&mut self, ticks: u64, reset: bool) {
+        let resident = |wanted: fn(&Thing) -> bool| -> u64 {
+            self.resident.iter().map(|name| &self.live[name]).filter(|t| wanted(t)).map(|t| t.size).sum()
+        };
+        let cbs = resident(|thing| thing.class == Class::Cb);
+        let kernels = resident(|thing| thing.class != Class::Cb && !thing.ethernet);
+        let ethernet = resident(|thing| thing.ethernet);
+        let summary = &mut self.summary;
+        let now = &mut summary.now;
+        (now[CB_RESIDENT], now[KERNEL_RESIDENT], now[ETH]) = (cbs, kernels, ethernet);
+        now[DRAM] = now[Class::Dram as usize] + now[Class::Trace as usize];
+        now[L1] = now[Class::L1 as usize] + now[Class::L1Small as usize] + cbs + kernels;
+        let (dram, l1) = (summary.dram_count(), summary.l1_count());
+        for (quantity, top) in summary.tops.iter_mut().enumerate() {
+            let count = match quantity {
+                DRAM => dram,
+                L1 => l1,
+                ETH => 0,
+                class => summary.now[PEAKED + class],
+            };
+            let bytes = summary.now[quantity];
+            if reset {
+                *top = Top { bytes, ticks, count };
+            } else {
+                top.raise(bytes, ticks, count);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn resident_is_what_was_dispatched_last() {
+        let thing = |class, size| Thing { class, size, ethernet: false };
+        let mut account = Account::default();
+        account.apply(Step::Add(Name::Cb(1, 0), thing(Class::Cb, 10)), 1, 100);
+        account.apply(Step::Add(Name::Kernel(1), thing(Class::KernelApplication, 5)), 2, 200);
+        assert_eq!(account.summary.now[L1], 0);
+        account.apply(Step::Dispatch(1, false), 3, 300);
+        assert_eq!((account.summary.now[L1], account.summary.now[CB_RESIDENT]), (15, 10));
+        account.apply(Step::Remove(Name::Cb(1, 0)), 4, 400);
+        assert_eq!(account.summary.now[L1], 5);
+        assert_eq!(account.summary.tops[L1], Top { bytes: 15, ticks: 300, count: 0 });
+    }
+}

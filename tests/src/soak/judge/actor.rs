@@ -1,0 +1,270 @@
+//! The writer process of a judged soak: reports, reads each event back from its own ring, and logs it.
+
+use super::log::{CAPACITY, Code, Entry, Log};
+use crate::soak::mix::Mix;
+use crate::workload::Random;
+use anyhow::{Context, Result};
+use serde::{Deserialize, Serialize};
+use shm_layout::protocol::observe::Slot;
+use std::io::{Read, Write};
+use std::path::PathBuf;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+use tt_shm_os::ClockKind;
+use tt_shm_reader::Segment;
+use tt_shm_writer::{Alloc, BufferType, Class, Device, Record, Tracker};
+
+/// What a writer is told, in its only argument.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Plan {
+    /// Its calls follow from this.
+    pub seed: u64,
+    /// Threads. There is one device more: the one that they share.
+    pub threads: usize,
+    /// Slots of its ring.
+    pub ring_slots: u64,
+    /// Longest pause of a thread between two bursts, in microseconds.
+    pub pause_us: u64,
+    /// Calls in a burst, at most.
+    pub burst: u64,
+    /// Segments that it makes and closes at once, one after the other; 0 for one that lasts.
+    pub lives: u64,
+    /// Where to log.
+    pub log: PathBuf,
+}
+
+/// The seed of the mix of a life.
+pub fn seed_of(plan: &Plan, life: u64) -> u64 {
+    plan.seed.wrapping_add(life << 20)
+}
+
+/// Bytes of a spike: far above what the mix holds, so that it makes a peak.
+const SPIKE: u64 = 64 << 20;
+
+/// Reports until standard input ends, or for as many lives as the plan says.
+pub fn main(plan: &str) -> Result<()> {
+    let plan: Plan = serde_json::from_str(plan).context("the plan is JSON")?;
+    let log = Log::open(&plan.log)?;
+    delay::install(plan.seed);
+    if plan.lives > 0 {
+        let mut number = 0;
+        for life in 0..plan.lives {
+            number = brief_life(&plan, &log, life, number)?;
+        }
+        return Ok(());
+    }
+    let life = Mutex::new(Life::open(&plan, &log, 0, 0)?);
+    let path = life.lock().expect("nobody panicked").tracker.segment_path().context("tracking is enabled")?;
+    println!("{}", path.display());
+    std::io::stdout().flush()?;
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for thread in 0..plan.threads {
+            let (plan, life, stop) = (&plan, &life, &stop);
+            scope.spawn(move || report(plan, thread, life, stop));
+        }
+        let _ = std::io::stdin().read_to_end(&mut Vec::new());
+        stop.store(true, Ordering::Relaxed);
+    });
+    life.into_inner().expect("nobody panicked").close();
+    Ok(())
+}
+
+fn report(plan: &Plan, thread: usize, life: &Mutex<Life<'_>>, stop: &AtomicBool) {
+    let mut pace = Random::new(plan.seed.wrapping_add(thread as u64));
+    while !stop.load(Ordering::Relaxed) {
+        for _ in 0..=pace.below(plan.burst) {
+            let mut life = life.lock().expect("nobody panicked");
+            if life.number + 2 * plan.burst >= CAPACITY {
+                return;
+            }
+            life.one(thread, &mut pace);
+        }
+        std::thread::sleep(Duration::from_micros(pace.below(plan.pause_us)));
+    }
+}
+
+/// Opens, reports a little, closes.
+fn brief_life(plan: &Plan, log: &Log, life: u64, number: u64) -> Result<u64> {
+    let mut random = Random::new(seed_of(plan, life));
+    let mut life = Life::open(plan, log, life, number)?;
+    let calls = random.below(4);
+    life.spike(0, random.below(SPIKE));
+    (0..calls).for_each(|_| life.one(0, &mut random));
+    if random.below(2) == 0 {
+        life.end_spikes(0);
+    }
+    Ok(life.close())
+}
+
+/// A segment and what is logged of it. Calls of several threads come one after the other, each with its reading back:
+/// so the ring may be as small as it likes.
+struct Life<'a> {
+    tracker: Tracker,
+    segment: Segment,
+    devices: Vec<Device>,
+    mixes: Vec<Mix>,
+    log: &'a Log,
+    clock: ClockKind,
+    /// Of the next record.
+    number: u64,
+    /// Of the last event.
+    position: u64,
+    /// Devices and ids of spikes that live.
+    spikes: Vec<(usize, u64)>,
+    next_spike: u64,
+}
+
+impl<'a> Life<'a> {
+    fn open(plan: &Plan, log: &'a Log, life: u64, number: u64) -> Result<Life<'a>> {
+        let clock = ClockKind::best();
+        let before = clock.ticks();
+        let entry = Entry {
+            code: Code::Open,
+            thread: plan.threads,
+            device: 0,
+            before,
+            after: None,
+            position: 0,
+            ticks: 0,
+            a: 0,
+            b: life,
+        };
+        log.begin(number, &entry);
+        let tracker = Tracker::builder().ring_slots(plan.ring_slots).open()?;
+        let devices = crate::soak::writer::register(&tracker, plan.threads + 1)?;
+        let segment = Segment::open(&tracker.segment_path().context("tracking is enabled")?)?;
+        log.name(number, segment.identity());
+        log.end(number, 0, clock.ticks(), clock.ticks());
+        let seed = seed_of(plan, life);
+        let mixes = (0..plan.threads).map(|thread| Mix::new(seed, thread)).collect();
+        Ok(Life {
+            tracker,
+            segment,
+            devices,
+            mixes,
+            log,
+            clock,
+            number: number + 1,
+            position: 0,
+            spikes: Vec::new(),
+            next_spike: 1 << 60,
+        })
+    }
+
+    /// Some call of a thread.
+    fn one(&mut self, thread: usize, random: &mut Random) {
+        match random.below(400) {
+            0 => self.fail(thread, random.below(1 << 30)),
+            1..5 => self.spike(thread, random.below(SPIKE)),
+            _ if !self.spikes.is_empty() && random.below(3) == 0 => self.end_spikes(thread),
+            _ => {
+                let call = self.mixes[thread].next_call();
+                let events = call.steps().len() as u64;
+                let (shared, own) = (self.devices[0], self.devices[thread + 1]);
+                self.call(Code::Mix, thread, 0, (0, 0), events, |tracker| call.report(tracker, shared, own));
+            }
+        }
+    }
+
+    fn spike(&mut self, thread: usize, bytes: u64) {
+        let (device, id) = (self.next_spike as usize % 2 * (thread + 1), self.next_spike);
+        self.next_spike += 1;
+        self.spikes.push((device, id));
+        let target = self.devices[device];
+        let alloc = Alloc::new(BufferType::Dram, id, bytes);
+        self.call(Code::Spike, thread, device, (bytes, id), 1, |tracker| tracker.alloc(target, alloc));
+    }
+
+    fn end_spikes(&mut self, thread: usize) {
+        for (device, id) in std::mem::take(&mut self.spikes) {
+            let target = self.devices[device];
+            self.call(Code::SpikeEnd, thread, device, (0, id), 1, |tracker| tracker.free(target, id));
+        }
+    }
+
+    fn fail(&mut self, thread: usize, bytes: u64) {
+        let target = self.devices[0];
+        self.call(Code::Failed, thread, 0, (bytes, bytes / 2), 1, |tracker| {
+            tracker.alloc_failed(target, Class::Dram, bytes, bytes / 2, bytes / 3)
+        });
+    }
+
+    /// Makes a call of so many events, and logs it.
+    fn call<E: std::fmt::Display>(
+        &mut self,
+        code: Code,
+        thread: usize,
+        device: usize,
+        (a, b): (u64, u64),
+        events: u64,
+        make: impl FnOnce(&Tracker) -> Result<(), E>,
+    ) {
+        let before = self.clock.ticks();
+        let entry = Entry { code, thread, device, before, after: None, position: 0, ticks: 0, a, b };
+        self.log.begin(self.number, &entry);
+        let made = make(&self.tracker);
+        let returned = self.clock.ticks();
+        let first = self.position + 1;
+        self.position += events;
+        let read = |position| match self.segment.words().read_slot(position) {
+            Slot::Ready(event) => Some(event.time),
+            Slot::Pending | Slot::Lapped => None,
+        };
+        let ticks = read(first).unwrap_or(0);
+        // Every event of the call has its time, which lies between two readings of the clock, and there is no other.
+        let all = (first..=self.position).all(|position| read(position) == Some(ticks));
+        let alone = self.segment.words().head() == self.position;
+        if made.is_err() || !all || !alone || !(before..=returned).contains(&ticks) {
+            self.log.complain();
+            let head = self.segment.words().head();
+            let error = made.err().map(|error| error.to_string());
+            eprintln!("soak writer: {code:?} {error:?}: {before} {ticks} {returned}, {first}+{events}, {head}");
+        }
+        self.log.end(self.number, first, ticks, self.clock.ticks());
+        self.number += 1;
+    }
+
+    /// Closes the segment; returns the number of the next record.
+    fn close(self) -> u64 {
+        let Life { tracker, log, clock, number, .. } = self;
+        let before = clock.ticks();
+        let entry =
+            Entry { code: Code::Close, thread: 0, device: 0, before, after: None, position: 0, ticks: 0, a: 0, b: 0 };
+        log.begin(number, &entry);
+        drop(tracker);
+        log.end(number, 0, before, clock.ticks());
+        number + 1
+    }
+}
+
+/// Lets a thread sleep between its clock and its commit now and then.
+mod delay {
+    /// Without test points nothing can be put there: the soak stops processes at random instead.
+    #[cfg(not(feature = "test-points"))]
+    pub(super) fn install(_: u64) {}
+
+    #[cfg(feature = "test-points")]
+    pub(super) use with_points::install;
+
+    #[cfg(feature = "test-points")]
+    mod with_points {
+        use shm_layout::points::{Point, install as hook};
+        use std::sync::atomic::{AtomicU64, Ordering};
+        use std::time::Duration;
+
+        static VISITS: AtomicU64 = AtomicU64::new(0);
+
+        /// From now on.
+        pub(crate) fn install(seed: u64) {
+            VISITS.store(seed % 10_000, Ordering::Relaxed);
+            hook(|point| {
+                // The slot is marked as being written: the clock was read before, the commit is to come.
+                if point == Point::EmitSlot && VISITS.fetch_add(1, Ordering::Relaxed) % 20_011 == 0 {
+                    std::thread::sleep(Duration::from_micros(3_000));
+                }
+            });
+        }
+    }
+}

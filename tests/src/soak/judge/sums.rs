@@ -1,0 +1,143 @@
+//! All processes of a device together, as events and ends come in the order of their ticks.
+//!
+//! Of each process the least and the most that it may have is kept: they differ between the two moments that an end
+//! lies between, and where a reader may or may not have seen an event.
+
+use super::account::{Amounts, QUANTITIES, Summary};
+use super::maxima::Holders;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+/// Ticks of different processes that are closer than a nanosecond have no order.
+const TIE: u64 = 4;
+
+/// What happens on a device.
+#[derive(Clone)]
+pub enum What {
+    /// An event of the process: what it has from then on.
+    Event(Rc<Summary>),
+    /// From here on the process may have ended.
+    Ending,
+    /// From here on it has.
+    Ended,
+}
+
+/// One thing that happens.
+#[derive(Clone)]
+pub struct Change {
+    /// When, by its own stamp.
+    pub ticks: u64,
+    /// The clock before the call.
+    pub before: u64,
+    /// When everybody may know of it: the call has returned, the process has ended.
+    pub known: u64,
+    /// Number of the process.
+    pub process: usize,
+    /// Identity of its segment.
+    pub identity: u64,
+    /// Number of the device.
+    pub device: usize,
+    /// What.
+    pub what: What,
+}
+
+#[derive(Clone)]
+struct Part {
+    identity: u64,
+    low: Amounts,
+    high: Amounts,
+    summary: Rc<Summary>,
+}
+
+/// All processes together.
+#[derive(Clone)]
+pub struct Sums {
+    parts: BTreeMap<usize, Part>,
+    /// The least that there may be.
+    pub low: Amounts,
+    /// The most.
+    pub high: Amounts,
+}
+
+impl Default for Sums {
+    fn default() -> Sums {
+        Sums { parts: BTreeMap::new(), low: [0; QUANTITIES], high: [0; QUANTITIES] }
+    }
+}
+
+impl Sums {
+    /// Who holds what, as far as events tell.
+    pub fn holders(&self) -> Holders {
+        Rc::new(self.parts.values().map(|part| (part.identity, part.summary.clone())).collect())
+    }
+
+    /// `is_known` says whether a reader has to know of it.
+    fn apply(&mut self, change: &Change, is_known: bool) {
+        let part = self.parts.entry(change.process).or_insert_with(|| Part {
+            identity: change.identity,
+            low: [0; QUANTITIES],
+            high: [0; QUANTITIES],
+            summary: Rc::default(),
+        });
+        let (old_low, old_high) = (part.low, part.high);
+        match &change.what {
+            What::Event(summary) => {
+                part.summary = summary.clone();
+                let join = |amounts: &mut Amounts, pick: fn(u64, u64) -> u64| {
+                    for (amount, now) in amounts.iter_mut().zip(summary.now) {
+                        *amount = if is_known { now } else { pick(*amount, now) };
+                    }
+                };
+                join(&mut part.low, u64::min);
+                join(&mut part.high, u64::max);
+            }
+            What::Ending => part.low = [0; QUANTITIES],
+            What::Ended if is_known => (part.low, part.high) = ([0; QUANTITIES], [0; QUANTITIES]),
+            What::Ended => {}
+        }
+        for quantity in 0..QUANTITIES {
+            self.low[quantity] = self.low[quantity] - old_low[quantity] + part.low[quantity];
+            self.high[quantity] = self.high[quantity] - old_high[quantity] + part.high[quantity];
+        }
+        if matches!(change.what, What::Ended) && is_known {
+            self.parts.remove(&change.process);
+        }
+    }
+
+    /// Goes through changes that are sorted by ticks, and tells `seen` what there is from each tick on: the least,
+    /// the most, and the sums. `is_known` says whether a reader has to know of a change.
+    pub fn walk<'a>(
+        &mut self,
+        changes: impl Iterator<Item = &'a Change>,
+        is_known: impl Fn(&Change) -> bool,
+        mut seen: impl FnMut(u64, &Amounts, &Amounts, &Sums),
+    ) {
+        let mut changes = changes.peekable();
+        while let Some(first) = changes.next() {
+            let mut group = vec![first];
+            while let Some(next) = changes.next_if(|next| next.ticks <= first.ticks + TIE) {
+                group.push(next);
+            }
+            let tied = group.iter().any(|change| change.process != first.process);
+            if !tied {
+                for change in group {
+                    self.apply(change, is_known(change));
+                    seen(change.ticks, &self.low, &self.high, self);
+                }
+                continue;
+            }
+            // In either order: at most, everybody had the most of before, between and after.
+            let mut most = self.high;
+            for change in group {
+                let before = self.parts.get(&change.process).map_or([0; QUANTITIES], |part| part.high);
+                self.apply(change, is_known(change));
+                let after = self.parts.get(&change.process).map_or([0; QUANTITIES], |part| part.high);
+                for quantity in 0..QUANTITIES {
+                    most[quantity] += after[quantity].saturating_sub(before[quantity]);
+                }
+            }
+            seen(first.ticks, &self.low, &most, self);
+            seen(first.ticks + 1, &self.low, &self.high, self);
+        }
+    }
+}
