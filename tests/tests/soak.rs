@@ -32,3 +32,26 @@ fn one_byte_too_many_is_found() {
     assert!(kept.iter().any(|name| name.starts_with("tt-shm.v2.")), "{kept:?}");
     std::fs::remove_dir_all(Path::new(folder).parent().unwrap()).unwrap();
 }
+
+/// Without accidents every claim is true, and most are exact.
+#[test]
+fn every_claim_of_two_calm_seconds_is_true() {
+    let output = soak(&["--judge", "--accidents", "none,reset", "--seconds", "2", "--seed", "13"]);
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{text}{}", String::from_utf8_lossy(&output.stderr));
+    let last = text.lines().last().unwrap();
+    assert!(last.contains("claims: ") && last.ends_with(" 0 false"), "{last}");
+    assert!(!last.contains(" 0 exact") && !last.contains(" 0 calls"), "{last}");
+}
+
+/// One byte too many in one claim has to be found, and nothing else.
+#[test]
+fn a_planted_claim_is_found() {
+    let output = soak(&["--judge", "--accidents", "none", "--seconds", "2", "--seed", "14", "--plant"]);
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(output.status.code(), Some(1), "{text}");
+    assert!(text.contains("planted: own "), "{text}");
+    let found: Vec<&str> = text.lines().filter(|line| line.starts_with("false")).collect();
+    assert!(found.len() == 1 && found[0].contains(", too high: ") && found[0].contains("true is "), "{text}");
+    assert!(text.lines().last().unwrap().ends_with(" 1 false"), "{text}");
+}

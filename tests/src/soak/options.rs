@@ -1,6 +1,53 @@
 //! What the user typed.
 
-use clap::Parser;
+use clap::{Parser, ValueEnum};
+
+/// What may happen to the processes of a judged soak.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Accident {
+    /// Nothing.
+    None,
+    /// A writer is killed.
+    Kill,
+    /// A writer ends in an orderly way.
+    End,
+    /// A writer is stopped while it reports, for longer than events wait to be merged.
+    Stop,
+    /// Segments live for microseconds.
+    Brief,
+    /// Rings are so small that they go round before they are read.
+    Lap,
+    /// A window of peaks is begun.
+    Reset,
+    /// The aggregator is killed.
+    KillAggregator,
+    /// The aggregator ends in an orderly way.
+    EndAggregator,
+    /// The aggregator is stopped for a while.
+    StopAggregator,
+}
+
+impl Accident {
+    /// Those that happen one after the other, the frequent ones more than once.
+    pub const SUDDEN: [Accident; 16] = [
+        Accident::Kill,
+        Accident::End,
+        Accident::Stop,
+        Accident::Stop,
+        Accident::Stop,
+        Accident::Stop,
+        Accident::Brief,
+        Accident::Brief,
+        Accident::Brief,
+        Accident::Reset,
+        Accident::Reset,
+        Accident::KillAggregator,
+        Accident::EndAggregator,
+        Accident::StopAggregator,
+        Accident::None,
+        Accident::None,
+    ];
+}
 
 /// Kills, stops and restarts writers, an aggregator and readers at random, and compares what the monitor says with
 /// the writers' private notes.
@@ -27,9 +74,9 @@ pub struct Options {
     /// Judge every claim that is published against the writers' private logs, merged by time
     #[arg(long)]
     pub judge: bool,
-    /// With --judge: nobody is killed, delayed or restarted, and no process lives shortly
-    #[arg(long, requires = "judge")]
-    pub calm: bool,
+    /// With --judge: only these accidents; `none` for a calm soak [default: all]
+    #[arg(long, requires = "judge", value_delimiter = ',', value_name = "LIST")]
+    pub accidents: Vec<Accident>,
     /// With --judge: makes one claim wrong by one byte: must be found
     #[arg(long, requires = "judge", hide = true)]
     pub plant: bool,
@@ -45,3 +92,10 @@ Examples:
   soak --judge --seconds 20      every published claim: exact ones are equal, ranges contain the truth
 
 Exit codes: 0 all exact, 1 something was wrong or could not be run, 2 wrong usage.";
+
+impl Options {
+    /// Whether an accident may happen.
+    pub fn allows(&self, accident: Accident) -> bool {
+        self.accidents.is_empty() || self.accidents.contains(&accident)
+    }
+}

@@ -220,7 +220,9 @@ impl<'a> Life<'a> {
             self.log.complain();
             let head = self.segment.words().head();
             let error = made.err().map(|error| error.to_string());
-            eprintln!("soak writer: {code:?} {error:?}: {before} {ticks} {returned}, {first}+{events}, {head}");
+            eprintln!(
+                "soak writer: {code:?} {error:?}: {before} {ticks} {returned}, {first}+{events}, {head}"
+            );
         }
         self.log.end(self.number, first, ticks, self.clock.ticks());
         self.number += 1;
@@ -230,8 +232,17 @@ impl<'a> Life<'a> {
     fn close(self) -> u64 {
         let Life { tracker, log, clock, number, .. } = self;
         let before = clock.ticks();
-        let entry =
-            Entry { code: Code::Close, thread: 0, device: 0, before, after: None, position: 0, ticks: 0, a: 0, b: 0 };
+        let entry = Entry {
+            code: Code::Close,
+            thread: 0,
+            device: 0,
+            before,
+            after: None,
+            position: 0,
+            ticks: 0,
+            a: 0,
+            b: 0,
+        };
         log.begin(number, &entry);
         drop(tracker);
         log.end(number, 0, before, clock.ticks());

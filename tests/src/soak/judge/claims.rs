@@ -55,7 +55,9 @@ impl fmt::Display for What {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let class = |class: usize| Class::ALL[class].name();
         match *self {
-            What::Now(quantity) if quantity >= PEAKED => write!(f, "{} live_count now", class(quantity - PEAKED)),
+            What::Now(quantity) if quantity >= PEAKED => {
+                write!(f, "{} live_count now", class(quantity - PEAKED))
+            }
             What::Now(quantity) => write!(f, "{} now", name_of(quantity)),
             What::Peak(quantity) => write!(f, "{} peak", name_of(quantity)),
             What::Bucket(resolution, _, _, memory, edge) => {
@@ -193,8 +195,11 @@ fn device_claims(stats: &DeviceStats, claims: &mut Claims) {
     ];
     let peaks = peaks.into_iter().chain(classes.map(|(class, s)| (class, &s.peak)));
     claims.figures.extend(peaks.map(|(quantity, peak)| peak_claim(device, quantity, peak)));
-    let made = [(DRAM, &stats.dram_peak, &stats.dram_composition), (L1, &stats.l1_peak, &stats.l1_composition)];
-    claims.made.extend(made.map(|(quantity, peak, made)| made_claim(peak_claim(device, quantity, peak), made)));
+    let made =
+        [(DRAM, &stats.dram_peak, &stats.dram_composition), (L1, &stats.l1_peak, &stats.l1_composition)];
+    claims
+        .made
+        .extend(made.map(|(quantity, peak, made)| made_claim(peak_claim(device, quantity, peak), made)));
 }
 
 fn peak_claim(device: usize, quantity: usize, peak: &Peak) -> Claim {
@@ -227,7 +232,8 @@ fn own_claims(device: usize, identity: u64, counters: &Counters, claims: &mut Ve
     ] {
         claim(own, value, 0, None);
     }
-    let Counters { dram_peak_time, dram_peak_count, l1_peak_time, l1_peak_count, eth_peak_time, .. } = *counters;
+    let Counters { dram_peak_time, dram_peak_count, l1_peak_time, l1_peak_count, eth_peak_time, .. } =
+        *counters;
     claim(Own::Top(DRAM), counters.dram_peak_bytes, dram_peak_time, Some(dram_peak_count));
     claim(Own::Top(L1), counters.l1_peak_bytes, l1_peak_time, Some(l1_peak_count));
     claim(Own::Top(ETH), counters.eth_peak_bytes, eth_peak_time, None);

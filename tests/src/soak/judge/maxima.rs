@@ -7,7 +7,7 @@ use std::rc::Rc;
 pub type Holders = Rc<Vec<(u64, Rc<Summary>)>>;
 
 /// A time during which a quantity did not change.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 pub struct Span {
     /// When it reached this value.
     pub start: u64,
@@ -18,6 +18,7 @@ pub struct Span {
 }
 
 /// The spans that are the largest of all after them.
+#[derive(Default)]
 pub struct Maxima {
     /// Each with its end; ends rise, values do not.
     spans: Vec<(u64, Span)>,
@@ -26,11 +27,6 @@ pub struct Maxima {
 }
 
 impl Maxima {
-    /// Nothing so far.
-    pub fn new() -> Maxima {
-        Maxima { spans: Vec::new(), current: Span { start: 0, value: 0, holders: None } }
-    }
-
     /// From `ticks` on there is another value.
     pub fn change(&mut self, ticks: u64, value: u64, holders: Option<&Holders>) {
         if value == self.current.value {
@@ -51,7 +47,8 @@ impl Maxima {
     pub fn since(&self, from: u64) -> Best {
         let mut best = Best { from, value: 0, spans: Vec::new(), current: self.current.clone() };
         let first = self.spans.partition_point(|(end, _)| *end <= from);
-        for (_, span) in self.spans[first..].iter().take_while(|(_, s)| s.value == self.spans[first].1.value) {
+        for (_, span) in self.spans[first..].iter().take_while(|(_, s)| s.value == self.spans[first].1.value)
+        {
             best.value = span.value;
             best.spans.push(span.clone());
         }
@@ -106,7 +103,7 @@ mod tests {
 
     #[test]
     fn the_largest_since_any_moment() {
-        let mut maxima = Maxima::new();
+        let mut maxima = Maxima::default();
         for (ticks, value) in [(10, 5), (20, 9), (30, 3), (40, 7), (50, 2), (60, 4)] {
             maxima.change(ticks, value, None);
         }

@@ -162,12 +162,12 @@ pub struct Oracle {
 }
 
 impl Oracle {
-    /// Nothing happened yet.
-    pub fn new() -> Oracle {
+    /// Nothing happened yet. Takes a tenth of a second to measure the clock.
+    pub fn begin() -> Oracle {
         let chip = |_| Chip {
             sums: Sums::default(),
-            low: (0..PEAKED).map(|_| Maxima::new()).collect(),
-            high: (0..PEAKED).map(|_| Maxima::new()).collect(),
+            low: (0..PEAKED).map(|_| Maxima::default()).collect(),
+            high: (0..PEAKED).map(|_| Maxima::default()).collect(),
             series: VecDeque::new(),
         };
         Oracle {
@@ -248,7 +248,7 @@ impl Oracle {
     fn enter(&mut self, source: &mut Source, entry: &Entry, fresh: &mut Vec<Change>) {
         let known = entry.after.unwrap_or(u64::MAX);
         match (entry.code, source.process) {
-            (Code::Open, _) => source.process = Some(self.begin(&source.plan, entry)),
+            (Code::Open, _) => source.process = Some(self.start(&source.plan, entry)),
             (Code::Close, Some(number)) => {
                 source.process = None;
                 self.end(number, entry.before, known, fresh);
@@ -259,7 +259,8 @@ impl Oracle {
                 for (step, position) in steps.into_iter().zip(entry.position..) {
                     let change = process.apply(number, step, position, entry.ticks, (entry.before, known));
                     if entry.code == Code::Failed {
-                        let failed = Failed { ticks: entry.ticks, request: entry.a, free: entry.b, holders: None };
+                        let failed =
+                            Failed { ticks: entry.ticks, request: entry.a, free: entry.b, holders: None };
                         self.failures.insert((process.identity, position), failed);
                     }
                     fresh.push(change);
@@ -296,7 +297,7 @@ impl Oracle {
         }
     }
 
-    fn begin(&mut self, plan: &Plan, entry: &Entry) -> usize {
+    fn start(&mut self, plan: &Plan, entry: &Entry) -> usize {
         let seed = seed_of(plan, entry.b);
         let number = self.processes.len();
         self.by_identity.insert(entry.a, number);
@@ -337,7 +338,11 @@ impl Oracle {
         let old: Vec<Change> = self.tail.drain(..old).collect();
         self.base = self.base.max(to);
         for (device, chip) in self.chips.iter_mut().enumerate() {
-            chip.advance(old.iter().filter(|change| change.device == device), &self.timeline, &mut self.failures);
+            chip.advance(
+                old.iter().filter(|change| change.device == device),
+                &self.timeline,
+                &mut self.failures,
+            );
         }
         let forgotten = self.timeline.to_ticks(self.timeline.to_ns(to).saturating_sub(KEPT_NS));
         let processes = &mut self.processes;
@@ -371,21 +376,25 @@ impl Oracle {
         });
         changes.sort_by_key(|change| change.ticks);
         let mut last = (sums.low, sums.high);
-        sums.walk(changes.into_iter(), |change| change.known <= moment.as_of, |ticks, low, high, sums| {
-            if ticks > moment.as_of {
-                let (least, most) = now.get_or_insert(last);
-                for quantity in 0..QUANTITIES {
-                    least[quantity] = least[quantity].min(low[quantity]);
-                    most[quantity] = most[quantity].max(high[quantity]);
+        sums.walk(
+            changes.into_iter(),
+            |change| change.known <= moment.as_of,
+            |ticks, low, high, sums| {
+                if ticks > moment.as_of {
+                    let (least, most) = now.get_or_insert(last);
+                    for quantity in 0..QUANTITIES {
+                        least[quantity] = least[quantity].min(low[quantity]);
+                        most[quantity] = most[quantity].max(high[quantity]);
+                    }
                 }
-            }
-            last = (*low, *high);
-            for (quantity, (least, most)) in peaks.iter_mut().enumerate() {
-                let holders = || matches!(quantity, DRAM | L1).then(|| sums.holders());
-                least.change(ticks, low[quantity], || None);
-                most.change(ticks, high[quantity], holders);
-            }
-        });
+                last = (*low, *high);
+                for (quantity, (least, most)) in peaks.iter_mut().enumerate() {
+                    let holders = || matches!(quantity, DRAM | L1).then(|| sums.holders());
+                    least.change(ticks, low[quantity], || None);
+                    most.change(ticks, high[quantity], holders);
+                }
+            },
+        );
         let (low, mut high) = now.unwrap_or(last);
         self.add_unnoticed(device, moment, &mut high);
         let end = |(least, most): (Best, Best)| (least.end(moment.read), most.end(moment.read));
@@ -416,6 +425,18 @@ impl Oracle {
         (to <= self.base_ns()).then(|| series.range(first..).take_while(move |sample| sample.ns <= to))
     }
 
+    /// The latest processes that ended between two moments: segment, and how long before the second they were started
+    /// and had ended.
+    pub fn ends(&self, from: u64, to: u64) -> Vec<String> {
+        let ago =
+            |ticks: u64| self.timeline.to_ns(to).saturating_sub(self.timeline.to_ns(ticks)) as f64 / 1e6;
+        let ended = self.processes.iter().rev().filter_map(|process| {
+            let (_, end) = process.ended.filter(|(_, end)| (from..=to).contains(end))?;
+            Some(format!("{:x} {:.1}..{:.1} ms before", process.identity, ago(process.started), ago(end)))
+        });
+        ended.take(4).collect()
+    }
+
     /// When the oldest of the processes that live now was started.
     pub fn oldest_start(&self, as_of: u64) -> u64 {
         let alive = |process: &&Process| process.ended.is_none_or(|(_, end)| end > as_of);
@@ -437,25 +458,29 @@ impl Chip {
         }
         let changes: Vec<&Change> = changes.collect();
         let mut number = 0;
-        sums.walk(changes.iter().copied(), |_| true, |ticks, low, high, sums| {
-            let holders = sums.holders();
-            for quantity in 0..PEAKED {
-                let held = matches!(quantity, DRAM | L1).then_some(&holders);
-                lows[quantity].change(ticks, low[quantity], held);
-                highs[quantity].change(ticks, high[quantity], held);
-            }
-            let of = |amounts: &Amounts| [amounts[DRAM], amounts[L1]];
-            let ns = timeline.to_ns(ticks);
-            let ns = series.back().map_or(ns, |last| ns.max(last.ns));
-            series.push_back(Sample { ns, low: of(low), high: of(high) });
-            while let Some(change) = changes.get(number).filter(|change| change.ticks <= ticks) {
-                number += 1;
-                let What::Event(summary) = &change.what else { continue };
-                if let Some(failed) = failures.get_mut(&(change.identity, summary.position)) {
-                    failed.holders = (low == high).then(|| holders.clone());
+        sums.walk(
+            changes.iter().copied(),
+            |_| true,
+            |ticks, low, high, sums| {
+                let holders = sums.holders();
+                for quantity in 0..PEAKED {
+                    let held = matches!(quantity, DRAM | L1).then_some(&holders);
+                    lows[quantity].change(ticks, low[quantity], held);
+                    highs[quantity].change(ticks, high[quantity], held);
                 }
-            }
-        });
+                let of = |amounts: &Amounts| [amounts[DRAM], amounts[L1]];
+                let ns = timeline.to_ns(ticks);
+                let ns = series.back().map_or(ns, |last| ns.max(last.ns));
+                series.push_back(Sample { ns, low: of(low), high: of(high) });
+                while let Some(change) = changes.get(number).filter(|change| change.ticks <= ticks) {
+                    number += 1;
+                    let What::Event(summary) = &change.what else { continue };
+                    if let Some(failed) = failures.get_mut(&(change.identity, summary.position)) {
+                        failed.holders = (low == high).then(|| holders.clone());
+                    }
+                }
+            },
+        );
         let newest = series.back().map_or(0, |sample| sample.ns);
         while series.len() > 2 && series[1].ns + SERIES_NS < newest {
             series.pop_front();

@@ -6,7 +6,7 @@ use super::log::Log;
 use super::oracle::{CHIPS, Oracle, Source};
 use super::shown;
 use super::verdict::{Judge, Reading, Verdicts};
-use crate::soak::options::Options;
+use crate::soak::options::{Accident, Options};
 use crate::soak::processes::{Role, Stoppable, command};
 use crate::space::Space;
 use crate::workload::Random;
@@ -29,6 +29,8 @@ use tt_shm_reader::{Segment, Table, TableSnapshot};
 const LAG_NS: u64 = 2_000_000;
 /// How long the aggregator may take to catch up with writers that do nothing.
 const PATIENCE: Duration = Duration::from_secs(15);
+/// Stops in a row: few of them hit the span between clock and commit.
+const STOPS: usize = 6;
 /// Writer processes that last: with them, an aggregator and this process two cores are busy.
 const WRITERS: usize = 3;
 
@@ -124,7 +126,7 @@ impl Soak {
             ended: Vec::new(),
             brief: Vec::new(),
             aggregator: None,
-            oracle: Oracle::new(),
+            oracle: Oracle::begin(),
             readings: Vec::new(),
             standstills: Vec::new(),
             buckets: HashMap::new(),
@@ -152,7 +154,7 @@ impl Soak {
         }
         for falsehood in &self.outcome.verdicts.falsehoods {
             let count = self.outcome.verdicts.kinds.get(&falsehood.kind).copied().unwrap_or(0);
-            println!("false ({count} of this kind): {}", falsehood.text);
+            println!("false ({count}): {}: {}", falsehood.kind, falsehood.text);
         }
         std::fs::remove_dir_all(&self.folder)?;
         Ok(std::mem::take(&mut self.outcome))
@@ -168,7 +170,10 @@ impl Soak {
                 self.writers[number] = Some(self.start_writer()?);
             }
         }
-        if self.aggregator.is_none() && (self.options.calm || self.random.below(3) > 0) {
+        let gaps = [Accident::KillAggregator, Accident::EndAggregator];
+        let gaps = gaps.iter().any(|accident| self.options.allows(*accident));
+        // Now and then nobody aggregates for a while.
+        if self.aggregator.is_none() && (!gaps || self.random.below(3) > 0) {
             let mut daemon = command(&self.space, Role::Smi)?;
             daemon.arg("aggregate").stderr(Stdio::null());
             self.aggregator = Some(Stoppable::spawn(daemon));
@@ -183,13 +188,14 @@ impl Soak {
     }
 
     fn plan(&mut self, lives: u64) -> Plan {
+        let laps = self.options.allows(Accident::Lap);
         let random = &mut self.random;
         let threads = if lives > 0 { 1 } else { 1 + random.below(3) as usize };
         Plan {
             seed: random.below(1 << 40),
             threads: threads.min(CHIPS - 1),
-            ring_slots: if self.options.calm { 16384 } else { [64, 1024, 16384, 16384][random.below(4) as usize] },
-            pause_us: [1000, 5000, 20_000][random.below(3) as usize],
+            ring_slots: if laps { [64, 1024, 16384, 16384][random.below(4) as usize] } else { 16384 },
+            pause_us: [5000, 20_000, 50_000][random.below(3) as usize],
             burst: [2, 20, 60][random.below(3) as usize],
             lives,
             log: self.folder.join(format!("{}.log", self.started)),
@@ -229,21 +235,19 @@ impl Soak {
     fn accidents(&mut self) -> Result<()> {
         for _ in 0..2 + self.random.below(6) {
             std::thread::sleep(Duration::from_micros(self.random.below(30_000)));
-            if self.options.calm {
-                self.read_table();
-                continue;
-            }
             let writer = self.random.below(WRITERS as u64) as usize;
-            match self.random.below(24) {
-                0 => self.kill_writer(writer),
-                1 => self.end_writer(writer)?,
-                2..8 => self.stop_at_work(writer)?,
-                8..11 => self.start_brief()?,
-                11 => self.kill_aggregator(),
-                12 => self.terminate_aggregator(),
-                13 => self.stop_aggregator()?,
-                14 | 15 => self.reset(),
-                _ => {}
+            let accident = Accident::SUDDEN[self.random.below(Accident::SUDDEN.len() as u64) as usize];
+            match accident {
+                accident if !self.options.allows(accident) => {}
+                Accident::Kill => self.kill_writer(writer),
+                Accident::End => self.end_writer(writer)?,
+                Accident::Stop => self.stop_at_work(writer)?,
+                Accident::Brief => self.start_brief()?,
+                Accident::Reset => self.reset(),
+                Accident::KillAggregator => self.kill_aggregator(),
+                Accident::EndAggregator => self.terminate_aggregator(),
+                Accident::StopAggregator => self.stop_aggregator()?,
+                Accident::None | Accident::Lap => {}
             }
             self.read_table();
         }
@@ -276,9 +280,17 @@ impl Soak {
         self.outcome.faults += 1;
     }
 
-    /// Stops a writer as soon as it does something, for longer than events wait to be merged.
+    /// Stops a writer again and again, as soon as it does something, for longer than events wait to be merged.
     fn stop_at_work(&mut self, number: usize) -> Result<()> {
-        let pause = Duration::from_micros(600 + self.random.below(5_000));
+        for _ in 0..STOPS {
+            self.stop_once(number)?;
+            self.read_table();
+        }
+        Ok(())
+    }
+
+    fn stop_once(&mut self, number: usize) -> Result<()> {
+        let pause = Duration::from_micros(600 + self.random.below(3_000));
         let Some(writer) = &mut self.writers[number] else { return Ok(()) };
         let Some(segment) = &writer.source.segment else { return Ok(()) };
         let (head, begun) = (segment.words().head(), Instant::now());
@@ -323,7 +335,9 @@ impl Soak {
 
     fn reset(&mut self) {
         let owner = rustix::process::geteuid().as_raw();
-        if self.aggregator.is_some() && request_reset(self.space.namespace(), owner, Duration::from_secs(5)).is_ok() {
+        if self.aggregator.is_some()
+            && request_reset(self.space.namespace(), owner, Duration::from_secs(5)).is_ok()
+        {
             self.outcome.resets += 1;
         }
     }
@@ -354,7 +368,13 @@ impl Soak {
     }
 
     /// Buckets that are complete and old enough to be judged, once each unless they change.
-    fn read_history(&mut self, table: &Table, snapshot: &TableSnapshot, number: usize, reading: &mut Reading) {
+    fn read_history(
+        &mut self,
+        table: &Table,
+        snapshot: &TableSnapshot,
+        number: usize,
+        reading: &mut Reading,
+    ) {
         let (row, device) = &snapshot.devices[number];
         let chip = device.entry.chip_id.saturating_sub(1) as usize;
         for (resolution, length) in HISTORY_RESOLUTIONS.into_iter().enumerate().take(2) {
@@ -364,7 +384,8 @@ impl Soak {
                     continue;
                 }
                 let key = (table.header().identity, chip, resolution, bucket.start);
-                let same = |judged: &Bucket| Bucket { reserved: 0, ..*judged } == Bucket { reserved: 0, ..bucket };
+                let same =
+                    |judged: &Bucket| Bucket { reserved: 0, ..*judged } == Bucket { reserved: 0, ..bucket };
                 if self.buckets.insert(key, bucket).as_ref().is_some_and(same) {
                     continue;
                 }
@@ -420,7 +441,8 @@ impl Soak {
             std::fs::remove_file(log)?;
         }
         for number in 0..WRITERS {
-            if let Some(complaints) = self.writers[number].as_ref().map(|writer| writer.source.log.complaints())
+            if let Some(complaints) =
+                self.writers[number].as_ref().map(|writer| writer.source.log.complaints())
                 && complaints > 0
             {
                 self.fault(&format!("{complaints} events are not what their writer reported"));
@@ -471,7 +493,9 @@ impl Soak {
     fn read_shown(&mut self, table: Option<u64>) -> Result<()> {
         let begun = monotonic_ns();
         // The table of a killed aggregator is shown for a second more.
-        if table.is_none() && Table::open(self.space.namespace()).is_ok_and(|table| table.freshness().is_fresh()) {
+        if table.is_none()
+            && Table::open(self.space.namespace()).is_ok_and(|table| table.freshness().is_fresh())
+        {
             return Ok(());
         }
         let as_of = table.unwrap_or(begun);
@@ -490,10 +514,17 @@ impl Soak {
 
     /// Makes one claim wrong by a byte.
     fn plant(&mut self) {
-        let wanted = |claim: &&mut Claim| matches!(claim.what, What::Own(..)) && claim.is_exact() && claim.low > 0;
+        let wanted =
+            |claim: &&mut Claim| matches!(claim.what, What::Own(..)) && claim.is_exact() && claim.low > 0;
         let mut figures = self.readings.iter_mut().rev().flat_map(|reading| &mut reading.claims.figures);
         if let Some(claim) = figures.find(wanted).filter(|_| self.options.plant && !self.planted) {
-            println!("planted: {} of device {} is {}, not {}", claim.what, claim.device, claim.low + 1, claim.low);
+            println!(
+                "planted: {} of device {} is {}, not {}",
+                claim.what,
+                claim.device,
+                claim.low + 1,
+                claim.low
+            );
             (claim.low, claim.high) = (claim.low + 1, Some(claim.low + 1));
             self.planted = true;
         }

@@ -5,7 +5,7 @@
 
 use super::account::{DRAM, L1, PEAKED, Summary};
 use super::claims::{Claim, Claims, Edge, FailureClaim, Made, Own, What};
-use super::maxima::Span;
+use super::maxima::{Holders, Span};
 use super::oracle::{CHIPS, Moment, Oracle, Process, Recent, Verity};
 use shm_layout::Class;
 use std::collections::BTreeMap;
@@ -101,7 +101,14 @@ impl<'a> Judge<'a> {
     /// the processes that are there: what others did since then belongs to it.
     fn moment(oracle: &Oracle, reading: &Reading) -> Moment {
         let ticks = |ns| oracle.timeline.to_ticks(ns);
-        let as_of = ticks(reading.as_of);
+        // Rows that are behind are one false claim, of the position; the others are judged as of then.
+        let behind = reading.claims.figures.iter().filter_map(|claim| {
+            let What::Position(identity) = claim.what else { return None };
+            let missed =
+                oracle.process(identity)?.recent.iter().find(|recent| recent.position > claim.low)?;
+            Some(missed.ticks - 1)
+        });
+        let as_of = behind.min().unwrap_or(u64::MAX).min(ticks(reading.as_of));
         let (since, by_reset) = reading.window;
         let window = if by_reset {
             (ticks(since - TIME_NS), ticks(since + TIME_NS))
@@ -131,11 +138,12 @@ impl<'a> Judge<'a> {
                 self.verdicts.open += 1;
                 return;
             }
-            Truth::Nothing(why) => return self.wrong(claim, &why),
+            Truth::Nothing(why) => return self.wrong(claim, "time, count or owner", &why),
         };
         if claim.low > high || claim.high.is_some_and(|most| most < low) {
             let truth = if low == high { low.to_string() } else { format!("{low}..={high}") };
-            return self.wrong(claim, &format!("true is {truth}"));
+            let fault = if claim.low > high { "too high" } else { "too low" };
+            return self.wrong(claim, fault, &format!("true is {truth}"));
         }
         match claim.what {
             What::Peak(quantity) => self.peak_time(claim, quantity, low == high),
@@ -148,13 +156,20 @@ impl<'a> Judge<'a> {
         *count += 1;
     }
 
-    fn wrong(&mut self, claim: &Claim, why: &str) {
+    fn wrong(&mut self, claim: &Claim, fault: &str, why: &str) {
         let how = if claim.is_exact() { "exact" } else { "range" };
         let high = claim.high.map_or("unknown".to_owned(), |high| high.to_string());
         let time = claim.time.map_or(String::new(), |time| format!(" at {time}"));
         let said = if claim.is_exact() { claim.low.to_string() } else { format!("{}..={high}", claim.low) };
         let text = format!("device {} {}: said {said}{time}, {how}; {why}", claim.device, claim.what);
-        self.falsehood(format!("{}: {} ({how})", self.reading.source, claim.what), &text);
+        let family = match claim.what {
+            What::Now(_) => "now",
+            What::Peak(_) => "peak",
+            What::Bucket(..) => "history",
+            What::Own(..) => "own figure",
+            What::Position(_) => "behind its heartbeat",
+        };
+        self.falsehood(format!("{}: {family}, {how}, {fault}", self.reading.source), &text);
     }
 
     fn falsehood(&mut self, kind: String, text: &str) {
@@ -164,8 +179,9 @@ impl<'a> Judge<'a> {
             let Reading { source, as_of, window: (since, by_reset), .. } = self.reading;
             let read = self.oracle.timeline.to_ns(self.moment.read);
             let text = format!(
-                "{source} as of {as_of}, read at {read}, window since {since}{}: {text}",
-                if *by_reset { " (reset)" } else { "" }
+                "{source} as of {as_of}, read at {read}, window since {since}{}: {text}; ended in the window: {}",
+                if *by_reset { " (reset)" } else { "" },
+                self.oracle.ends(self.moment.window.1, self.moment.read).join(", ")
             );
             self.verdicts.falsehoods.push(Falsehood { kind, text });
         }
@@ -177,7 +193,11 @@ impl<'a> Judge<'a> {
         if !claim.is_exact() {
             return match self.used_around(claim.device, quantity, time) {
                 Some(most) if most < claim.low => {
-                    self.wrong(claim, &format!("not more than {most} was used within 1 ms of that time"));
+                    self.wrong(
+                        claim,
+                        "time",
+                        &format!("not more than {most} was used within 1 ms of that time"),
+                    );
                 }
                 _ => self.right(claim),
             };
@@ -185,7 +205,7 @@ impl<'a> Judge<'a> {
         let most = &self.verities[claim.device].peaks[quantity].1;
         let times: Vec<u64> = most.spans.iter().map(|span| self.reached(span)).collect();
         if known && !times.iter().any(|truth| truth.abs_diff(time) <= TIME_NS) {
-            return self.wrong(claim, &format!("the time is wrong: it was reached at {times:?}"));
+            return self.wrong(claim, "time", &format!("the time is wrong: it was reached at {times:?}"));
         }
         let counts = |count: fn(&Summary) -> u64| -> Vec<u64> {
             let holders = most.spans.iter().flat_map(|span| &span.holders);
@@ -198,7 +218,7 @@ impl<'a> Judge<'a> {
         };
         match claim.count {
             Some(count) if known && !counts.is_empty() && !counts.contains(&count) => {
-                self.wrong(claim, &format!("the count is wrong: said {count}, true is {counts:?}"));
+                self.wrong(claim, "count", &format!("the count is wrong: said {count}, true is {counts:?}"));
             }
             _ => self.right(claim),
         }
@@ -273,7 +293,9 @@ impl<'a> Judge<'a> {
             (Own::Top(_), Some(said)) if ticks != 0 && said.abs_diff(time) > TIME_NS => {
                 Truth::Nothing(format!("the time is wrong: it was reached at {time}"))
             }
-            (Own::Top(quantity), _) if claim.count.is_some_and(|said| said != summary.tops[quantity].count) => {
+            (Own::Top(quantity), _)
+                if claim.count.is_some_and(|said| said != summary.tops[quantity].count) =>
+            {
                 Truth::Nothing(format!("the count is wrong: true is {}", summary.tops[quantity].count))
             }
             _ => Truth::Between(value, value),
@@ -286,7 +308,8 @@ impl<'a> Judge<'a> {
             return Truth::Nothing(format!("no process has the segment {identity:x}"));
         };
         let Process { recent, whole, position, .. } = process;
-        let known = recent.iter().rev().find(|recent| recent.known <= self.moment.as_of);
+        let as_of = self.oracle.timeline.to_ticks(self.reading.as_of);
+        let known = recent.iter().rev().find(|recent| recent.known <= as_of);
         match known {
             // A call in flight has a few events at most.
             Some(known) => Truth::Between(known.position, position + 8),
@@ -312,7 +335,8 @@ impl<'a> Judge<'a> {
                 held(*identity).is_some_and(|(_, summary)| summary.now[quantity] == *bytes)
             });
             let sum: u64 = holders.iter().map(|(_, bytes)| bytes).sum();
-            each && sum + others == peak.low && (*classes == [0; Class::COUNT] || of_classes(moment, classes, quantity))
+            each && sum + others == peak.low
+                && (*classes == [0; Class::COUNT] || of_classes(moment, classes, quantity))
         });
         if fits {
             self.verdicts.exact += 1;
@@ -327,11 +351,11 @@ impl<'a> Judge<'a> {
             "device {} {}: said to be made of {said:?}, others {others}, classes {classes:?}; true is {truth:?}",
             peak.device, peak.what
         );
-        self.falsehood(format!("{}: {} composition", self.reading.source, peak.what), &text);
+        self.falsehood(format!("{}: composition of an exact peak", self.reading.source), &text);
     }
 
     fn failure(&mut self, claim: &FailureClaim) {
-        let FailureClaim { event: (identity, position), time, bytes, holders, others } = claim;
+        let FailureClaim { event: (identity, position), time, bytes, holders, .. } = claim;
         let Some(failed) = self.oracle.failures.get(&(*identity, *position)) else {
             // Of a call that has not returned, or of nobody.
             let of = self.oracle.process(*identity).is_some_and(|process| *position > process.position);
@@ -349,23 +373,29 @@ impl<'a> Judge<'a> {
             let text = format!("said {bytes:?} at {time}, true is {figures:?} at {truth}");
             return self.falsehood(format!("{}: failure", self.reading.source), &text);
         }
-        let (Some(holders), Some(moment)) = (holders, &failed.holders) else {
-            self.verdicts.open += 1;
-            return;
-        };
-        let each = holders.iter().all(|(identity, bytes)| {
-            moment.iter().any(|(known, summary)| known == identity && summary.now[DRAM] == *bytes)
+        match (holders, &failed.holders) {
+            (Some(said), Some(truth)) => self.failure_holders(claim, said, truth),
+            _ => self.verdicts.open += 1,
+        }
+    }
+
+    /// Who held what when an allocation failed.
+    fn failure_holders(&mut self, claim: &FailureClaim, said: &[(u64, u64)], truth: &Holders) {
+        let FailureClaim { event: (identity, position), others, .. } = claim;
+        let each = said.iter().all(|(identity, bytes)| {
+            truth.iter().any(|(known, summary)| known == identity && summary.now[DRAM] == *bytes)
         });
-        let sum: u64 = holders.iter().map(|(_, bytes)| bytes).sum::<u64>() + others;
-        let all: u64 = moment.iter().map(|(_, summary)| summary.now[DRAM]).sum();
+        let sum: u64 = said.iter().map(|(_, bytes)| bytes).sum::<u64>() + others;
+        let all: u64 = truth.iter().map(|(_, summary)| summary.now[DRAM]).sum();
         if each && sum == all {
             self.verdicts.exact += 1;
             return;
         }
-        let truth: Vec<_> = moment.iter().map(|(id, s)| (format!("{id:x}"), s.now[DRAM])).collect();
-        let said: Vec<_> = holders.iter().map(|(id, bytes)| (format!("{id:x}"), bytes)).collect();
-        let text = format!("event {position} of {identity:x}: held by {said:?} and {others}, true is {truth:?}");
-        self.falsehood(format!("{}: failure holders (exact)", self.reading.source), &text);
+        let truth: Vec<_> = truth.iter().map(|(id, s)| (format!("{id:x}"), s.now[DRAM])).collect();
+        let said: Vec<_> = said.iter().map(|(id, bytes)| (format!("{id:x}"), bytes)).collect();
+        let text =
+            format!("event {position} of {identity:x}: held by {said:?} and {others}, true is {truth:?}");
+        self.falsehood(format!("{}: holders at a failure, exact", self.reading.source), &text);
     }
 }
 
