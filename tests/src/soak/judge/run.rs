@@ -194,7 +194,13 @@ impl Soak {
         Plan {
             seed: random.below(1 << 40),
             threads: threads.min(CHIPS - 1),
-            ring_slots: if laps { [64, 1024, 16384, 16384][random.below(4) as usize] } else { 16384 },
+            ring_slots: if lives > 0 {
+                64
+            } else if laps {
+                [64, 1024, 16384, 16384][random.below(4) as usize]
+            } else {
+                16384
+            },
             pause_us: [5000, 20_000, 50_000][random.below(3) as usize],
             burst: [2, 20, 60][random.below(3) as usize],
             lives,
@@ -304,9 +310,28 @@ impl Soak {
             position += 1;
         }
         self.standstills.push(Standstill { identity: segment.identity(), position, ticks });
-        std::thread::sleep(pause);
-        writer.process.go_on();
         self.outcome.stops += 1;
+        self.meanwhile((number + 1) % WRITERS, pause)?;
+        if let Some(writer) = &mut self.writers[number] {
+            writer.process.go_on();
+        }
+        Ok(())
+    }
+
+    /// What happens while a writer stands still: most often nothing. Its next event comes late into what that settled.
+    fn meanwhile(&mut self, other: usize, pause: Duration) -> Result<()> {
+        let mut pause = pause;
+        match self.random.below(12) {
+            0 if self.options.allows(Accident::Reset) => self.reset(),
+            1 if self.options.allows(Accident::Brief) => self.start_brief()?,
+            2 if self.options.allows(Accident::Kill) => {
+                self.kill_writer(other);
+                // Until its end was noticed.
+                pause = Duration::from_millis(400);
+            }
+            _ => {}
+        }
+        std::thread::sleep(pause);
         Ok(())
     }
 
