@@ -141,3 +141,46 @@ impl Sums {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::account::DRAM;
+    use super::*;
+
+    fn event(process: usize, ticks: u64, known: u64, bytes: u64) -> Change {
+        let mut summary = Summary::default();
+        summary.now[DRAM] = bytes;
+        let what = What::Event(Rc::new(summary));
+        Change { ticks, before: ticks, known, process, identity: process as u64, device: 0, what }
+    }
+
+    /// Least and most of DRAM from each tick on, for a reader who has to know what was known at `as_of`.
+    fn seen(changes: &[Change], as_of: u64) -> Vec<(u64, u64, u64)> {
+        let mut seen = Vec::new();
+        let note = |ticks, low: &Amounts, high: &Amounts, _: &Sums| seen.push((ticks, low[DRAM], high[DRAM]));
+        Sums::default().walk(changes.iter(), |change| change.known <= as_of, note);
+        seen
+    }
+
+    #[test]
+    fn an_event_that_nobody_has_to_know_widens() {
+        let changes = [event(1, 100, 110, 50), event(2, 200, 900, 70), event(1, 300, 310, 20)];
+        assert_eq!(seen(&changes, 1000), [(100, 50, 50), (200, 120, 120), (300, 90, 90)]);
+        assert_eq!(seen(&changes, 500), [(100, 50, 50), (200, 50, 120), (300, 20, 90)]);
+    }
+
+    #[test]
+    fn an_end_lies_between_two_moments() {
+        let end = |ticks, what| Change { what, ..event(1, ticks, ticks, 0) };
+        let changes =
+            [event(1, 100, 110, 50), end(200, What::Ending), event(2, 250, 260, 70), end(300, What::Ended)];
+        assert_eq!(seen(&changes, 1000), [(100, 50, 50), (200, 0, 50), (250, 70, 120), (300, 70, 70)]);
+    }
+
+    #[test]
+    fn equal_ticks_come_in_either_order() {
+        let changes = [event(1, 100, 110, 50), event(1, 200, 210, 0), event(2, 200, 210, 70)];
+        // At most both were held together; at least they were not.
+        assert_eq!(seen(&changes, 1000), [(100, 50, 50), (200, 70, 120), (201, 70, 70)]);
+    }
+}
