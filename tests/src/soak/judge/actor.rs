@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tt_shm_os::ClockKind;
 use tt_shm_reader::Segment;
-use tt_shm_writer::{Alloc, BufferType, Class, Device, Record, Tracker};
+use tt_shm_writer::{Alloc, BufferType, Class, Device, FailedAlloc, Record, Tracker};
 
 /// What a writer is told, in its only argument.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -187,7 +187,7 @@ impl<'a> Life<'a> {
     fn fail(&mut self, thread: usize, bytes: u64) {
         let target = self.devices[0];
         self.call(Code::Failed, thread, 0, (bytes, bytes / 2), 1, |tracker| {
-            tracker.alloc_failed(target, Class::Dram, bytes, bytes / 2, bytes / 3)
+            tracker.alloc_failed(target, FailedAlloc::new(Class::Dram, bytes).free(bytes / 2, bytes / 3))
         });
     }
 

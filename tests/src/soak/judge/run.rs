@@ -409,9 +409,7 @@ impl Soak {
                     continue;
                 }
                 let key = (table.header().identity, chip, resolution, bucket.start);
-                let same =
-                    |judged: &Bucket| Bucket { reserved: 0, ..*judged } == Bucket { reserved: 0, ..bucket };
-                if self.buckets.insert(key, bucket).as_ref().is_some_and(same) {
+                if self.buckets.insert(key, bucket) == Some(bucket) {
                     continue;
                 }
                 reading.claims.figures.extend(claims::of_bucket(chip, resolution, length, &bucket));

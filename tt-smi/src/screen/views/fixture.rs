@@ -37,7 +37,10 @@ pub(super) fn data(devices: u64, processes: u64, more: More) -> Data {
         (dram.live_count, dram.alloc_count, dram.peak_count) = (1, 1, 1);
         (counters.dram_peak_bytes, counters.dram_peak_count) = (bytes, 1);
         let row = (process * devices + device) as usize;
-        (row, UsageStats { generation: 1, process, device, logical_id: device, allocator: 0, counters })
+        (
+            row,
+            UsageStats { generation: 1, process, device, logical_id: device, counters, ..Zeroable::zeroed() },
+        )
     };
     let pairs = (0..processes).flat_map(|process| (0..devices).map(move |device| (process, device)));
     let snapshot = TableSnapshot {
