@@ -183,7 +183,7 @@ fn usage(process: u64, device: u64) -> UsageStats {
     (counters.eth_peak_bytes, counters.eth_peak_time) = (112 * KIB, NOW - SECOND);
     (counters.dispatches, counters.cached_dispatches) = (1000, 995);
     counters.open = 1;
-    UsageStats { generation: 7, process, device, logical_id: device, allocator: 0, counters }
+    UsageStats { generation: 7, process, device, logical_id: device, counters, ..bytemuck::Zeroable::zeroed() }
 }
 
 /// Enough was free, but in pieces.
