@@ -53,7 +53,7 @@ fn a_planned_table_reads_back() {
     let words = zeroed(header.total_len);
     let table = TableWords::carve(&words, &header);
     let found = [table.devices.len(), table.history.len(), table.processes.len(), table.usages.len()];
-    assert_eq!(found, [256, 256, 1024, 4096]);
+    assert_eq!(found, [256, 256, 4096, 4096]);
     assert_eq!(table.notices.len(), 64);
 }
 

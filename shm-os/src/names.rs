@@ -241,7 +241,7 @@ mod tests {
             "tt-shm.v2.default.42-0000000000000abc.x",
             "tt-shm.v2..42-0000000000000abc",
             "tt-shm.v2.a.b.42-0000000000000abc",
-            "tt-shm.v2.default.42-0000000000000abc",
+            "tt-shm.v1.default.42-0000000000000abc",
             "xtt-shm.v2.default.42-0000000000000abc",
             "tt-shm.v2.default.0.table",
             "tt-shm.v2.default.0.lock",

@@ -35,13 +35,13 @@ impl<W: Word> SegmentWords<'_, W> {
         head
     }
 
-    /// Devices listed; their entries may be read.
+    /// Devices listed; their entries and counters may be read.
     pub fn device_count(&self) -> usize {
         let count = self.control.get(DEVICE_COUNT).map_or(0, Word::load);
         // Acquire: pairs with the release store by which the writer publishes an entry.
         W::fence_acquire();
         // An observer may have cut the blocks to what it has seen published before.
-        (count as usize).min(self.devices.len()).min(self.counters.len())
+        (count as usize).min(self.counters.len())
     }
 
     /// Reads the event at a position.
