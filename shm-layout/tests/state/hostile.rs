@@ -47,7 +47,7 @@ fn event() -> impl Strategy<Value = Event> {
             event.class %= 10;
             if small {
                 event.row = row;
-                event.address = event.address % 3 | u64::from(partner) << 32;
+                event.address = (event.address % 3) | (u64::from(partner) << 32);
                 event.place %= 300;
                 event.aux %= 1000;
                 event.size %= 1000;
