@@ -33,8 +33,14 @@ fn figures_are_exact_and_add_up() {
     let device = &json["devices"][0];
     let bytes = |key: &str| device[key].as_u64().unwrap_or_else(|| panic!("{key}"));
     assert_eq!(bytes("dram_used_bytes"), bytes("dram_buffer_bytes") + bytes("trace_used_bytes"));
-    let l1 = ["l1_buffer_bytes", "l1_small_used_bytes", "cb_resident_bytes", "kernel_resident_bytes"];
+    // Kernels lie in reserved memory.
+    let l1 = ["l1_buffer_bytes", "l1_small_used_bytes", "cb_resident_bytes"];
     assert_eq!(bytes("l1_used_bytes"), l1.into_iter().map(bytes).sum::<u64>());
+    assert_eq!(bytes("dram_requested_bytes"), bytes("dram_used_bytes") - bytes("dram_buffer_bytes") / 8);
+    assert_eq!(
+        (&device["basis"], &device["classes"]["trace"]["basis"]),
+        (&"mixed".into(), &"requested".into())
+    );
     assert_eq!(bytes("kernel_loaded_bytes"), 324 * 1024);
     assert_eq!(bytes("l1_total_bytes"), 64 * 1464 * 1024);
     assert_eq!(device["source"], "ring");

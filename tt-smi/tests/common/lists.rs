@@ -152,8 +152,9 @@ fn event(number: u64) -> Happened {
             ..Event::new(EventKind::KernelLoad, 0)
         },
         3 => Event {
-            size: 24 * KIB,
-            address: 6 * MIB,
+            aux: 24 * KIB,
+            address: 1,
+            size: 6 * MIB,
             flags: flags::CACHED,
             ..Event::new(EventKind::KernelDispatch, 0)
         },
