@@ -224,6 +224,7 @@ impl<'a> Life<'a> {
                 "soak writer: {code:?} {error:?}: {before} {ticks} {returned}, {first}+{events}, {head}"
             );
         }
+        self.log.set_delays(delay::taken());
         self.log.end(self.number, first, ticks, self.clock.ticks());
         self.number += 1;
     }
@@ -256,26 +257,46 @@ mod delay {
     #[cfg(not(feature = "test-points"))]
     pub(super) fn install(_: u64) {}
 
+    #[cfg(not(feature = "test-points"))]
+    pub(super) fn taken() -> u64 {
+        0
+    }
+
     #[cfg(feature = "test-points")]
-    pub(super) use with_points::install;
+    pub(super) use with_points::{install, taken};
 
     #[cfg(feature = "test-points")]
     mod with_points {
+        use shm_layout::SLOT_WORDS;
         use shm_layout::points::{Point, install as hook};
         use std::sync::atomic::{AtomicU64, Ordering};
         use std::time::Duration;
 
+        /// Stores of an event's slot: 0 for being written, the payload, the stamp.
+        const STORES: u64 = SLOT_WORDS as u64 + 1;
+        /// One event of so many is delayed.
+        const RARE: u64 = 2221;
+
         static VISITS: AtomicU64 = AtomicU64::new(0);
+        static TAKEN: AtomicU64 = AtomicU64::new(0);
 
         /// From now on.
         pub(crate) fn install(seed: u64) {
-            VISITS.store(seed % 10_000, Ordering::Relaxed);
+            VISITS.store(seed % RARE * STORES, Ordering::Relaxed);
             hook(|point| {
-                // The slot is marked as being written: the clock was read before, the commit is to come.
-                if point == Point::EmitSlot && VISITS.fetch_add(1, Ordering::Relaxed) % 20_011 == 0 {
-                    std::thread::sleep(Duration::from_micros(3_000));
+                // Behind the first store the slot is being written: the clock was read before, the commit is to come.
+                if point == Point::EmitSlot
+                    && VISITS.fetch_add(1, Ordering::Relaxed).is_multiple_of(RARE * STORES)
+                {
+                    TAKEN.fetch_add(1, Ordering::Relaxed);
+                    std::thread::sleep(Duration::from_millis(3));
                 }
             });
+        }
+
+        /// Delays so far.
+        pub(crate) fn taken() -> u64 {
+            TAKEN.load(Ordering::Relaxed)
         }
     }
 }

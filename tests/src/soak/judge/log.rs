@@ -79,7 +79,7 @@ impl Log {
         Ok(Log { map: WriteMap::new(&file, file.metadata()?.len() as usize)? })
     }
 
-    /// The first record's place holds the count of what the writer found wrong with its own events.
+    /// The first record's place holds two counts: what the writer found wrong with its own events, and delays.
     fn word(&self, record: u64, word: usize) -> &AtomicU64 {
         &self.map.words()[(record as usize + 1) * WORDS + word]
     }
@@ -92,6 +92,16 @@ impl Log {
     /// How often that was.
     pub fn complaints(&self) -> u64 {
         self.map.words()[0].load(SeqCst)
+    }
+
+    /// So many events were delayed between clock and commit.
+    pub fn set_delays(&self, delays: u64) {
+        self.map.words()[1].store(delays, SeqCst);
+    }
+
+    /// How many that were.
+    pub fn delays(&self) -> u64 {
+        self.map.words()[1].load(SeqCst)
     }
 
     /// Record number `number` is begun. Nothing of the call may come to be before this.

@@ -91,12 +91,14 @@ pub struct Source {
     pub calls: u64,
     /// The clock before a call that has not returned.
     pub in_flight: Option<u64>,
+    delays: u64,
 }
 
 impl Source {
     /// Nothing read yet.
     pub fn new(log: Log, plan: Plan) -> Source {
-        Source { log, plan, segment: None, killed: None, next: 0, process: None, calls: 0, in_flight: None }
+        let (segment, killed, process, in_flight) = (None, None, None, None);
+        Source { log, plan, segment, killed, next: 0, process, calls: 0, in_flight, delays: 0 }
     }
 }
 
@@ -159,6 +161,8 @@ pub struct Oracle {
     pub calls: u64,
     /// Of those, the ones that returned later behind their stamp than an aggregator waits.
     pub late: u64,
+    /// Events that their writer delayed between clock and commit.
+    pub delayed: u64,
 }
 
 impl Oracle {
@@ -182,6 +186,7 @@ impl Oracle {
             failures: HashMap::new(),
             calls: 0,
             late: 0,
+            delayed: 0,
         }
     }
 
@@ -221,6 +226,8 @@ impl Oracle {
 
     fn collect_one(&mut self, source: &mut Source, fresh: &mut Vec<Change>) {
         source.in_flight = None;
+        let delays = source.log.delays();
+        self.delayed += delays - std::mem::replace(&mut source.delays, delays);
         while let Some(entry) = source.log.entry(source.next) {
             if entry.after.is_none() {
                 source.in_flight = Some(entry.before);

@@ -105,6 +105,8 @@ pub struct Soak {
     oracle: Oracle,
     readings: Vec<Reading>,
     standstills: Vec<Standstill>,
+    /// Events that were committed only after their writer had stood still.
+    stood: u64,
     /// The buckets that were judged, by table, device, resolution and start.
     buckets: HashMap<(u64, usize, usize, u64), Bucket>,
     planted: bool,
@@ -129,6 +131,7 @@ impl Soak {
             oracle: Oracle::begin(),
             readings: Vec::new(),
             standstills: Vec::new(),
+            stood: 0,
             buckets: HashMap::new(),
             planted: false,
             started: 0,
@@ -457,7 +460,7 @@ impl Soak {
         for standstill in std::mem::take(&mut self.standstills) {
             let process = self.oracle.process(standstill.identity);
             let next = process.and_then(|p| p.recent.iter().find(|r| r.position == standstill.position + 1));
-            self.outcome.delayed += u64::from(next.is_some_and(|event| event.ticks < standstill.ticks));
+            self.stood += u64::from(next.is_some_and(|event| event.ticks < standstill.ticks));
         }
         for (source, log) in std::mem::take(&mut self.ended) {
             self.note(&source);
@@ -471,6 +474,7 @@ impl Soak {
                 self.fault(&format!("{complaints} events are not what their writer reported"));
             }
         }
+        self.outcome.delayed = self.stood + self.oracle.delayed;
         self.outcome.late = self.oracle.late;
         self.outcome.calls = self.oracle.calls;
         Ok(())
