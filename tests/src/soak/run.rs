@@ -38,7 +38,6 @@ pub struct Soak {
     options: Options,
     seed: u64,
     random: Random,
-    space: Space,
     folder: PathBuf,
     writers: Vec<Option<Writer>>,
     aggregator: Option<Stoppable>,
@@ -46,6 +45,8 @@ pub struct Soak {
     graves: Vec<Grave>,
     started: u64,
     tally: Tally,
+    /// Last: what it removes, a process that still runs would make again.
+    space: Space,
 }
 
 impl Soak {

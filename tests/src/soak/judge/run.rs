@@ -94,7 +94,6 @@ impl fmt::Display for Outcome {
 pub struct Soak {
     options: Options,
     random: Random,
-    space: Space,
     folder: PathBuf,
     writers: Vec<Option<Writer>>,
     /// Writers that ended, to be read once more.
@@ -112,6 +111,8 @@ pub struct Soak {
     planted: bool,
     started: u64,
     outcome: Outcome,
+    /// Last: what it removes, a process that still runs would make again.
+    space: Space,
 }
 
 impl Soak {
