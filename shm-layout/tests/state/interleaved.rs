@@ -38,7 +38,7 @@ fn at_every_load(slots: usize, observe: impl Fn(&Memory<Watched>)) {
 #[test]
 fn a_list_is_exact_whatever_happens_while_it_is_read() {
     let events = life();
-    at_every_load(16, |memory| {
+    at_every_load(32, |memory| {
         let list = LiveList::read(&memory.segment());
         assert!(list.exact, "{list:?}");
         assert_eq!(list.rows, list_at(&events, list.position), "at {}", list.position);
@@ -58,7 +58,7 @@ fn a_lapped_list_starts_over() {
 #[test]
 fn counters_are_exact_whatever_happens_while_one_attaches() {
     let events = life();
-    for slots in [16, 4] {
+    for slots in [32, 4] {
         at_every_load(slots, |memory| {
             let mut attached = Attached::new(&memory.segment()).unwrap();
             match attached.catch_up(&memory.segment()) {

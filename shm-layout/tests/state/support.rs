@@ -151,8 +151,6 @@ pub(crate) fn life() -> Vec<Event> {
         about(EventKind::Free, Class::Dram, 1, 10, 0),
         about(EventKind::Alloc, Class::L1, 4, 40, 0),
         name(Class::L1, 4, 0, 9),
-        // Of what the row held before: no harm.
-        name(Class::Dram, 1, 0, 10),
         Event { device: shm_layout::NO_DEVICE, ..Event::new(EventKind::Marker, 0) },
         dispatch(4),
         resident(about(EventKind::CbFree, Class::Cb, 3, 30, 2)),
