@@ -169,7 +169,7 @@ impl Account {
         let now = &mut summary.now;
         (now[CB_RESIDENT], now[KERNEL_RESIDENT], now[ETH]) = (cbs, kernels, ethernet);
         now[DRAM] = now[Class::Dram as usize] + now[Class::Trace as usize];
-        now[L1] = now[Class::L1 as usize] + now[Class::L1Small as usize] + cbs + kernels;
+        now[L1] = now[Class::L1 as usize] + now[Class::L1Small as usize] + cbs;
         let (dram, l1) = (summary.dram_count(), summary.l1_count());
         for (quantity, top) in summary.tops.iter_mut().enumerate() {
             let count = match quantity {
@@ -200,9 +200,14 @@ mod tests {
         account.apply(Step::Add(Name::Kernel(1), thing(Class::KernelApplication, 5)), 2, 200);
         assert_eq!(account.summary.now[L1], 0);
         account.apply(Step::Dispatch(1, false), 3, 300);
-        assert_eq!((account.summary.now[L1], account.summary.now[CB_RESIDENT]), (15, 10));
+        let now = account.summary.now;
+        assert_eq!(
+            (now[L1], now[CB_RESIDENT], now[KERNEL_RESIDENT]),
+            (10, 10, 5),
+            "kernels are no part of L1"
+        );
         account.apply(Step::Remove(Name::Cb(1, 0)), 4, 400);
-        assert_eq!(account.summary.now[L1], 5);
-        assert_eq!(account.summary.tops[L1], Top { bytes: 15, ticks: 300, count: 0 });
+        assert_eq!(account.summary.now[L1], 0);
+        assert_eq!(account.summary.tops[L1], Top { bytes: 10, ticks: 300, count: 0 });
     }
 }

@@ -1,7 +1,9 @@
 //! What a table says, taken apart into claims that know nothing of its layout.
 
 use super::account::{CB_RESIDENT, DRAM, ETH, KERNEL_RESIDENT, L1, PEAKED, name_of};
-use shm_layout::table::{Bucket, Composition, DeviceStats, FailureRecord, Peak, failure_flags};
+use shm_layout::table::{
+    Bucket, Composition, DeviceStats, FailureRecord, Peak, bucket_flags, device_flags, failure_flags,
+};
 use shm_layout::{Class, Counters, UNKNOWN};
 use std::fmt;
 use tt_shm_reader::{TableSnapshot, process_state};
@@ -183,8 +185,10 @@ fn device_claims(stats: &DeviceStats, claims: &mut Claims) {
     ];
     let classes = stats.classes.iter().enumerate();
     let live = classes.clone().flat_map(|(class, s)| [(class, s.live_bytes), (PEAKED + class, s.live_count)]);
+    let incomplete = stats.flags & device_flags::INCOMPLETE != 0;
     for (quantity, value) in now.into_iter().chain(live) {
-        claims.figures.push(Claim::exact(device, What::Now(quantity), value));
+        let claim = Claim::exact(device, What::Now(quantity), value);
+        claims.figures.push(Claim { high: claim.high.filter(|_| !incomplete), ..claim });
     }
     let peaks = [
         (DRAM, &stats.dram_peak),
@@ -195,11 +199,15 @@ fn device_claims(stats: &DeviceStats, claims: &mut Claims) {
     ];
     let peaks = peaks.into_iter().chain(classes.map(|(class, s)| (class, &s.peak)));
     claims.figures.extend(peaks.map(|(quantity, peak)| peak_claim(device, quantity, peak)));
-    let made =
-        [(DRAM, &stats.dram_peak, &stats.dram_composition), (L1, &stats.l1_peak, &stats.l1_composition)];
-    claims
-        .made
-        .extend(made.map(|(quantity, peak, made)| made_claim(peak_claim(device, quantity, peak), made)));
+    let made = [
+        (DRAM, &stats.dram_peak, &stats.dram_composition, device_flags::DRAM_COMPOSITION_EXACT),
+        (L1, &stats.l1_peak, &stats.l1_composition, device_flags::L1_COMPOSITION_EXACT),
+    ];
+    for (quantity, peak, made, exact) in made {
+        if stats.flags & exact != 0 {
+            claims.made.push(made_claim(peak_claim(device, quantity, peak), made));
+        }
+    }
 }
 
 fn peak_claim(device: usize, quantity: usize, peak: &Peak) -> Claim {
@@ -260,11 +268,14 @@ fn failure_claim(record: &FailureRecord) -> FailureClaim {
 }
 
 /// What buckets of a history say.
-pub fn of_bucket(device: usize, resolution: usize, length: u64, bucket: &Bucket) -> [Claim; 6] {
+pub fn of_bucket(device: usize, resolution: usize, length: u64, bucket: &Bucket) -> Vec<Claim> {
+    if bucket.flags & bucket_flags::INEXACT != 0 {
+        return Vec::new();
+    }
     let claim = |memory, edge, value| {
         Claim::exact(device, What::Bucket(resolution, bucket.start, length, memory, edge), value)
     };
-    [
+    vec![
         claim(0, Edge::Min, bucket.dram_min),
         claim(0, Edge::Max, bucket.dram_max),
         claim(0, Edge::Last, bucket.dram_last),
