@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec};
 use tt_shm_os::monotonic_ns;
+use tt_shm_reader::Segment;
 
 use crate::config::Config;
 use crate::error::StartError;
@@ -14,6 +15,7 @@ use crate::merge::queue::{Run, State};
 use crate::merge::streams::merge;
 use crate::merge::stretch::FoldError;
 use crate::model::Model;
+use crate::model::timeline::Span;
 use crate::segments::attach::{Fate, MAX_OPENS, MAX_PENDING};
 use crate::segments::clock::Clock;
 use crate::segments::decease::LeftToRun;
@@ -64,6 +66,10 @@ pub struct Aggregator {
     /// Files of ended processes that are left to their run for now.
     pub(crate) left_to_runs: Vec<LeftToRun>,
     pub(crate) refusal_lines: u32,
+    /// Segments of processes that ended before we could follow them, to be folded.
+    pub(crate) dead: Vec<Segment>,
+    /// When processes lived whose files are gone, to be folded.
+    pub(crate) lost: Option<Span>,
     /// When files were last looked for.
     pub(crate) last_find: u64,
     /// Whether what is found now was there before we came.
@@ -112,6 +118,8 @@ impl Aggregator {
             next_expiry: 0,
             left_to_runs: Vec::new(),
             refusal_lines: 0,
+            dead: Vec::new(),
+            lost: None,
             last_find: 0,
             starting: true,
             unseen: Vec::new(),
@@ -124,6 +132,7 @@ impl Aggregator {
         for _ in 0..MAX_PENDING / MAX_OPENS {
             aggregator.model.failures.begin_poll();
             aggregator.find(monotonic_ns());
+            aggregator.fold_dead(monotonic_ns());
             if aggregator.pending.is_empty() {
                 break;
             }
@@ -191,6 +200,8 @@ impl Aggregator {
             folded_through = self.bury_dead();
         }
         self.expire(now);
+        let behind = self.sources.iter().filter(|source| source.is_behind()).map(Source::tail);
+        self.model.as_of = behind.fold(folded_through, u64::min);
         let unread = self.unread() > 0;
         self.model.set_incomplete(unread);
         self.model.tick(folded_through);

@@ -38,6 +38,8 @@ pub struct TableSnapshot {
     pub late: u64,
     /// Processes whose file was gone before it could be opened.
     pub lost: u64,
+    /// Everything that processes had reported by then is in it, CLOCK_MONOTONIC.
+    pub as_of: u64,
     /// Files refused at this moment.
     pub refused: u64,
     /// Start of the window that peaks refer to.
@@ -76,6 +78,8 @@ impl Table {
     }
 
     fn attempt(&self) -> TableSnapshot {
+        // Before the rows, which are of that moment or a later one.
+        let as_of = self.control(control::AS_OF);
         let generation = self.control(control::GENERATION);
         // Acquire: pairs with the release store by which the aggregator ends a batch.
         AtomicU64::fence_acquire();
@@ -100,6 +104,7 @@ impl Table {
             missed: self.control(control::MISSED),
             late: self.control(control::LATE),
             lost: self.control(control::LOST),
+            as_of,
             refused: self.control(control::REFUSED),
             window_since: self.control(control::WINDOW_SINCE),
             windows: self.control(control::WINDOWS),

@@ -37,6 +37,10 @@ impl History {
         match &mut self.open {
             Some(open) if time < open.start + FINEST => {
                 add(open, dram, l1);
+                if time < open.start {
+                    let to = open.start - 1;
+                    self.doubt(Span { from: time, to });
+                }
                 false
             }
             _ => {

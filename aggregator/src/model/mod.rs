@@ -134,6 +134,8 @@ pub(crate) struct Model {
     pub(crate) history_since: u64,
     /// Time of the poll that is running.
     pub(crate) now: u64,
+    /// Everything that processes had reported by then is folded.
+    pub(crate) as_of: u64,
     /// Whether somebody who could not be read may have something on any device.
     incomplete: bool,
     /// Identities of the processes that an earlier aggregator followed up to the gap.
@@ -160,6 +162,7 @@ impl Model {
             started: now,
             history_since: u64::MAX,
             now,
+            as_of: 0,
             incomplete: false,
             followed_before: BTreeSet::new(),
             uid,

@@ -345,6 +345,8 @@ impl Timeline {
             self.open.unbound();
         }
         self.find_best();
+        // Who holds what the window begins with must be known to live.
+        self.rose = true;
     }
 
     /// A change that is not in order: since then all sums were other by it. `sums` are those with it.

@@ -58,6 +58,7 @@ impl Aggregator {
             missed: model.totals.missed,
             late: model.totals.late,
             lost: model.totals.lost,
+            as_of: model.as_of,
             refused: self.refused(),
             window_since: model.window.since,
             windows: model.window.count,

@@ -219,12 +219,29 @@ impl Aggregator {
         }
         match segment.is_alive() {
             Ok(true) => self.attach(segment, now),
+            Ok(false) if self.can_replay(&segment) => self.replay(segment, now),
             Ok(false) => {
-                self.report_dead(&segment, now);
+                self.dead.push(segment);
                 (Fate::LeftAlone, None)
             }
             Err(error) => (Fate::Waiting, Some(format!("cannot ask for its lock: {error}"))),
         }
+    }
+
+    /// Whether the whole life of a process that has ended is in its ring, and was while we were there.
+    fn can_replay(&self, segment: &Segment) -> bool {
+        let words = segment.words();
+        let whole = words.head() < words.ring.len() as u64;
+        whole && !self.starting && segment.header().anchor_monotonic_ns >= self.model.started
+    }
+
+    /// Follows a process that has ended already, from its first event to its last.
+    fn replay(&mut self, segment: Segment, now: u64) -> (Fate, Option<String>) {
+        let attached = self.attach(segment, now);
+        if let Some(source) = self.sources.last_mut().filter(|_| attached.0 == Fate::Followed) {
+            (source.died, source.seen_alive) = (Some(now), 0);
+        }
+        attached
     }
 
     fn over_cap(&self, segment: &Segment) -> Option<String> {
@@ -296,7 +313,7 @@ impl Aggregator {
 
     /// A segment whose process was dead before we came: its memory is not part of what we count, but may have been
     /// part of a peak.
-    fn report_dead(&mut self, segment: &Segment, now: u64) {
+    pub(crate) fn report_dead(&mut self, segment: &Segment, now: u64) {
         let owner = process_stats(segment);
         self.keep_failures_of_dead(segment, &owner);
         let counters = last_counters(segment);
@@ -332,7 +349,7 @@ impl Aggregator {
     /// A file was there and is gone before it could be opened: a process ended that nobody followed.
     fn lose(&mut self, now: u64) {
         self.model.totals.lost += 1;
-        self.model.fold_lost(Span { from: self.last_find, to: now });
+        self.lost = Some(Span { from: self.last_find, to: now });
     }
 
     /// Brings what a segment says of itself beside its events up to date.

@@ -43,7 +43,19 @@ impl Aggregator {
 
     /// Whether somebody is known to have died who is not buried.
     pub(crate) fn has_dead(&self) -> bool {
-        self.sources.iter().any(|source| source.died.is_some())
+        let unburied = self.sources.iter().any(|source| source.died.is_some());
+        unburied || !self.dead.is_empty() || self.lost.is_some()
+    }
+
+    /// Folds the lives of processes that nobody followed. Not before windows are open that were asked for: they may
+    /// have lived in them.
+    pub(crate) fn fold_dead(&mut self, now: u64) {
+        for segment in std::mem::take(&mut self.dead) {
+            self.report_dead(&segment, now);
+        }
+        if let Some(life) = self.lost.take() {
+            self.model.fold_lost(life);
+        }
     }
 
     /// Asks of everybody on a device that has a new peak whether they live, unless that was asked since the events
@@ -86,6 +98,7 @@ impl Aggregator {
                 index += 1;
             }
         }
+        self.fold_dead(now);
         folded_through
     }
 

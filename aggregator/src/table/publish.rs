@@ -91,6 +91,8 @@ impl TablePublisher {
         };
         let words = TableWords::carve(written.file.map.words(), &written.file.header);
         stores_of!(TableHeartbeat);
+        // Release: pairs with the acquire fence in Table::snapshot(). Who sees it sees the rows of that moment.
+        words.control[control::AS_OF].store_release(model.as_of);
         Word::store(&words.control[control::INTERVAL], aggregator.sleep_hint().as_nanos() as u64);
         Word::store(&words.control[control::HEARTBEAT], model.now);
         short.map_or(Ok(()), Err)

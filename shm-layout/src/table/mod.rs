@@ -106,6 +106,8 @@ pub mod control {
     pub const CLOCK_STEPS: usize = 21;
     /// Processes whose file was gone before it could be opened.
     pub const LOST: usize = 22;
+    /// Everything that processes had reported by then is in the rows.
+    pub const AS_OF: usize = 23;
 }
 
 shared_struct! {

@@ -183,7 +183,14 @@ fn usage(process: u64, device: u64) -> UsageStats {
     (counters.eth_peak_bytes, counters.eth_peak_time) = (112 * KIB, NOW - SECOND);
     (counters.dispatches, counters.cached_dispatches) = (1000, 995);
     counters.open = 1;
-    UsageStats { generation: 7, process, device, logical_id: device, counters, ..bytemuck::Zeroable::zeroed() }
+    UsageStats {
+        generation: 7,
+        process,
+        device,
+        logical_id: device,
+        counters,
+        ..bytemuck::Zeroable::zeroed()
+    }
 }
 
 /// Enough was free, but in pieces.
@@ -252,6 +259,7 @@ pub(crate) fn snapshot(devices: u64) -> TableSnapshot {
         missed: 0,
         late: 0,
         lost: 0,
+        as_of: 0,
         refused: 1,
         window_since: NOW - 100 * SECOND,
         windows: 0,

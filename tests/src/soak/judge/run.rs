@@ -25,8 +25,10 @@ use tt_shm_aggregator::{Aggregator, Config, request_reset};
 use tt_shm_os::monotonic_ns;
 use tt_shm_reader::{Segment, Table, TableSnapshot};
 
-/// How far behind its heartbeat a table may be: events wait 0.5 ms to be merged, and clocks differ a little.
+/// How far behind its heartbeat a table usually is: events wait 0.5 ms to be merged.
 const LAG_NS: u64 = 2_000_000;
+/// How far the clocks of a writer and an aggregator may be apart.
+const CLOCKS_NS: u64 = 200_000;
 /// How long the aggregator may take to catch up with writers that do nothing.
 const PATIENCE: Duration = Duration::from_secs(15);
 /// Stops in a row: few of them hit the span between clock and commit.
@@ -386,7 +388,8 @@ impl Soak {
         if !snapshot.consistent || !snapshot.freshness.is_fresh() {
             return None;
         }
-        let as_of = snapshot.freshness.heartbeat_ns.saturating_sub(LAG_NS);
+        // Clocks differ a little.
+        let as_of = snapshot.as_of.saturating_sub(CLOCKS_NS);
         let mut reading = reading("table", &snapshot, as_of, read);
         reading.watched_since = table.header().started;
         for device in 0..snapshot.devices.len() {

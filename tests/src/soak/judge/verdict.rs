@@ -406,9 +406,10 @@ fn of_classes(moment: &[(u64, std::rc::Rc<Summary>)], said: &[u64; Class::COUNT]
     if quantity == DRAM {
         return [Class::Dram, Class::Trace].iter().all(|of| class(*of) == sum(*of as usize));
     }
+    // They lie in reserved memory.
     let kernels = class(Class::KernelApplication) + class(Class::KernelFabric) + class(Class::KernelDispatch);
     debug_assert!(quantity < PEAKED);
     [Class::L1, Class::L1Small].iter().all(|of| class(*of) == sum(*of as usize))
         && class(Class::Cb) == sum(super::account::CB_RESIDENT)
-        && kernels == sum(super::account::KERNEL_RESIDENT)
+        && kernels == 0
 }

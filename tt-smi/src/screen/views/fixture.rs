@@ -55,6 +55,7 @@ pub(super) fn data(devices: u64, processes: u64, more: More) -> Data {
         missed: 0,
         late: 0,
         lost: 0,
+        as_of: 0,
         refused: 0,
         window_since: 0,
         windows: 0,
