@@ -194,14 +194,14 @@ impl Aggregator {
         // What was just folded is published only if everybody whose memory is part of a new peak is known to have
         // lived then.
         for _ in 0..MAX_LOOKS_AT_HOLDERS {
-            if !self.has_dead() && !self.find_dead_holders() {
+            if !self.has_dead() && !self.find_dead_holders(folded_through) {
                 break;
             }
             folded_through = self.bury_dead();
         }
         self.expire(now);
-        let behind = self.sources.iter().filter(|source| source.is_behind()).map(Source::tail);
-        self.model.as_of = behind.fold(folded_through, u64::min);
+        let known = self.sources.iter().map(|source| source.known_until(folded_through));
+        self.model.as_of = known.fold(folded_through, u64::min);
         let unread = self.unread() > 0;
         self.model.set_incomplete(unread);
         self.model.tick(folded_through);
@@ -220,6 +220,8 @@ impl Aggregator {
     pub(crate) fn follow(&mut self, now: u64, folded_through: u64) -> u64 {
         loop {
             let (more, tail) = self.drain_all(now);
+            self.model.behind =
+                self.sources.iter().any(|source| source.known_until(folded_through) < folded_through);
             // Who has more in its ring may have earlier events than the others: nobody passes it. In the
             // last round everybody does, or one process could stop the clock for all.
             let last = !more || monotonic_ns() > now.saturating_add(MAX_FOLLOW_NS);

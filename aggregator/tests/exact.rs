@@ -4,8 +4,7 @@ mod common;
 
 use common::{Scene, TestProcess, buffer, chip, device, settled};
 use shm_layout::table::{Peak, bucket_flags, device_flags};
-use shm_layout::{Class, Event, EventKind, UNKNOWN, control};
-use std::sync::atomic::Ordering;
+use shm_layout::{Class, Event, EventKind, UNKNOWN};
 use tt_shm_aggregator::{Aggregator, Claim, Config, TablePublisher};
 use tt_shm_os::monotonic_ns;
 
@@ -13,13 +12,6 @@ const GIB: u64 = 1 << 30;
 
 fn range(peak: Peak) -> (u64, u64) {
     (peak.low, peak.high)
-}
-
-/// Says that it is closed, at this moment, and ends.
-fn close(process: TestProcess) {
-    let words = process.words();
-    words.control[control::CLOSED_AT].store(process.clock.ticks(), Ordering::Relaxed);
-    words.control[control::STATE].store(control::state::CLOSED, Ordering::Relaxed);
 }
 
 /// The daemon is killed, a process comes and goes, the daemon starts again.
@@ -80,7 +72,7 @@ fn a_late_event_counts_beside_a_process_that_ended_meanwhile() {
     aggregator.settle();
     let slept = a.clock.ticks();
     std::thread::sleep(std::time::Duration::from_millis(2));
-    close(b);
+    b.close();
     aggregator.settle();
     assert_eq!(aggregator.segments(), 1);
     a.emit_raw(Event { time: slept, ..buffer(EventKind::Alloc, 0, Class::Dram, 100) });
@@ -125,7 +117,7 @@ fn what_was_missed_counts_beside_a_process_that_ended_meanwhile() {
     // Together they have 1200 for a moment.
     a.alloc(0, Class::Dram, 499);
     a.free(0, Class::Dram, 499);
-    close(b);
+    b.close();
     for _ in 0..100 {
         a.alloc(0, Class::L1, 1);
         a.free(0, Class::L1, 1);

@@ -252,18 +252,11 @@ fn who_ended_right_after_a_failure_is_among_its_holders() {
     b.alloc(0, Class::Dram, 700);
     aggregator.settle();
     fail(&mut a, 0, Class::Dram, 4096);
-    close(b);
+    b.close();
     aggregator.poll();
     let [failure] = failures(&mut aggregator)[..] else { panic!("one failure") };
     assert_eq!((failure.holder_count, failure.classes[Class::Dram as usize]), (1, 700));
     assert!(failure.has(BOTH));
-}
-
-/// Ends a process in an orderly way, which is noticed at once.
-fn close(process: TestProcess) {
-    let closed = shm_layout::control::state::CLOSED;
-    let state = &process.words().control[shm_layout::control::STATE];
-    state.store(closed, std::sync::atomic::Ordering::Relaxed);
 }
 
 #[test]
@@ -274,7 +267,7 @@ fn the_events_of_who_is_gone_are_said_to_be_missing() {
     b.alloc(0, Class::Dram, 700);
     b.free(0, Class::Dram, 700);
     aggregator.settle();
-    close(b);
+    b.close();
     aggregator.settle();
     fail(&mut a, 0, Class::Dram, 2);
     // Once all that is shown is younger than what is gone, nothing is missing.

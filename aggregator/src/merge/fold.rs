@@ -181,9 +181,12 @@ impl Model {
             }
             device.change(closed.unwrap_or(noticed), &held, &Sums::ZERO);
             device.leave(row, last_event);
+            let chip = device.entry.chip_id;
             if noticed >= self.history_since {
                 device.observe(noticed);
             }
+            // Who failed after that did not fail because of it.
+            self.failures.doubt(batch, chip, closed.map_or(from, |closed| closed.saturating_add(1)));
             self.attest(row, device_row);
             self.empty(row);
             self.settle_claims(device_row);

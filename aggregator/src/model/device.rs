@@ -56,6 +56,8 @@ pub(crate) struct Device {
     pub(crate) owes: u8,
     /// Whether processes may have something on it that could not be read.
     pub(crate) incomplete: bool,
+    /// Whether something is to be published that holds only if everybody on it lives.
+    ask: bool,
     pub(crate) history: History,
     pub(crate) events: u64,
     pub(crate) event_rate: Rate,
@@ -88,6 +90,7 @@ impl Device {
             l1_makeup: Makeup::NOTHING,
             owes: 0,
             incomplete: false,
+            ask: false,
             history: History::default(),
             events: 0,
             event_rate: Rate::default(),
@@ -246,6 +249,13 @@ impl Device {
         self.peaks.tick(time, &self.sums);
     }
 
+    /// Whether something is to be published that holds only if everybody on it lives: a new peak, a bucket of the
+    /// history that is complete, the holders at a failure. `folded_through` is how far events are folded.
+    pub(crate) fn take_ask(&mut self, folded_through: u64) -> bool {
+        let rolls = self.history.take_rolled() | self.history.is_due(folded_through);
+        self.peaks.take_rose() | rolls | std::mem::take(&mut self.ask)
+    }
+
     /// Whether somebody who could not be read may have something on it; says whether that is news.
     pub(crate) fn set_incomplete(&mut self, incomplete: bool) -> bool {
         self.incomplete = incomplete;
@@ -290,6 +300,7 @@ impl Device {
         self.failed_late = self.peaks.is_late(time);
         self.last_failed = self.last_failed.max(time);
         self.owes |= owes::FAILURE;
+        self.ask = true;
     }
 
     /// Takes for true what was settled; says whether anything changed. `conflict`: whether a process says otherwise.

@@ -224,6 +224,7 @@ impl Model {
         let broken = |process: &ProcessStats| process.flags & process_flags::BROKEN != 0;
         time >= self.started
             && self.totals.uncounted == 0
+            && !self.behind
             && !self.processes.values().any(|(_, process)| broken(&process.stats))
     }
 

@@ -22,11 +22,13 @@ pub(crate) struct History {
     open: Option<Bucket>,
     /// Somebody who cannot be read may be there.
     doubtful: bool,
+    /// Whether a bucket was completed since this was last asked.
+    rolled: bool,
 }
 
 impl Default for History {
     fn default() -> History {
-        History { rings: Box::new(bytemuck::Zeroable::zeroed()), open: None, doubtful: false }
+        History { rings: Box::new(bytemuck::Zeroable::zeroed()), open: None, doubtful: false, rolled: false }
     }
 }
 
@@ -53,6 +55,7 @@ impl History {
     /// Closes the open bucket and those after it that ended before `time`, and opens the one of `time`.
     #[cold]
     fn roll(&mut self, time: u64, dram: u64, l1: u64) {
+        self.rolled = true;
         let start = time - time % FINEST;
         let fresh = constant(start, dram, l1);
         let Some(mut open) = self.open.filter(|open| start - open.start <= MAX_FILL * FINEST) else {
@@ -73,6 +76,16 @@ impl History {
     /// Start of the bucket that is open; 0 if there is none.
     pub(crate) fn open_since(&self) -> u64 {
         self.open.map_or(0, |open| open.start)
+    }
+
+    /// Whether a bucket was completed since the last call.
+    pub(crate) fn take_rolled(&mut self) -> bool {
+        std::mem::take(&mut self.rolled)
+    }
+
+    /// Whether the open bucket is over at that time.
+    pub(crate) fn is_due(&self, time: u64) -> bool {
+        self.open.is_some_and(|open| time >= open.start + FINEST)
     }
 
     /// From now on somebody who cannot be read may be there, or no longer.

@@ -136,6 +136,8 @@ pub(crate) struct Model {
     pub(crate) now: u64,
     /// Everything that processes had reported by then is folded.
     pub(crate) as_of: u64,
+    /// Whether of some process less is folded than of the others.
+    pub(crate) behind: bool,
     /// Whether somebody who could not be read may have something on any device.
     incomplete: bool,
     /// Identities of the processes that an earlier aggregator followed up to the gap.
@@ -163,6 +165,7 @@ impl Model {
             history_since: u64::MAX,
             now,
             as_of: 0,
+            behind: false,
             incomplete: false,
             followed_before: BTreeSet::new(),
             uid,

@@ -58,13 +58,13 @@ impl Aggregator {
         }
     }
 
-    /// Asks of everybody on a device that has a new peak whether they live, unless that was asked since the events
-    /// behind it; says whether somebody does not.
-    pub(crate) fn find_dead_holders(&mut self) -> bool {
+    /// Asks whether everybody lives who is on a device of which something is to be published that holds only then;
+    /// says whether somebody does not.
+    pub(crate) fn find_dead_holders(&mut self, folded_through: u64) -> bool {
         let mut asked: Vec<usize> = Vec::new();
         for row in 0..self.model.devices.high_water() {
             let Some(device) = self.model.devices.get_mut(row) else { continue };
-            if device.peaks.take_rose() {
+            if device.take_ask(folded_through) {
                 let usages = device.usages.iter().filter_map(|usage| self.model.usages.get(*usage));
                 asked.extend(usages.map(|usage| usage.process));
             }

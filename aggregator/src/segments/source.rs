@@ -44,6 +44,9 @@ pub(crate) struct Source {
     busy_at: Option<u64>,
     queue: Queue,
     last_time: u64,
+    /// Time of the last state that was read as a whole, and of what was known before it.
+    state_at: u64,
+    before_state: u64,
     pub(crate) devices: usize,
     /// What was known of each device when it was last looked at.
     told: Vec<u64>,
@@ -70,6 +73,8 @@ impl Source {
             busy_at: None,
             queue: Queue::default(),
             last_time: 0,
+            state_at: 0,
+            before_state: 0,
             devices: 0,
             told: Vec::new(),
             // Spread, so that no poll looks at all locks.
@@ -164,6 +169,7 @@ impl Source {
             Known::Again => cursor.position().saturating_sub(self.position),
             Known::First => 0,
         };
+        self.before_state = self.last_time;
         // Now, not the time of the last event: this is the moment that the counters are known to be of.
         self.last_time = self.last_time.max(monotonic_ns());
         let state = State {
@@ -173,6 +179,7 @@ impl Source {
             missed,
         };
         self.complete = devices.iter().map(|(_, complete)| *complete).collect();
+        self.state_at = self.last_time;
         self.queue.push_back((self.last_time, Item::State(Box::new(state))));
         (self.cursor, self.position, self.detached, self.busy_at) = (cursor, cursor.position(), None, None);
         Drained::All
@@ -253,6 +260,17 @@ impl Source {
     /// Whether a look at it left something in its segment.
     pub(crate) fn is_behind(&self) -> bool {
         !self.broken && (!self.drained || self.detached.is_some())
+    }
+
+    /// Up to when everything it reported is folded, if that of all is up to `folded_through`.
+    pub(crate) fn known_until(&self, folded_through: u64) -> u64 {
+        if self.is_behind() {
+            self.last_time.min(folded_through)
+        } else if self.state_at > folded_through && !self.broken {
+            self.before_state.min(folded_through)
+        } else {
+            folded_through
+        }
     }
 
     /// Whether something waits.
