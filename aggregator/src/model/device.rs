@@ -178,6 +178,10 @@ impl Device {
     /// In that span, the sums need not have been those that were merged.
     pub(crate) fn doubt(&mut self, span: Span, doubt: &Doubt) {
         self.peaks.doubt(span, doubt);
+        if self.history.is_due(span.to) {
+            // Buckets up to there are made now, so that they are doubted, too.
+            self.observe(span.to);
+        }
         self.history.doubt(span);
         self.reconsider_makeups();
     }

@@ -268,6 +268,18 @@ mod tests {
     }
 
     #[test]
+    fn a_doubt_marks_what_it_touches_at_every_resolution() {
+        let mut history = History::default();
+        for step in 0..4 {
+            history.observe(T0 + step * FINEST, 7, 3);
+        }
+        history.flush();
+        history.doubt(Span { from: T0 + FINEST, to: T0 + 2 * FINEST });
+        let flags = |resolution| history.buckets(resolution).iter().map(|b| b.flags).collect::<Vec<_>>();
+        assert_eq!((flags(0), flags(1), flags(2)), (vec![0, 1, 1, 0], vec![1], vec![1]));
+    }
+
+    #[test]
     fn only_sensible_buckets_are_adopted() {
         let mut history = History::default();
         let good = constant(T0, 5, 5);
