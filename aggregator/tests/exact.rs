@@ -218,3 +218,18 @@ fn nobody_dead_is_part_of_a_peak_that_is_published() {
     assert_eq!(shown.dram_used_bytes, 100);
     assert_eq!(range(shown.dram_peak), (700, 800));
 }
+
+/// It ended between its first event and the next look at the folder.
+#[test]
+fn what_a_process_allocated_that_ended_before_it_was_opened_counts() {
+    let scene = Scene::new();
+    let mut aggregator = scene.aggregator();
+    let mut brief = scene.process();
+    brief.register(chip(1));
+    brief.alloc(0, Class::Dram, 100);
+    brief.free(0, Class::Dram, 100);
+    close(brief);
+    let shown = device(&settled(&mut aggregator), 1);
+    let dram = shown.classes[Class::Dram as usize];
+    assert_eq!((dram.alloc_bytes, dram.alloc_count, shown.dram_used_bytes), (100, 1, 0));
+}

@@ -243,6 +243,10 @@ impl Model {
         device.doubt(life, &Doubt { less: [0; FIGURES], more });
         device.peaks.note_others(life);
         device.attest_own_peaks(share, times);
+        if life.from >= self.started {
+            // Of one that is older, nobody knows what it had allocated before.
+            device.grow_allocated(&Counters::ZERO, share.counters);
+        }
         let chip = device.entry.chip_id;
         self.failures.doubt(batch, chip, life.from);
     }
