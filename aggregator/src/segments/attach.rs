@@ -90,10 +90,10 @@ impl Aggregator {
             self.queue_listing(listing);
         }
         let found = !appeared.is_empty() || !vanished.is_empty();
-        for name in vanished {
-            self.vanish(&name, now);
-        }
+        // A process that ends touches its file, which may be seen only after we have buried it and removed the file.
+        let done: BTreeSet<String> = vanished.into_iter().filter(|name| self.vanish(name, now)).collect();
         self.pending.extend(appeared);
+        self.pending.retain(|name| !done.contains(name));
         self.pending.truncate(MAX_PENDING);
         for _ in 0..MAX_OPENS {
             let Some(name) = self.pending.pop_front() else { break };
@@ -152,13 +152,14 @@ impl Aggregator {
         rustix::fs::lstat(path_of(name)).map_or(true, |stat| stat.st_uid != self.uid)
     }
 
-    /// A name is gone. Its process may live on (systemd removes files of users who logged out).
-    fn vanish(&mut self, name: &str, now: u64) {
+    /// A name is gone. Its process may live on (systemd removes files of users who logged out). Says whether the file had
+    /// been dealt with.
+    fn vanish(&mut self, name: &str, now: u64) -> bool {
         let path = path_of(name);
         let source = self.sources.iter_mut().find(|source| source.segment.file_name() == name);
         if let Some(source) = source {
             if reap::inode_at(&path) == Some(source.segment.inode()) {
-                return;
+                return false;
             }
             source.next_check = now;
             let batch = self.model.batch();
@@ -166,7 +167,7 @@ impl Aggregator {
                 process.stats.flags |= process_flags::UNLINKED;
             }
         }
-        self.known.remove(name);
+        self.known.remove(name).is_some()
     }
 
     fn consider(&mut self, name: String, now: u64) {

@@ -144,11 +144,11 @@ impl Aggregator {
         let gone = reap::inode_at(&path) != Some(inode);
         let may = self.config.reap && ours;
         let left = segment.header().is_left_to_run(self.model.now);
+        // Known until its disappearance is noticed: what is told of it before that is no news.
+        self.known.insert(segment.file_name().to_owned(), Fate::LeftAlone);
         if gone || (may && !left && reap::reap(&path, inode)) {
-            self.known.remove(segment.file_name());
             return;
         }
-        self.known.insert(segment.file_name().to_owned(), Fate::LeftAlone);
         // Beyond that many, the next tracker finds them.
         if may && left && self.left_to_runs.len() < MAX_PENDING {
             let until = segment.header().anchor_monotonic_ns.saturating_add(RUN_GRACE_NS);
