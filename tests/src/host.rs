@@ -27,14 +27,18 @@ impl Host {
         chips: impl IntoIterator<Item = u64>,
         ring_slots: u64,
     ) -> Host {
-        let mut command = space.command(program);
+        let mut host = Host::spawn(space.command(program));
+        host.tell(Command::Open { ring_slots, chips: chips.into_iter().collect() });
+        host
+    }
+
+    /// Starts a host by this command. It has not opened its tracker.
+    pub fn spawn(mut command: std::process::Command) -> Host {
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut process = Process::spawn(command);
         let input = process.0.stdin.take();
         let output = BufReader::new(process.0.stdout.take().expect("stdout is piped"));
-        let mut host = Host { process, input, output };
-        host.tell(Command::Open { ring_slots, chips: chips.into_iter().collect() });
-        host
+        Host { process, input, output }
     }
 
     /// Its process id.

@@ -26,6 +26,16 @@ impl Monitor {
         Monitor { process }
     }
 
+    /// Its process id.
+    pub fn pid(&self) -> u32 {
+        self.process.0.id()
+    }
+
+    /// Sends a signal.
+    pub fn signal(&self, signal: Signal) {
+        self.process.signal(signal);
+    }
+
     /// Ends it by SIGKILL.
     pub fn kill(&mut self) {
         self.process.kill();

@@ -45,6 +45,24 @@ pub enum Command {
         /// How many times.
         pairs: u64,
     },
+    /// Register one more chip, described like this.
+    Register {
+        /// Its chip id.
+        chip: u64,
+        /// Bytes of DRAM.
+        dram_bytes: u64,
+        /// Bus of its PCI address.
+        bus: u8,
+    },
+    /// Allocate a buffer of DRAM on the first device. Not part of the truth.
+    Hold {
+        /// Its id.
+        id: u64,
+        /// Its size.
+        bytes: u64,
+    },
+    /// Free what was never allocated, which is refused and counted.
+    Misuse,
     /// An allocation of DRAM on the first device fails, with what the allocator says.
     Fail {
         /// Bytes asked for.

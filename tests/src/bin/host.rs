@@ -12,7 +12,7 @@ use tt_shm_tests::script::{Answer, Command, Truth};
 use tt_shm_tests::workload::Workload;
 use tt_shm_writer::{
     Alloc, BufferType, Class, CoreMemory, CoreType, Device, DeviceInfo, FailedAlloc, Kernel, KernelType,
-    Record, Tracker,
+    PciAddress, Record, Tracker,
 };
 
 fn main() -> Result<()> {
@@ -45,6 +45,14 @@ impl Host {
             Command::Figures => self.figures()?,
             Command::Grow { count } => self.grow(count)?,
             Command::Spin { pairs } => self.spin(pairs)?,
+            Command::Register { chip, dram_bytes, bus } => self.register(chip, dram_bytes, bus)?,
+            Command::Hold { id, bytes } => {
+                self.tracker()?.alloc(self.devices[0], Alloc::new(BufferType::Dram, id, bytes))?;
+            }
+            Command::Misuse => {
+                let freed = self.tracker()?.free(self.devices[0], u64::MAX - 1);
+                anyhow::ensure!(freed.is_err(), "a free of nothing was accepted");
+            }
             Command::Fail { request, free, largest } => {
                 let failed = FailedAlloc::new(Class::Dram, request).free(free, largest);
                 self.tracker()?.alloc_failed(self.devices[0], failed)?;
@@ -76,6 +84,15 @@ impl Host {
         }
         self.truth.devices.resize_with(chips.len(), Default::default);
         self.tracker = Some(tracker);
+        Ok(())
+    }
+
+    fn register(&mut self, chip_id: u64, dram_bytes: u64, bus: u8) -> Result<()> {
+        let pci = PciAddress { domain: 0, bus, device: 0, function: 0 };
+        let info = DeviceInfo { chip_id, dram_bytes: Some(dram_bytes), pci: Some(pci), ..Default::default() };
+        let device = self.tracker()?.register_device(&info)?;
+        self.devices.push(device);
+        self.truth.devices.push(Default::default());
         Ok(())
     }
 

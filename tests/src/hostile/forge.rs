@@ -10,8 +10,8 @@ use rustix::fs::{AtFlags, CWD, OFlags};
 use shm_layout::control::{DEVICE_COUNT, HEAD, NAME_COUNT};
 use shm_layout::protocol::stamped;
 use shm_layout::{
-    DeviceEntry, Event, HEADER_WORDS, MAX_NAME_BYTES, MAX_ROWS, SegmentHeader, SegmentWords, known,
-    store_pod, text,
+    Class, DeviceEntry, Event, EventKind, HEADER_WORDS, MAX_NAME_BYTES, MAX_ROWS, NO_ROW, SegmentHeader,
+    SegmentWords, known, store_pod, text,
 };
 use tt_shm_os::{Anchor, ClockKind, SHM_DIR, WriteMap, lock_exclusive, path_of, segment_file_name};
 
@@ -107,6 +107,15 @@ impl Forged {
             store_pod(&self.words().devices[index], &device(DEVICE_CHIP + index as u64));
         }
         self.set(DEVICE_COUNT, count as u64);
+    }
+
+    /// An allocation of DRAM, or a free of one, on a device, now.
+    pub fn emit_dram(&self, kind: EventKind, device: u8, size: u64) {
+        let stamp = self.words().head() + 1;
+        let time = ClockKind::Monotonic.ticks();
+        let class = Class::Dram as u8;
+        let event = Event { stamp, time, class, size, aux: size, row: NO_ROW, ..Event::new(kind, device) };
+        self.emit(event);
     }
 
     /// Puts an event into its slot as it is, and the head behind it.
