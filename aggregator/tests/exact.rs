@@ -228,7 +228,7 @@ fn what_a_process_allocated_that_ended_before_it_was_opened_counts() {
     brief.register(chip(1));
     brief.alloc(0, Class::Dram, 100);
     brief.free(0, Class::Dram, 100);
-    close(brief);
+    brief.close();
     let shown = device(&settled(&mut aggregator), 1);
     let dram = shown.classes[Class::Dram as usize];
     assert_eq!((dram.alloc_bytes, dram.alloc_count, shown.dram_used_bytes), (100, 1, 0));
