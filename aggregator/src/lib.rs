@@ -9,6 +9,8 @@
 //!   counted while it lives, and what it held is reported when its end is noticed, within a second;
 //! - **a ring goes round** before it was read: totals stay exact, what was missed is counted, and peaks of
 //!   the device become a range that holds the true one;
+//! - **a process comes and goes** between two looks: its events are replayed from its file, which it leaves to a daemon;
+//!   if the file is gone, that is counted, and nothing bounds the peaks of that time;
 //! - **a segment is hostile or broken**: it is refused with a reason, or its figures leave all totals. It
 //!   affects only its own rows; a poll takes a bounded time and memory whatever it holds;
 //! - **the aggregator is killed**: every row of its table stays whole, and the next one takes over history and
@@ -17,7 +19,8 @@
 //!
 //! Peaks across processes come from the events of all rings, merged by time: each event waits for half a
 //! millisecond, in which earlier ones of other processes arrive. The first window reaches back to what the
-//! processes that were found had reached by themselves; later ones begin with a reset.
+//! processes that were found had reached by themselves, and nothing bounds it, since others may have come and gone;
+//! later windows begin with a reset and are exact.
 //!
 //! # Example
 //!

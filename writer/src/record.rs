@@ -269,18 +269,23 @@ fn each(
 ) -> Recorded {
     // Asked before the lock is taken: a host's own Target may report something itself.
     let devices = target.devices();
+    // Beside the result: an error has many words, which success need not touch.
+    let mut refused = None;
     let done = handle.access(|state, _| {
         state.read_clock();
-        match devices {
+        let result = match devices {
             // It refuses what it has to by itself.
             [device] => work(state, device.0),
             _ => on_mesh(state, devices, check, work),
+        };
+        if let Err(error) = result {
+            refused = Some(error);
         }
     });
-    match done {
-        Ok(Ok(())) => Ok(()),
-        Ok(Err(error)) => failed(error),
-        Err(why) => why.or_nothing(()),
+    match (done, refused) {
+        (Ok(()), None) => Ok(()),
+        (Ok(()), Some(error)) => failed(error),
+        (Err(why), _) => why.or_nothing(()),
     }
 }
 
