@@ -4,10 +4,10 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use shm_layout::table::{
-    FAILURE_EVENTS, FAILURE_HOLDERS, Failure, FailureHolder, FailureRecord, MAX_FAILURES, PastEvent,
-    ProcessStats, failure_flags, process_flags,
+    FAILURE_EVENTS, FAILURE_HOLDERS, Failure, FailureHolder, FailureRecord, MAX_FAILURES, MAX_HELD,
+    PastEvent, ProcessStats, failure_flags, process_flags,
 };
-use shm_layout::{Class, Counters, MAX_BYTES};
+use shm_layout::{Class, Counters};
 
 use crate::model::Model;
 use crate::model::device::owes;
@@ -274,7 +274,7 @@ fn compose<'a>(record: &mut FailureRecord, shares: impl Iterator<Item = HolderSh
         let nothing = FailureHolder { identity, pid, pid_namespace, classes: [0; Class::COUNT], name };
         let holder = by_process.entry(row).or_insert(nothing);
         for (sum, bytes) in holder.classes.iter_mut().zip(counters.used_by_class()) {
-            *sum = sum.saturating_add(bytes).min(8 * MAX_BYTES);
+            *sum = sum.saturating_add(bytes).min(MAX_HELD);
         }
     }
     let mut holders: Vec<FailureHolder> =
@@ -292,7 +292,7 @@ fn compose<'a>(record: &mut FailureRecord, shares: impl Iterator<Item = HolderSh
     holders[kept..].iter().for_each(|holder| add(&mut record.others, &holder.classes));
 }
 
-/// Wrapping: plausible counters keep the sum of 1024 processes below 2^63.
+/// Wrapping: as many processes as there can be, each with at most [`MAX_HELD`], stay below 2^64.
 fn add(sum: &mut [u64; Class::COUNT], classes: &[u64; Class::COUNT]) {
     sum.iter_mut().zip(classes).for_each(|(sum, bytes)| *sum = sum.wrapping_add(*bytes));
 }

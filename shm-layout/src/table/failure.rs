@@ -2,6 +2,7 @@
 
 use core::cmp::Reverse;
 
+use super::MAX_PROCESSES;
 use crate::class::Class;
 use crate::counters::{MAX_BYTES, MAX_COUNT};
 use crate::words::viewed_struct;
@@ -12,6 +13,11 @@ pub const MAX_FAILURES: usize = 32;
 pub const FAILURE_HOLDERS: usize = 8;
 /// Events before a failure that are kept beside it.
 pub const FAILURE_EVENTS: usize = 16;
+
+/// Bytes of a class that one process is shown to hold at most, however many entries for one chip it made.
+pub const MAX_HELD: u64 = 2 * MAX_BYTES;
+const MOST_PROCESSES: u64 = MAX_PROCESSES as u64;
+const _: () = assert!(MOST_PROCESSES.checked_mul(MAX_HELD).is_some());
 
 /// Bits of [`FailureRecord::flags`].
 pub mod failure_flags {
@@ -112,8 +118,8 @@ viewed_struct! {
 }
 
 impl FailureRecord {
-    /// Whether an aggregator can have written this. Sums below are of at most 1024 processes, so that they
-    /// do not overflow.
+    /// Whether an aggregator can have written this. Sums below are of at most as many
+    /// processes as a table has rows for, each with at most [`MAX_HELD`], so that they do not overflow.
     pub fn is_plausible(&self) -> bool {
         let whose = self.identity != 0 && (1..=MAX_COUNT).contains(&self.position);
         whose
@@ -124,10 +130,8 @@ impl FailureRecord {
     }
 
     fn are_holders_plausible(&self) -> bool {
-        // As many processes as a table has rows, each with at most what a process can have.
-        let most = 8 * MAX_BYTES;
-        let each = self.holders.iter().flat_map(|holder| holder.classes).all(|bytes| bytes <= most);
-        let all = self.others.iter().chain(&self.classes).all(|bytes| *bytes <= 1024 * most);
+        let each = self.holders.iter().flat_map(|holder| holder.classes).all(|bytes| bytes <= MAX_HELD);
+        let all = self.others.iter().chain(&self.classes).all(|bytes| *bytes <= MOST_PROCESSES * MAX_HELD);
         let used = self.holders.iter().take_while(|holder| holder.identity != 0).count();
         let unused = &self.holders[used..];
         let sum = |class: usize| -> u64 {
@@ -135,7 +139,7 @@ impl FailureRecord {
         };
         each && all
             && unused.iter().all(|holder| holder.identity == 0 && holder.classes == [0; Class::COUNT])
-            && (used as u64..=1024).contains(&self.holder_count)
+            && (used as u64..=MOST_PROCESSES).contains(&self.holder_count)
             && (0..Class::COUNT).all(|class| sum(class) == self.classes[class])
     }
 

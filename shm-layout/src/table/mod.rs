@@ -9,7 +9,8 @@ mod rows;
 
 pub use self::device::{ClassStats, Composition, DeviceStats, Failure, Holder, Peak, device_flags};
 pub use self::failure::{
-    FAILURE_EVENTS, FAILURE_HOLDERS, FailureHolder, FailureRecord, MAX_FAILURES, PastEvent, failure_flags,
+    FAILURE_EVENTS, FAILURE_HOLDERS, FailureHolder, FailureRecord, MAX_FAILURES, MAX_HELD, PastEvent,
+    failure_flags,
 };
 pub use self::rows::{
     Bucket, Notice, ProcessStats, UsageStats, bucket_flags, notice_kind, process_flags, process_state,
