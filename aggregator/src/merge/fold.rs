@@ -119,12 +119,22 @@ impl Model {
             device.observe(time);
         }
         self.attest(row, device_row);
-        let most = self.most_together(device_row);
+        self.uncapped.insert(device_row);
         if let Some(device) = self.devices.get_mut(device_row) {
-            device.peaks.cap(&most);
             // What is missed next has a slice of its own.
             let sums = device.sums;
             device.peaks.cut(time, &sums);
+        }
+    }
+
+    /// Bounds the peaks of a device on which counters were read as a whole, before somebody leaves it or the batch ends.
+    pub(crate) fn cap_peaks(&mut self, device_row: usize) {
+        if !self.uncapped.remove(&device_row) {
+            return;
+        }
+        let most = self.most_together(device_row);
+        if let Some(device) = self.devices.get_mut(device_row) {
+            device.peaks.cap(&most);
         }
     }
 
@@ -174,6 +184,7 @@ impl Model {
         for (row, device_row) in self.take_usages(process) {
             let held = self.usages.get(row).map_or(Sums::ZERO, |usage| Sums::of(&usage.counters));
             self.settle_debts(device_row);
+            self.cap_peaks(device_row);
             let batch = self.batch();
             let Some(device) = self.devices.change(batch, device_row) else { continue };
             if closed.is_none() && held != Sums::ZERO {
@@ -189,7 +200,7 @@ impl Model {
             self.failures.doubt(batch, chip, closed.map_or(from, |closed| closed.saturating_add(1)));
             self.attest(row, device_row);
             self.empty(row);
-            self.settle_claims(device_row);
+            self.withdraw_claim(device_row);
         }
     }
 
@@ -200,13 +211,14 @@ impl Model {
         for (row, device_row) in self.take_usages(process) {
             let said = self.usages.get(row).map_or(Sums::ZERO, |usage| Sums::of(&usage.counters));
             self.settle_debts(device_row);
+            self.cap_peaks(device_row);
             let batch = self.batch();
             let Some(device) = self.devices.change(batch, device_row) else { continue };
             device.find(now, &said, &Sums::ZERO);
             device.doubt(Span { from: since, to: now }, &Doubt::ANYTHING);
             device.leave(row, now);
             self.empty(row);
-            self.settle_claims(device_row);
+            self.withdraw_claim(device_row);
             self.attest_all(device_row);
         }
     }

@@ -64,6 +64,8 @@ pub(crate) struct Usage {
     pub(crate) conflict: bool,
     /// Times in ticks of the process's clock.
     pub(crate) counters: Counters,
+    /// Whether the row is freed with the next batch.
+    retired: bool,
 }
 
 /// How many processes on devices a user has.
@@ -147,6 +149,12 @@ pub(crate) struct Model {
     dirty: bool,
     /// Usage rows to free with the next batch.
     retired: Vec<usize>,
+    /// Devices of which somebody said something new, or left, in this batch.
+    unsettled: BTreeSet<usize>,
+    /// Devices on which counters were read as a whole in this batch.
+    pub(crate) uncapped: BTreeSet<usize>,
+    /// Whether rows of the table were freed that those without one have not been offered.
+    promotable: bool,
     usages_of: BTreeMap<u32, UserUsages>,
 }
 
@@ -172,6 +180,9 @@ impl Model {
             generation: 0,
             dirty: false,
             retired: Vec::new(),
+            unsettled: BTreeSet::new(),
+            uncapped: BTreeSet::new(),
+            promotable: false,
             usages_of: BTreeMap::new(),
         }
     }
@@ -190,6 +201,13 @@ impl Model {
 
     /// Ends the batch, if anything changed in it.
     pub(crate) fn end_batch(&mut self) -> bool {
+        // Both ask everybody on the device, so once for all who came and went.
+        for device in std::mem::take(&mut self.unsettled) {
+            self.settle_claims(device);
+        }
+        while let Some(device) = self.uncapped.first().copied() {
+            self.cap_peaks(device);
+        }
         self.generation += u64::from(self.dirty);
         std::mem::take(&mut self.dirty)
     }
@@ -220,7 +238,7 @@ impl Model {
             let usage = self.usage_row(process, device, entry, uid)?;
             let batch = self.batch();
             self.devices.change(batch, device)?.usages.push(usage);
-            self.settle_claims(device);
+            self.unsettled.insert(device);
             Some(usage)
         });
         if usage.is_none() {
@@ -263,7 +281,15 @@ impl Model {
         if uid != self.uid && theirs.counted >= FOREIGN_COUNTED {
             return None;
         }
-        let usage = Usage { process, device, uid, entry: *entry, conflict: false, counters: Counters::ZERO };
+        let usage = Usage {
+            process,
+            device,
+            uid,
+            entry: *entry,
+            conflict: false,
+            counters: Counters::ZERO,
+            retired: false,
+        };
         let first = if self.may_list(uid) { 0 } else { MAX_USAGES };
         let batch = self.batch();
         let row = self.usages.insert_from(first, batch, usage).ok()?;
@@ -286,6 +312,7 @@ impl Model {
             theirs.counted -= 1;
             theirs.listed -= usize::from(row < MAX_USAGES);
         }
+        self.promotable |= row < MAX_USAGES;
     }
 
     /// Processes on devices that are counted and have no row of the table's.
@@ -298,16 +325,23 @@ impl Model {
         self.totals.uncounted.saturating_add(self.unlisted() as u64)
     }
 
-    /// Gives rows of the table that are free to some who have none.
+    /// Gives rows of the table that were freed to some who have none.
     pub(crate) fn promote_usages(&mut self) {
-        for _ in 0..MAX_PROMOTED.min(self.unlisted()) {
-            let Some(free) = self.usages.free_from(0).filter(|free| *free < MAX_USAGES) else { return };
-            let beyond = self.usages.values_from(MAX_USAGES).filter(|(row, _)| !self.retired.contains(row));
-            let Some((row, _)) = beyond.into_iter().find(|(_, usage)| self.may_list(usage.uid)) else {
+        for _ in 0..MAX_PROMOTED {
+            let Some((row, free)) = self.promotion() else {
+                self.promotable = false;
                 return;
             };
             self.move_usage(row, free);
         }
+    }
+
+    /// A row beyond the table's, and the one of the table's that it may have.
+    fn promotion(&self) -> Option<(usize, usize)> {
+        let free = self.usages.free_from(0).filter(|free| *free < MAX_USAGES)?;
+        let may_list = |usage: &Usage| !usage.retired && self.may_list(usage.uid);
+        let (row, _) = self.usages.values_from(MAX_USAGES).find(|(_, usage)| may_list(usage))?;
+        Some((row, free))
     }
 
     fn move_usage(&mut self, from: usize, to: usize) {
@@ -337,11 +371,16 @@ impl Model {
         let Some(usage) = self.usages.change(batch, row) else { return };
         usage.entry = *entry;
         let device = usage.device;
-        self.settle_claims(device);
+        self.unsettled.insert(device);
+    }
+
+    /// A process said what it says of a device no longer.
+    pub(crate) fn withdraw_claim(&mut self, device: usize) {
+        self.unsettled.insert(device);
     }
 
     /// Settles anew what is taken for true of a device, after somebody said something or left.
-    pub(crate) fn settle_claims(&mut self, row: usize) {
+    fn settle_claims(&mut self, row: usize) {
         let Some(device) = self.devices.get(row) else { return };
         let rows = device.usages.clone();
         let usages: Vec<&Usage> = rows.iter().filter_map(|row| self.usages.get(*row)).collect();
@@ -399,7 +438,7 @@ impl Model {
     pub(crate) fn empty(&mut self, usage: usize) {
         let batch = self.batch();
         if let Some(usage) = self.usages.change(batch, usage) {
-            usage.counters = Counters::ZERO;
+            (usage.counters, usage.retired) = (Counters::ZERO, true);
         }
         self.retired.push(usage);
     }

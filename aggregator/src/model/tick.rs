@@ -43,7 +43,7 @@ impl Model {
 
     /// Brings everything up to now; `folded_through` is how far events are folded.
     pub(crate) fn tick(&mut self, folded_through: u64) {
-        if self.unlisted() > 0 {
+        if self.promotable {
             self.promote_usages();
         }
         for row in 0..self.processes.high_water() {
