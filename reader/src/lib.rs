@@ -109,8 +109,8 @@ pub use shm_layout::protocol::live::LiveList;
 pub use shm_layout::table::{
     Bucket, ClassStats, Composition, DeviceStats, FAILURE_EVENTS, FAILURE_HOLDERS, Failure, FailureHolder,
     FailureRecord, HISTORY_BUCKETS, HISTORY_RESOLUTIONS, Holder, MAX_FAILURES, Notice, PEAK_HOLDERS,
-    PastEvent, Peak, ProcessStats, TableHeader, TableWords, UsageStats, device_flags, failure_flags,
-    notice_kind, process_flags, process_state,
+    PastEvent, Peak, ProcessStats, TableHeader, TableWords, UsageStats, bucket_flags, device_flags,
+    failure_flags, notice_kind, process_flags, process_state, usage_flags,
 };
 pub use shm_layout::{
     Arch, Class, ClassCounters, CoreType, Counters, DeviceEntry, Event, EventKind, Implausible, KernelType,

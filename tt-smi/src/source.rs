@@ -1,18 +1,16 @@
 //! Where the data comes from: the aggregator's table if one runs, else the same aggregation in here.
 
-use std::collections::HashSet;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use tt_shm_aggregator::{Aggregator, Config};
-use tt_shm_os::{Namespace, parse_segment_name, path_of, table_file_name};
-use tt_shm_reader::{Bucket, Table, TableError, TableSnapshot, notice_kind, text};
+use tt_shm_os::{Namespace, path_of, table_file_name};
+use tt_shm_reader::{Bucket, Table, TableError, TableSnapshot};
 
 use crate::model::Clock;
 use crate::segments::{Hidden, hidden};
-use crate::unread::is_held;
 
 /// Rates are those of a second: an aggregation that is younger does not know them.
 const RATES_AFTER: Duration = Duration::from_millis(1100);
@@ -80,8 +78,6 @@ pub struct Reading {
     pub hidden: Vec<Hidden>,
     /// A table in the place of one that may be read, and why it is not.
     pub refused_table: Option<Arc<TableError>>,
-    /// Whether what a process that may live uses is missing: nothing bounds it.
-    pub is_missing: bool,
 }
 
 /// Something to read from, again and again.
@@ -157,8 +153,7 @@ impl Source {
             }
         };
         let Beside { hidden, refused_table } = self.beside.clone();
-        let is_missing = !hidden.is_empty() || is_missing_in(&snapshot);
-        Ok(Reading { snapshot, origin, clock: Clock::now(), rates_known, hidden, refused_table, is_missing })
+        Ok(Reading { snapshot, origin, clock: Clock::now(), rates_known, hidden, refused_table })
     }
 
     /// A device's history by its row in the table (0 a minute, 1 an hour, 2 a day), oldest first.
@@ -219,18 +214,6 @@ impl From {
         let root = path_of(&table_file_name(namespace, 0));
         matches!(self, From::Table(table) if table.path() == root)
     }
-}
-
-/// Whether a segment that whoever counted refused, or had no row for, may be of a process that lives.
-fn is_missing_in(snapshot: &TableSnapshot) -> bool {
-    if snapshot.refused == 0 {
-        return snapshot.overflow > 0;
-    }
-    let refusals = snapshot.notices.iter().filter(|notice| notice.kind == notice_kind::REFUSED);
-    let files: HashSet<String> = refusals.map(|notice| text::decode(&notice.file)).collect();
-    let is_held = |file: &String| parse_segment_name(file).is_some() && is_held(&path_of(file));
-    // Notices are forgotten, refusals are not: of more than are told, nobody knows.
-    snapshot.overflow > 0 || snapshot.refused > files.len() as u64 || files.iter().any(is_held)
 }
 
 fn fresh_table(namespace: &Namespace) -> Option<Table> {

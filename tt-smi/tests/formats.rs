@@ -106,3 +106,42 @@ fn promtool_agrees_where_it_is_installed() {
     let said = promtool.wait_with_output().unwrap();
     assert!(said.status.success() && said.stderr.is_empty(), "{said:?}");
 }
+
+/// Cells of a line by heading.
+fn cells(text: &str, line: usize) -> std::collections::HashMap<String, String> {
+    let mut reader = ::csv::Reader::from_reader(text.as_bytes());
+    let heads: Vec<String> = reader.headers().unwrap().iter().map(str::to_owned).collect();
+    let record = reader.records().nth(line).unwrap().unwrap();
+    heads.into_iter().zip(record.iter().map(str::to_owned)).collect()
+}
+
+#[test]
+fn csv_and_prometheus_say_what_is_exact() {
+    let doubtful = common::model(common::doubtful_snapshot());
+    let line = cells(&text(|out| csv::write_devices(out, &doubtful, "default")), 0);
+    for (head, cell) in [
+        ("dram_used_exact", "false"),
+        ("dram_peak_bytes", "5368709120"),
+        ("dram_peak_high_bytes", ""),
+        ("dram_peak_exact", "false"),
+        ("dram_peak_time", ""),
+        ("l1_peak_exact", "true"),
+        ("l1_peak_time", "2026-09-21T14:13:10.000000Z"),
+    ] {
+        assert_eq!(line[head], cell, "{head}");
+    }
+    let process = cells(&text(|out| csv::write_processes(out, &doubtful, "default")), 0);
+    assert_eq!(process["dram_peak_exact"], "true");
+    assert_eq!(process["claims_conflict"], "DRAM 4.0 GiB, L1 91.5 MiB, PCI 0000:12:00.0, board fake");
+    let series = strict::read(&text(|out| prometheus::write(out, &doubtful)));
+    let of = |name: &str| {
+        let found = series.iter().find(|(key, _)| key.starts_with(&format!("{name}{{device=\"0\"")));
+        found.map(|(_, value)| *value)
+    };
+    assert_eq!((of("tt_dram_used_exact"), of("tt_dram_peak_exact")), (Some(0.0), Some(0.0)));
+    assert_eq!((of("tt_dram_peak_high_bytes"), of("tt_l1_peak_exact")), (None, Some(1.0)));
+    assert_eq!(of("tt_process_claims_conflict"), Some(1.0));
+    for kind in ["unseen", "lost", "clock", "overflow", "no_room"] {
+        assert_eq!(series[&format!("tt_smi_problems{{kind=\"{kind}\"}}")], 1.0);
+    }
+}

@@ -71,3 +71,45 @@ fn unknown_is_null() {
     assert_eq!(strange["dram_peak_exact"], false);
     assert_eq!(strange["dram_peak_high_bytes"], 9 << 20);
 }
+
+#[test]
+fn what_is_not_exact_is_said() {
+    let model = common::model(common::doubtful_snapshot());
+    let json = serde_json::to_value(SnapshotJson::new(&model, "default")).unwrap();
+    let device = &json["devices"][0];
+    assert_eq!((&device["incomplete"], &device["dram_used_exact"]), (&true.into(), &false.into()));
+    assert_eq!((&device["dram_used_high_bytes"], &device["l1_used_exact"]), (&Value::Null, &false.into()));
+    assert_eq!((&device["dram_peak_exact"], &device["dram_peak_high_bytes"]), (&false.into(), &Value::Null));
+    assert_eq!(device["dram_peak_time"], Value::Null, "nobody knows when");
+    assert_eq!(device["l1_peak_time"], "2026-09-21T14:13:10.000000Z");
+    assert_eq!(device["classes"]["l1"]["live_exact"], false);
+    // What a process counts itself is exact, whoever else could not be read.
+    let usage = &json["processes"][0]["devices"][0];
+    assert_eq!((&usage["dram_used_exact"], &usage["dram_peak_exact"]), (&true.into(), &true.into()));
+    assert_eq!(usage["dram_peak_time"], "2026-09-21T14:13:19.000000Z");
+}
+
+#[test]
+fn a_conflicting_claim_is_shown_at_its_process() {
+    let model = common::model(common::doubtful_snapshot());
+    let json = serde_json::to_value(SnapshotJson::new(&model, "default")).unwrap();
+    let claim = &json["processes"][0]["devices"][0]["claims_conflict"];
+    let expected = serde_json::json!({
+        "dram_total_bytes": 4_u64 << 30, "l1_total_bytes": 64 * 1464 * 1024,
+        "pci_address": "0000:12:00.0", "board": "fake",
+    });
+    assert_eq!(claim, &expected);
+    assert_eq!(json["devices"][0]["conflict"], true);
+    assert_eq!(json["devices"][0]["board"], "n300", "it alters nothing that others see");
+}
+
+#[test]
+fn everything_that_is_missing_is_an_error() {
+    let model = common::model(common::doubtful_snapshot());
+    let json = serde_json::to_value(SnapshotJson::new(&model, "default")).unwrap();
+    let kinds: Vec<&str> =
+        json["errors"].as_array().unwrap().iter().filter_map(|e| e["kind"].as_str()).collect();
+    assert_eq!(kinds, ["refused", "unseen", "lost", "clock", "overflow", "no_room"]);
+    let overflow = json["errors"][4]["message"].as_str().unwrap();
+    assert!(overflow.starts_with("4 rows") && overflow.contains("totals include them"), "{overflow}");
+}

@@ -58,3 +58,21 @@ fn what_this_user_may_not_read_is_said_to_be_missing() {
     assert_eq!(json["aggregator"]["hidden_files"], 1);
     assert_eq!((&json["errors"][1]["kind"], &json["errors"][1]["uid"]), (&"hidden".into(), &54_321.into()));
 }
+
+#[test]
+fn text_says_what_is_not_exact() {
+    let model = common::model(common::doubtful_snapshot());
+    let text = text(&model, Parts { processes: true, detail: true });
+    for part in [
+        "peak at least 5.0 GiB, time unknown",
+        "≥3.1 / 12.0 GiB",
+        "conflict, incomplete",
+        "a process that could not be read may have more",
+        "conflict: pid 4242 says of device 0: DRAM 4.0 GiB, L1 91.5 MiB, PCI 0000:12:00.0, board fake",
+        "lost: 3 processes ended before",
+        "overflow: 4 rows",
+        "no_room: /dev/shm",
+    ] {
+        assert!(text.contains(part), "{part} in\n{text}");
+    }
+}

@@ -188,3 +188,17 @@ fn a_frozen_screen_says_what_it_did_not_read() {
         assert!(picture.contains("frozen before") && picture.contains("f goes on"), "{view}:\n{picture}");
     }
 }
+
+#[test]
+fn what_is_not_exact_is_marked() {
+    let detail = show((140, 40), common::doubtful_snapshot(), More::None, "1");
+    for part in
+        ["≥5.0 GiB      -        -", "processes disagree", "pid 4242 says: DRAM 4.0 GiB", "may have more"]
+    {
+        assert!(detail.contains(part), "{part} in\n{detail}");
+    }
+    let overview = show((140, 40), common::doubtful_snapshot(), More::None, "0");
+    for part in ["≥3.1 / 12.0 GiB", "≥ at least", "conflicting claim of device 0"] {
+        assert!(overview.contains(part), "{part} in\n{overview}");
+    }
+}

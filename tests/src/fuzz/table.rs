@@ -92,7 +92,6 @@ fn look(table: &Table) {
         rates_known: true,
         hidden: Vec::new(),
         refused_table: None,
-        is_missing: false,
     };
     let model = Model::new(&reading);
     let mut shown = Vec::new();

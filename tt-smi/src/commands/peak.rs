@@ -9,9 +9,8 @@ use serde::Serialize;
 use tt_shm_reader::{Class, Table};
 
 use crate::cli::PeakArgs;
-use crate::model::{Clock, Device, Makeup, Model, Peak, Problem};
+use crate::model::{Clock, Device, Interval, Makeup, Model, Peak, Problem};
 use crate::output::columns::{Align, Columns};
-use crate::output::detail::peak_text;
 use crate::output::json::{self, Envelope, PeakJson};
 use crate::output::paint::Paint;
 use crate::output::table::{why_nothing, write_problems};
@@ -53,7 +52,7 @@ fn reset(settings: &Settings) -> anyhow::Result<()> {
 /// A line of the table: what, its peak, and what it was made of.
 struct Entry<'a> {
     name: &'static str,
-    now: u64,
+    now: Interval,
     total: Option<u64>,
     peak: &'a Peak,
     makeup: Option<&'a Makeup>,
@@ -65,25 +64,31 @@ fn entries(device: &Device) -> Vec<Entry<'_>> {
     let mut entries = vec![
         Entry {
             name: "DRAM",
-            now: dram.used,
+            now: dram.used_range(),
             total: dram.total,
             peak: &dram.peak,
             makeup: Some(&device.dram_makeup),
         },
-        Entry { name: "L1", now: l1.used, total: l1.total, peak: &l1.peak, makeup: Some(&device.l1_makeup) },
-        Entry { name: "eth L1", now: eth.used, total: eth.total, peak: &eth.peak, makeup: None },
+        Entry {
+            name: "L1",
+            now: l1.used_range(),
+            total: l1.total,
+            peak: &l1.peak,
+            makeup: Some(&device.l1_makeup),
+        },
+        Entry { name: "eth L1", now: eth.used_range(), total: eth.total, peak: &eth.peak, makeup: None },
     ];
     let residents = [
-        ("CBs resident", device.cb_resident, &device.cb_resident_peak),
-        ("kernels resident", device.kernel_resident, &device.kernel_resident_peak),
+        ("CBs resident", device.live(device.cb_resident), &device.cb_resident_peak),
+        ("kernels resident", device.live(device.kernel_resident), &device.kernel_resident_peak),
     ];
-    for (name, now, peak) in residents.into_iter().filter(|(_, _, peak)| peak.high != Some(0)) {
+    for (name, now, peak) in residents.into_iter().filter(|(_, _, peak)| !peak.range.is_nothing()) {
         entries.push(Entry { name, now, total: l1.total, peak, makeup: None });
     }
     for class in Class::ALL {
         let figure = device.class(class);
-        if figure.peak.high != Some(0) {
-            let (name, now, peak) = (class.name(), figure.bytes, &figure.peak);
+        if !figure.peak.range.is_nothing() {
+            let (name, now, peak) = (class.name(), device.live(figure.bytes), &figure.peak);
             entries.push(Entry { name, now, total: None, peak, makeup: None });
         }
     }
@@ -120,15 +125,24 @@ fn write_entries(out: &mut dyn Write, entries: &[Entry<'_>], clock: Clock, paint
     for Entry { name, now, total, peak, .. } in entries {
         columns.push(vec![
             format!("  {name}"),
-            peak_text(peak),
-            percent(peak.low, *total),
+            peak.range.text(),
+            percent(peak.range.low, *total),
             or_unknown(peak.count.map(|count| count.to_string())),
-            or_unknown(peak.time.map(|time| age(clock.age_ns(time)))),
-            bytes(*now),
-            if peak.is_exact() { "yes" } else { "range" }.to_owned(),
+            ago(peak, clock),
+            now.text(),
+            if peak.is_exact() { "yes" } else { "no" }.to_owned(),
         ]);
     }
     columns.write(out, paint)
+}
+
+/// How long ago a peak was reached first; "unknown" if nobody knows when.
+fn ago(peak: &Peak, clock: Clock) -> String {
+    match peak.time {
+        Some(time) => age(clock.age_ns(time)),
+        None if peak.range.is_nothing() => UNKNOWN.to_owned(),
+        None => "time unknown".to_owned(),
+    }
 }
 
 /// `l1 8.0 MiB, cb 1.2 MiB; held by pid 42 5.0 MiB, pid 43 4.2 MiB`.
@@ -137,11 +151,13 @@ fn describe(makeup: &Makeup) -> String {
     let holders = makeup.holders.iter().map(|holder| format!("pid {} {}", holder.pid, bytes(holder.bytes)));
     let others = (makeup.others > 0).then(|| format!("others {}", bytes(makeup.others)));
     let (classes, holders) = (classes.collect::<Vec<_>>(), holders.chain(others).collect::<Vec<_>>());
+    let doubt = if makeup.exact { "" } else { " (not certain to be all)" };
     match (classes.is_empty(), holders.is_empty()) {
-        (true, true) => "made of nothing".to_owned(),
+        (true, true) if makeup.exact => "made of nothing".to_owned(),
+        (true, true) => "what it was made of is not known".to_owned(),
         // A peak from before anybody merged the rings: whose it was is known, of what it was not.
-        (true, false) => format!("held by {}", holders.join(", ")),
-        _ => format!("{}; held by {}", classes.join(", "), holders.join(", ")),
+        (true, false) => format!("held by {}{doubt}", holders.join(", ")),
+        _ => format!("{}; held by {}{doubt}", classes.join(", "), holders.join(", ")),
     }
 }
 
@@ -171,6 +187,7 @@ struct DevicePeaksJson {
 struct MemoryPeakJson {
     #[serde(flatten)]
     peak: PeakJson,
+    composition_exact: bool,
     classes_bytes: std::collections::BTreeMap<&'static str, u64>,
     holders: Vec<HolderJson>,
     others_bytes: u64,
@@ -196,6 +213,7 @@ impl PeaksJson {
 fn device_json(device: &Device, clock: Clock) -> DevicePeaksJson {
     let memory = |peak: &Peak, makeup: &Makeup| MemoryPeakJson {
         peak: PeakJson::new(peak, clock),
+        composition_exact: makeup.exact,
         classes_bytes: makeup.classes.iter().map(|(class, bytes)| (class.name(), *bytes)).collect(),
         holders: makeup
             .holders

@@ -13,7 +13,9 @@ pub(crate) fn run(args: &SnapshotArgs, settings: &Settings) -> anyhow::Result<()
     let model = super::model_now(settings)?;
     let namespace = settings.namespace.as_str();
     let mut out = super::stdout();
-    match if args.json { Format::Json } else { args.format } {
+    let format = if args.json { Format::Json } else { args.format };
+    let is_csv = format == Format::Csv;
+    match format {
         Format::Table => {
             let parts = Parts { processes: args.processes, detail: args.detail };
             table::write(&mut out, &model, parts, settings.paint)?;
@@ -24,5 +26,9 @@ pub(crate) fn run(args: &SnapshotArgs, settings: &Settings) -> anyhow::Result<()
         Format::Prometheus => prometheus::write(&mut out, &model)?,
     }
     out.flush()?;
+    if is_csv {
+        // Columns have no place for it.
+        model.problems.iter().for_each(|problem| eprintln!("tt-smi: {}", problem.text()));
+    }
     super::ensure_readable(&model)
 }

@@ -2,7 +2,7 @@
 
 use tt_shm_reader::{Class, Composition, DeviceEntry, DeviceStats, device_flags, known};
 
-use super::{ClassFigure, Memory, Peak, kernel_loaded, requested, said};
+use super::{ClassFigure, Interval, Memory, Peak, kernel_loaded, live_range, requested, said};
 use crate::directory::DeviceId;
 use crate::escape::Foreign;
 
@@ -65,6 +65,8 @@ pub struct Device {
     pub over_capacity: bool,
     /// Processes disagree about the device.
     pub conflict: bool,
+    /// Somebody who could not be read may have something on it.
+    pub incomplete: bool,
 }
 
 /// The ring buffer that application kernels share.
@@ -110,6 +112,8 @@ pub struct Makeup {
     pub holders: Vec<Holder>,
     /// Bytes of all others.
     pub others: u64,
+    /// Whether this is all that the peak was made of.
+    pub exact: bool,
 }
 
 /// A process's share of a peak.
@@ -121,14 +125,15 @@ pub struct Holder {
     pub bytes: u64,
 }
 
-impl From<&Composition> for Makeup {
-    fn from(composition: &Composition) -> Makeup {
+impl Makeup {
+    fn new(composition: &Composition, exact: bool) -> Makeup {
         let classes = Class::ALL.map(|class| (class, composition.classes[class as usize]));
         let holders = composition.holders.iter().filter(|holder| holder.identity != 0);
         Makeup {
             classes: classes.into_iter().filter(|(_, bytes)| *bytes > 0).collect(),
             holders: holders.map(|holder| Holder { pid: holder.pid, bytes: holder.bytes }).collect(),
             others: composition.others,
+            exact,
         }
     }
 }
@@ -140,7 +145,10 @@ impl Device {
         let rate = |per_1000s: u64| rates_known.then_some(per_1000s as f64 / 1000.0);
         let classes = class_figures(stats);
         let requested = |of| requested(&classes, of, stats.cb_resident_bytes);
-        let memory = |used, total, peak| Memory { used, requested: used, total, reserved: None, peak };
+        let has = |flag: u64| stats.flags & flag != 0;
+        let incomplete = has(device_flags::INCOMPLETE);
+        let memory =
+            |used, total, peak| Memory { used, requested: used, total, reserved: None, peak, incomplete };
         let ring = KernelRing {
             total: stats.kernel_ring_total_bytes,
             used: stats.kernel_ring_used_bytes,
@@ -183,19 +191,17 @@ impl Device {
             dispatches_per_second: rate(stats.dispatches_per_1000s),
             kernel_ring: Some(ring).filter(|ring| ring.total != 0),
             failure: last_failure(&stats.failure),
-            dram_makeup: (&stats.dram_composition).into(),
-            l1_makeup: (&stats.l1_composition).into(),
-            over_capacity: stats.flags & device_flags::OVER_CAPACITY != 0,
-            conflict: stats.flags & device_flags::CONFLICT != 0,
+            dram_makeup: Makeup::new(&stats.dram_composition, has(device_flags::DRAM_COMPOSITION_EXACT)),
+            l1_makeup: Makeup::new(&stats.l1_composition, has(device_flags::L1_COMPOSITION_EXACT)),
+            over_capacity: has(device_flags::OVER_CAPACITY),
+            conflict: has(device_flags::CONFLICT),
+            incomplete,
         }
     }
 
-    /// Takes the upper ends of its peaks away: what a process that could not be read held is part of none.
-    pub(super) fn unbound(&mut self) {
-        let memories = [&mut self.dram.peak, &mut self.l1.peak, &mut self.eth_l1.peak];
-        let resident = [&mut self.cb_resident_peak, &mut self.kernel_resident_peak];
-        let classes = self.classes.iter_mut().map(|figure| &mut figure.peak);
-        memories.into_iter().chain(resident).chain(classes).for_each(|peak| peak.high = None);
+    /// What is known of one of its figures of now.
+    pub fn live(&self, bytes: u64) -> Interval {
+        live_range(bytes, self.incomplete)
     }
 
     /// One class.
@@ -222,10 +228,12 @@ impl Device {
     /// What is wrong with it, in a word each.
     pub fn flags(&self) -> Vec<&'static str> {
         let flag = |set: bool, word| set.then_some(word);
-        [flag(self.over_capacity, "over capacity"), flag(self.conflict, "conflict")]
-            .into_iter()
-            .flatten()
-            .collect()
+        let flags = [
+            flag(self.over_capacity, "over capacity"),
+            flag(self.conflict, "conflict"),
+            flag(self.incomplete, "incomplete"),
+        ];
+        flags.into_iter().flatten().collect()
     }
 }
 

@@ -2,7 +2,7 @@
 
 use tt_shm_reader::{Class, CoreType, monotonic_ns, realtime_ns};
 
-use super::{KERNEL_CLASSES, said};
+use super::{Interval, KERNEL_CLASSES, said};
 
 /// One moment on both clocks: turns a table's times into wall-clock times and ages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,6 +30,17 @@ impl Clock {
         rfc3339(realtime)
     }
 
+    /// A time of CLOCK_MONOTONIC in RFC 3339, also one from before the machine was started.
+    pub fn rfc3339_signed(self, time: i64) -> String {
+        let boot = i128::from(self.realtime_ns) - i128::from(self.monotonic_ns);
+        rfc3339(u64::try_from(boot + i128::from(time)).unwrap_or(0))
+    }
+
+    /// Seconds since 1970 of a time of CLOCK_MONOTONIC.
+    pub fn unix_seconds(self, time: u64) -> f64 {
+        self.realtime_ns.saturating_sub(self.monotonic_ns).saturating_add(time) as f64 / 1e9
+    }
+
     /// This moment in RFC 3339.
     pub fn timestamp(self) -> String {
         rfc3339(self.realtime_ns)
@@ -44,24 +55,15 @@ pub fn rfc3339(realtime_ns: u64) -> String {
     }
 }
 
-/// A largest value. It is exact if `low` = `high`, else it lies between.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// A largest value.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Peak {
-    /// Largest value seen.
-    pub low: u64,
-    /// Most that it can have been, if that is known.
-    pub high: Option<u64>,
-    /// When `low` was reached first, CLOCK_MONOTONIC; `None` if nothing was ever used.
+    /// Largest value that is certain, and the most that it can have been.
+    pub range: Interval,
+    /// When `range.low` was reached first, CLOCK_MONOTONIC; `None` if nobody knows, or nothing was ever used.
     pub time: Option<u64>,
     /// Buffers at that time, where buffers are counted.
     pub count: Option<u64>,
-}
-
-impl Default for Peak {
-    /// That of something that was never used.
-    fn default() -> Peak {
-        Peak { low: 0, high: Some(0), time: None, count: None }
-    }
 }
 
 impl Peak {
@@ -72,14 +74,15 @@ impl Peak {
 
     /// Whether it is exact.
     pub fn is_exact(&self) -> bool {
-        self.high == Some(self.low)
+        self.range.is_exact()
     }
 }
 
 impl From<&tt_shm_reader::Peak> for Peak {
     fn from(peak: &tt_shm_reader::Peak) -> Peak {
         let time = Some(peak.time).filter(|time| *time != 0 && peak.low != 0);
-        Peak { low: peak.low, high: said(peak.high.max(peak.low)), time, count: time.map(|_| peak.count) }
+        let range = Interval { low: peak.low, high: said(peak.high.max(peak.low)) };
+        Peak { range, time, count: time.map(|_| peak.count) }
     }
 }
 
@@ -96,6 +99,20 @@ pub struct Memory {
     pub reserved: Option<u64>,
     /// The most that was used.
     pub peak: Peak,
+    /// Somebody who could not be read may use more.
+    pub incomplete: bool,
+}
+
+impl Memory {
+    /// What is known of the bytes used now.
+    pub fn used_range(&self) -> Interval {
+        live_range(self.used, self.incomplete)
+    }
+}
+
+/// What is known of a figure of now, of a device of which somebody could not be read or of which everybody was.
+pub fn live_range(bytes: u64, incomplete: bool) -> Interval {
+    if incomplete { Interval::at_least(bytes) } else { Interval::exact(bytes) }
 }
 
 /// A class: what is live, and the most that was.

@@ -3,6 +3,7 @@
 mod device;
 mod failure;
 mod figures;
+mod interval;
 mod problem;
 mod process;
 mod ranges;
@@ -11,10 +12,11 @@ pub use device::{Device, Holder, KernelRing, LastFailure, Makeup};
 pub(crate) use failure::said;
 pub use failure::{Before, Cause, Failure, HeldBy, Holders, Who};
 pub use figures::{
-    ClassFigure, Clock, Memory, Peak, basis, core_type_name, kernel_loaded, requested, rfc3339,
+    ClassFigure, Clock, Memory, Peak, basis, core_type_name, kernel_loaded, live_range, requested, rfc3339,
 };
+pub use interval::Interval;
 pub use problem::{Problem, Reclaimed};
-pub use process::{Process, ProcessState, Usage};
+pub use process::{Claim, Process, ProcessState, Usage};
 pub use ranges::ranges;
 
 use tt_shm_reader::{Class, TableSnapshot};
@@ -58,7 +60,7 @@ pub struct Model {
 impl Model {
     /// Resolves a reading.
     pub fn new(reading: &Reading) -> Model {
-        let Reading { snapshot, origin, clock, rates_known, hidden, refused_table, is_missing } = reading;
+        let Reading { snapshot, origin, clock, rates_known, hidden, refused_table } = reading;
         let directory = directory(snapshot);
         let mut devices: Vec<Device> = snapshot
             .devices
@@ -69,9 +71,6 @@ impl Model {
             })
             .collect();
         devices.sort_by_key(|device| device.index);
-        if *is_missing {
-            devices.iter_mut().for_each(Device::unbound);
-        }
         let rows: Vec<(usize, usize)> = devices.iter().map(|device| (device.row, device.index)).collect();
         let pids = tt_shm_os::PidMap::now();
         let mut processes: Vec<Process> = snapshot
@@ -79,18 +78,19 @@ impl Model {
             .iter()
             .map(|(row, stats)| Process::new(*row, stats, snapshot, &rows, *clock, *rates_known, &pids))
             .collect();
+        for (disputed, _) in processes.iter().flat_map(Process::claims) {
+            devices.iter_mut().filter(|device| device.index == disputed).for_each(|one| one.conflict = true);
+        }
         processes.sort_by_key(|process| (process.state, process.pid, process.namespace_pid));
-        let noticed = snapshot.notices.iter().filter_map(Problem::new);
-        let noticed = refused_table.iter().map(|error| Problem::from(&**error)).chain(noticed);
-        let noticed = noticed.chain(Problem::no_room(snapshot.overflow));
-        let noticed = noticed.chain(Problem::incomplete(snapshot.incomplete_since, *clock));
+        let problems = refused_table.iter().map(|error| Problem::from(&**error));
+        let problems = problems.chain(Problem::all(snapshot, *clock)).chain(hidden.iter().map(Problem::from));
         Model {
             clock: *clock,
             host: host(),
             origin: origin.clone(),
             devices,
             processes,
-            problems: noticed.chain(hidden.iter().map(Problem::from)).collect(),
+            problems: problems.collect(),
             reclaimed: snapshot.notices.iter().filter_map(|notice| Reclaimed::new(notice, *clock)).collect(),
             failures: Failure::all(snapshot, &directory),
             events: snapshot.events,

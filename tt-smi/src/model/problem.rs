@@ -3,16 +3,17 @@
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use tt_shm_reader::{Class, Notice, TableError, notice_kind, text};
+use tt_shm_reader::{Class, Notice, TableError, TableSnapshot, notice_kind, text};
 
 use super::Clock;
 use crate::escape::Foreign;
+use crate::output::units::plural;
 use crate::segments::Hidden;
 
 /// Something that could not be read or believed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
-    /// `refused`, `broken`, `unseen`, `clock`, `hidden`, `overflow` or `no_room`.
+    /// `refused`, `broken`, `unseen`, `lost`, `clock`, `hidden`, `overflow` or `no_room`.
     pub kind: &'static str,
     /// The process, if known.
     pub pid: Option<u64>,
@@ -70,33 +71,61 @@ impl Problem {
         }
     }
 
-    /// More processes and devices than a table has rows for.
-    pub fn no_room(overflow: u64) -> Option<Problem> {
-        (overflow > 0).then(|| Problem {
-            kind: "overflow",
-            pid: None,
-            uid: 0,
-            file: "".into(),
-            message: format!("{overflow} devices or processes found no row; what they use is missing").into(),
-        })
+    /// For people: what kind of problem it is, and the same.
+    pub fn text(&self) -> String {
+        match self.file.raw() {
+            "" => format!("{}: {}", self.kind, self.message),
+            _ => format!("{}: {}: {}", self.kind, self.file, self.message),
+        }
     }
-}
 
-impl Problem {
+    /// Everything that a snapshot tells of what is missing or doubtful, for every output.
+    pub fn all(snapshot: &TableSnapshot, clock: Clock) -> Vec<Problem> {
+        let noticed: Vec<Problem> = snapshot.notices.iter().filter_map(Problem::new).collect();
+        // Notices are forgotten after a while, counts are not.
+        let is_told = |kind: &str| noticed.iter().any(|problem| problem.kind == kind);
+        let counted =
+            Problem::counted(snapshot).into_iter().filter(|(kind, count, _)| *count > 0 && !is_told(kind));
+        let counted: Vec<Problem> = counted.map(|(kind, _, message)| Problem::here(kind, message)).collect();
+        let room = Problem::no_room(snapshot.incomplete_since, snapshot.publish_errors, clock);
+        noticed.into_iter().chain(counted).chain(room).collect()
+    }
+
+    /// What is only counted: kind, how many, and what that means.
+    fn counted(snapshot: &TableSnapshot) -> [(&'static str, u64, String); 4] {
+        let TableSnapshot { unseen, lost, clock_steps, overflow, .. } = *snapshot;
+        let (unseen_text, lost_text) = (plural(unseen, "process"), plural(lost, "process"));
+        let unseen_text =
+            format!("{unseen_text} may live whose file has no name any more; what it uses is missing");
+        let lost_text =
+            format!("{lost_text} ended before the file could be opened; peaks of then may be higher");
+        let clock_text =
+            format!("{} of a clock; times and peaks around it are not certain", plural(clock_steps, "step"));
+        let overflow_text = format!(
+            "{} of a process on a device missing in the table; totals include them unless the device is incomplete",
+            plural(overflow, "row")
+        );
+        [
+            ("unseen", unseen, unseen_text),
+            ("lost", lost, lost_text),
+            ("clock", clock_steps, clock_text),
+            ("overflow", overflow, overflow_text),
+        ]
+    }
+
+    /// A problem of no file.
+    fn here(kind: &'static str, message: String) -> Problem {
+        Problem { kind, pid: None, uid: 0, file: "".into(), message: message.into() }
+    }
+
     /// Rows that the aggregator could not write.
-    pub fn incomplete(since: Option<u64>, clock: Clock) -> Option<Problem> {
+    fn no_room(since: Option<u64>, failed: u64, clock: Clock) -> Option<Problem> {
         let age = clock.age_ns(since?) / 1_000_000_000;
-        Some(Problem {
-            kind: "no_room",
-            pid: None,
-            uid: 0,
-            file: "".into(),
-            message: format!(
-                "/dev/shm has had no room for the whole table for {age} s; devices or processes are missing; free \
-                 some (tt-smi clean), or raise its size"
-            )
-            .into(),
-        })
+        let message = format!(
+            "/dev/shm has had no room for the whole table for {age} s ({failed} attempts); devices or processes are \
+             missing; free some (tt-smi clean), or raise its size"
+        );
+        Some(Problem::here("no_room", message))
     }
 }
 

@@ -2,13 +2,13 @@
 
 use tt_shm_os::PidMap;
 use tt_shm_reader::{
-    Anomaly, Class, Counters, ProcessStats, Source, TableSnapshot, UsageStats, process_flags, process_state,
-    text,
+    Anomaly, Class, Counters, DeviceEntry, ProcessStats, Source, TableSnapshot, UsageStats, process_flags,
+    process_state, text, usage_flags,
 };
 
-use super::{ClassFigure, Clock, Memory, Peak, kernel_loaded, ranges};
+use super::{ClassFigure, Clock, Interval, Memory, Peak, kernel_loaded, ranges};
 use crate::escape::Foreign;
-use crate::output::units::UNKNOWN;
+use crate::output::units::{UNKNOWN, bytes_or_unknown};
 use crate::procinfo::{ProcInfo, RunState};
 
 /// Whether a process lives.
@@ -103,6 +103,42 @@ pub struct Usage {
     pub failed_allocs: u64,
     /// Whether it says that it has the device open.
     pub open: bool,
+    /// What it says of the device, if that is not what is taken for true.
+    pub claim: Option<Claim>,
+}
+
+/// What a process says of a device, against others or against what is taken for true.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Claim {
+    /// DRAM that can be allocated.
+    pub dram_total: Option<u64>,
+    /// L1 of Tensix cores that can be allocated.
+    pub l1_total: Option<u64>,
+    /// PCI address.
+    pub pci: Option<String>,
+    /// Board.
+    pub board: Option<Foreign>,
+}
+
+impl From<&DeviceEntry> for Claim {
+    fn from(entry: &DeviceEntry) -> Claim {
+        Claim {
+            dram_total: entry.dram_total(),
+            l1_total: entry.l1_total(),
+            pci: entry.pci_address(),
+            board: entry.board_name().map(Foreign::from),
+        }
+    }
+}
+
+impl Claim {
+    /// `DRAM 4.0 GiB, L1 -, PCI 0000:81:00.0, board n300`.
+    pub fn text(&self) -> String {
+        let pci = self.pci.as_deref().unwrap_or(UNKNOWN);
+        let board = self.board.as_ref().map_or_else(|| UNKNOWN.to_owned(), Foreign::to_string);
+        let (dram, l1) = (bytes_or_unknown(self.dram_total), bytes_or_unknown(self.l1_total));
+        format!("DRAM {dram}, L1 {l1}, PCI {pci}, board {board}")
+    }
 }
 
 impl Process {
@@ -218,6 +254,11 @@ impl Process {
         ranges(self.usages.iter().map(|usage| usage.device))
     }
 
+    /// What it says of devices that is not taken for true: index and claim.
+    pub fn claims(&self) -> impl Iterator<Item = (usize, &Claim)> {
+        self.usages.iter().filter_map(|usage| Some((usage.device, usage.claim.as_ref()?)))
+    }
+
     /// What is wrong with it, in a word each.
     pub fn flags(&self) -> Vec<String> {
         let words = [(self.broken, "broken"), (self.degraded, "degraded"), (self.unlinked, "unlinked")];
@@ -225,6 +266,10 @@ impl Process {
             words.into_iter().filter(|(set, _)| *set).map(|(_, word)| word.to_owned()).collect();
         if self.missed > 0 {
             flags.push(format!("missed {}", self.missed));
+        }
+        let disputed: Vec<usize> = self.claims().map(|(device, _)| device).collect();
+        if !disputed.is_empty() {
+            flags.push(format!("conflicting claim of device {}", ranges(disputed)));
         }
         flags.extend(self.anomalies.iter().map(|(anomaly, count)| format!("{} {count}", anomaly.name())));
         flags
@@ -239,7 +284,7 @@ impl Usage {
         if !counters.is_plausible() {
             return None;
         }
-        let memory = |used, requested, peak| Memory { used, requested, total: None, reserved: None, peak };
+        let memory = |used, requested, peak| Memory { used, requested, peak, ..Memory::default() };
         let Counters { dram_peak_bytes, dram_peak_time, dram_peak_count, .. } = *counters;
         let Counters { l1_peak_bytes, l1_peak_time, l1_peak_count, .. } = *counters;
         let Counters { eth_peak_bytes, eth_peak_time, .. } = *counters;
@@ -277,6 +322,7 @@ impl Usage {
             cached_dispatches: counters.cached_dispatches,
             failed_allocs: counters.failed_allocs,
             open: counters.open != 0,
+            claim: (stats.flags & usage_flags::CONFLICT != 0).then(|| Claim::from(&stats.entry)),
         })
     }
 
@@ -301,5 +347,5 @@ fn pid_here(stats: &ProcessStats, pids: &PidMap) -> Option<u64> {
 /// A process counts its own peaks, so they are exact.
 fn own_peak(bytes: u64, time: u64, count: u64) -> Peak {
     let time = Some(time).filter(|time| *time != 0 && bytes != 0);
-    Peak { low: bytes, high: Some(bytes), time, count: time.map(|_| count) }
+    Peak { range: Interval::exact(bytes), time, count: time.map(|_| count) }
 }

@@ -5,8 +5,12 @@ use std::io::{self, Write};
 use tt_shm_reader::Class;
 
 use super::paint::Paint;
-use super::units::{UNKNOWN, age, bytes, bytes_short, percent, plural, share};
+use super::units::{UNKNOWN, age, bytes, bytes_short, percent, plural, share, used_share};
 use crate::model::{Device, KERNEL_CLASSES, Memory, Model, Peak};
+
+/// What is said of a device of which somebody could not be read.
+pub(crate) const INCOMPLETE: &str =
+    "incomplete: a process that could not be read may have more: what is used is at least what is shown";
 
 /// Writes a device.
 pub fn write(out: &mut dyn Write, device: &Device, model: &Model, paint: Paint) -> io::Result<()> {
@@ -20,6 +24,9 @@ pub fn write(out: &mut dyn Write, device: &Device, model: &Model, paint: Paint) 
         let figure = device.class(class);
         format!("{} in {}", bytes_short(figure.bytes), figure.count)
     };
+    if device.incomplete {
+        writeln!(out, "  {}", paint.warn(INCOMPLETE))?;
+    }
     writeln!(out, "{}", memory_line("DRAM", &device.dram, model))?;
     writeln!(out, "    {}", asked_for(&device.dram))?;
     writeln!(out, "    buffers {}, traces {}", live(Class::Dram), live(Class::Trace))?;
@@ -33,10 +40,10 @@ pub fn write(out: &mut dyn Write, device: &Device, model: &Model, paint: Paint) 
 }
 
 fn memory_line(name: &str, memory: &Memory, model: &Model) -> String {
-    let (share, percent) = (share(memory.used, memory.total), percent(memory.used, memory.total));
+    let (share, percent) = (used_share(memory), percent(memory.used, memory.total));
     format!(
         "  {name:<12} {share:>16} {percent:>5}   peak {}{}",
-        peak_text(&memory.peak),
+        memory.peak.range.text(),
         when(&memory.peak, model)
     )
 }
@@ -88,15 +95,10 @@ fn write_activity(out: &mut dyn Write, device: &Device, model: &Model, paint: Pa
     writeln!(out, "  {}", paint.warn(&text))
 }
 
-/// `4.1 GiB`, or `4.1 GiB to 5.0 GiB` if it is not exact.
-pub fn peak_text(peak: &Peak) -> String {
-    match peak.high {
-        Some(high) if high == peak.low => bytes(high),
-        Some(high) => format!("{} to {}", bytes(peak.low), bytes(high)),
-        None => format!("{} or more", bytes(peak.low)),
-    }
-}
-
 fn when(peak: &Peak, model: &Model) -> String {
-    peak.time.map_or_else(String::new, |time| format!(", {} ago", age(model.clock.age_ns(time))))
+    match peak.time {
+        Some(time) => format!(", {} ago", age(model.clock.age_ns(time))),
+        None if peak.range.is_nothing() => String::new(),
+        None => ", time unknown".to_owned(),
+    }
 }

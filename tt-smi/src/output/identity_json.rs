@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use crate::directory::DeviceId;
 use crate::escape::Foreign;
-use crate::model::{Device, Problem, Process};
+use crate::model::{Claim, Device, Problem, Process};
 
 /// Which device it is.
 #[derive(Debug, Serialize)]
@@ -90,6 +90,26 @@ impl IdentityJson {
             container_runtime: container.and_then(|container| container.runtime),
             container_id: container.map(|container| container.id.clone()),
             state: process.state_name(),
+        }
+    }
+}
+
+/// What a process says of a device that is not taken for true.
+#[derive(Debug, Serialize)]
+pub(crate) struct ClaimJson {
+    dram_total_bytes: Option<u64>,
+    l1_total_bytes: Option<u64>,
+    pci_address: Option<String>,
+    board: Option<Foreign>,
+}
+
+impl From<&Claim> for ClaimJson {
+    fn from(claim: &Claim) -> ClaimJson {
+        ClaimJson {
+            dram_total_bytes: claim.dram_total,
+            l1_total_bytes: claim.l1_total,
+            pci_address: claim.pci.clone(),
+            board: claim.board.clone(),
         }
     }
 }

@@ -112,8 +112,8 @@ impl PeakJson {
     /// Of a peak.
     pub fn new(peak: &Peak, clock: Clock) -> PeakJson {
         PeakJson {
-            low_bytes: peak.low,
-            high_bytes: peak.high,
+            low_bytes: peak.range.low,
+            high_bytes: peak.range.high,
             exact: peak.is_exact(),
             time: peak.time.map(|time| clock.rfc3339(time)),
             count: peak.count,

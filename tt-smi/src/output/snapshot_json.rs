@@ -6,7 +6,7 @@ use serde::Serialize;
 use tt_shm_reader::Class;
 
 use super::figures_json::{Figures, FiguresJson};
-use super::identity_json::{DeviceIdentityJson, ErrorJson, IdentityJson, error_json};
+use super::identity_json::{ClaimJson, DeviceIdentityJson, ErrorJson, IdentityJson, error_json};
 use super::json::Envelope;
 use crate::escape::Foreign;
 use crate::model::{Clock, Device, Model, Process, Usage};
@@ -43,6 +43,7 @@ struct DeviceJson {
     age_ms: u64,
     over_capacity: bool,
     conflict: bool,
+    incomplete: bool,
     dram_reserved_bytes: Option<u64>,
     l1_reserved_bytes: Option<u64>,
     #[serde(flatten)]
@@ -91,6 +92,7 @@ struct UsageJson {
     index: usize,
     logical_id: Option<u64>,
     open: bool,
+    claims_conflict: Option<ClaimJson>,
     #[serde(flatten)]
     figures: FiguresJson,
 }
@@ -121,7 +123,11 @@ impl SnapshotJson {
                 peaks_since: model.window_since.map(|since| model.clock.rfc3339(since)),
             },
             devices: model.devices.iter().map(|device| device_json(device, age_ms, model.clock)).collect(),
-            processes: model.processes.iter().map(|process| process_json(process, age_ms)).collect(),
+            processes: model
+                .processes
+                .iter()
+                .map(|process| process_json(process, age_ms, model.clock))
+                .collect(),
             reclaimed: model.reclaimed.iter().map(reclaimed_json).collect(),
             errors: model.problems.iter().map(error_json).collect(),
         }
@@ -134,6 +140,7 @@ fn device_json(device: &Device, age_ms: u64, clock: Clock) -> DeviceJson {
         classes: &device.classes,
         cb_resident: device.cb_resident,
         kernel_resident: device.kernel_resident,
+        clock,
         counts: [device.dispatches, device.cached_dispatches, device.failed_allocs],
     };
     DeviceJson {
@@ -141,6 +148,7 @@ fn device_json(device: &Device, age_ms: u64, clock: Clock) -> DeviceJson {
         age_ms,
         over_capacity: device.over_capacity,
         conflict: device.conflict,
+        incomplete: device.incomplete,
         dram_reserved_bytes: device.dram.reserved,
         l1_reserved_bytes: device.l1.reserved,
         figures: figures.json(),
@@ -163,7 +171,7 @@ fn device_json(device: &Device, age_ms: u64, clock: Clock) -> DeviceJson {
     }
 }
 
-fn process_json(process: &Process, age_ms: u64) -> ProcessJson {
+fn process_json(process: &Process, age_ms: u64, clock: Clock) -> ProcessJson {
     ProcessJson {
         identity: IdentityJson::new(process),
         name: process.name.clone(),
@@ -177,19 +185,26 @@ fn process_json(process: &Process, age_ms: u64) -> ProcessJson {
         broken: process.broken,
         unlinked: process.unlinked,
         anomalies: process.anomalies.iter().map(|(anomaly, count)| (anomaly.name(), *count)).collect(),
-        devices: process.usages.iter().map(usage_json).collect(),
+        devices: process.usages.iter().map(|usage| usage_json(usage, clock)).collect(),
     }
 }
 
-fn usage_json(usage: &Usage) -> UsageJson {
+fn usage_json(usage: &Usage, clock: Clock) -> UsageJson {
     let figures = Figures {
         memories: [&usage.dram, &usage.l1, &usage.eth_l1],
         classes: &usage.classes,
         cb_resident: usage.cb_resident,
         kernel_resident: usage.kernel_resident,
+        clock,
         counts: [usage.dispatches, usage.cached_dispatches, usage.failed_allocs],
     };
-    UsageJson { index: usage.device, logical_id: usage.logical, open: usage.open, figures: figures.json() }
+    UsageJson {
+        index: usage.device,
+        logical_id: usage.logical,
+        open: usage.open,
+        claims_conflict: usage.claim.as_ref().map(ClaimJson::from),
+        figures: figures.json(),
+    }
 }
 
 fn reclaimed_json(reclaimed: &crate::model::Reclaimed) -> ReclaimedJson {

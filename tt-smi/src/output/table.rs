@@ -7,7 +7,7 @@ use tt_shm_reader::Class;
 use super::columns::{Align, Columns};
 use super::detail;
 use super::paint::Paint;
-use super::units::{self, UNKNOWN, age, bytes, bytes_or_unknown, percent, plural, share};
+use super::units::{self, UNKNOWN, age, bytes, bytes_or_unknown, percent, plural, used_share};
 use crate::escape::fit;
 use crate::model::{Memory, Model, Process, ProcessState};
 
@@ -99,7 +99,7 @@ fn gauge(memory: &Memory, paint: Paint) -> String {
         _ => 0,
     };
     let bar = paint.fullness(memory.used, memory.total, &"#".repeat(filled));
-    let (share, percent) = (share(memory.used, memory.total), percent(memory.used, memory.total));
+    let (share, percent) = (used_share(memory), percent(memory.used, memory.total));
     format!("[{bar}{}] {share:>15} {percent:>4}", ".".repeat(BAR - filled))
 }
 
@@ -190,8 +190,8 @@ fn write_usages(out: &mut dyn Write, model: &Model, paint: Paint) -> io::Result<
             bytes(usage.cb_resident),
             bytes(usage.class(Class::Cb).bytes),
             bytes(usage.kernel_loaded().0),
-            bytes(usage.dram.peak.low),
-            bytes(usage.l1.peak.low),
+            bytes(usage.dram.peak.range.low),
+            bytes(usage.l1.peak.range.low),
         ]);
     }
     if columns.is_empty() {
@@ -211,8 +211,14 @@ pub(crate) fn write_problems(out: &mut dyn Write, model: &Model, paint: Paint) -
         writeln!(out, "{}", paint.warn(&text))?;
     }
     for problem in &model.problems {
-        let text = format!("{}: {}: {}", problem.kind, problem.file, problem.message);
-        writeln!(out, "{}", paint.warn(&text))?;
+        writeln!(out, "{}", paint.warn(&problem.text()))?;
+    }
+    for process in &model.processes {
+        for (device, claim) in process.claims() {
+            let text =
+                format!("conflict: pid {} says of device {device}: {}", process.pid_text(), claim.text());
+            writeln!(out, "{}", paint.warn(&text))?;
+        }
     }
     Ok(())
 }

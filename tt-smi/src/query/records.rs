@@ -123,7 +123,7 @@ impl Record for Process {
             Field::Size => Value::number(self.total(|usage| usage.dram.used.saturating_add(usage.l1.used))),
             Field::Dram => Value::number(self.total(|usage| usage.dram.used)),
             Field::L1 => Value::number(self.total(|usage| usage.l1.used)),
-            Field::Peak => Value::number(self.total(|usage| usage.dram.peak.low)),
+            Field::Peak => Value::number(self.total(|usage| usage.dram.peak.range.low)),
             Field::Rate => Value::number(self.events_per_second.map(|rate| rate as u64)),
             Field::Dispatches => Value::number(self.total(|usage| usage.dispatches)),
             Field::Hits => Value::number(self.total(|usage| usage.cached_dispatches)),

@@ -93,6 +93,7 @@ fn device(number: u64) -> DeviceStats {
     let l1 = 20 * MIB + 512 * KIB + 6 * MIB;
     DeviceStats {
         generation: 7,
+        flags: device_flags::DRAM_COMPOSITION_EXACT | device_flags::L1_COMPOSITION_EXACT,
         entry: entry(number),
         processes: 1,
         dram_used_bytes: 3 * GIB + 64 * MIB,
@@ -273,6 +274,27 @@ pub(crate) fn snapshot(devices: u64) -> TableSnapshot {
     }
 }
 
+/// The same, of a moment at which somebody could not be read, processes disagree, and much else is wrong.
+pub(crate) fn doubtful_snapshot() -> TableSnapshot {
+    let mut snapshot = snapshot(1);
+    let device = &mut snapshot.devices[0].1;
+    device.flags = device_flags::INCOMPLETE;
+    device.dram_peak = Peak { low: 5 * GIB, high: tt_shm_reader::UNKNOWN, time: 0, count: 0 };
+    let usage = &mut snapshot.usages[0].1;
+    usage.flags = tt_shm_reader::usage_flags::CONFLICT;
+    usage.entry =
+        DeviceEntry { pci: 0x12 << 8, dram_bytes: 4 * GIB, board: text::encode("fake"), ..entry(0) };
+    TableSnapshot {
+        lost: 3,
+        unseen: 2,
+        overflow: 4,
+        clock_steps: 1,
+        publish_errors: 5,
+        incomplete_since: Some(NOW),
+        ..snapshot
+    }
+}
+
 /// The same as a model, seen at a fixed moment on a fixed machine.
 pub(crate) fn model(snapshot: TableSnapshot) -> Model {
     model_beside(snapshot, Vec::new())
@@ -287,7 +309,6 @@ pub(crate) fn model_beside(snapshot: TableSnapshot, hidden: Vec<Hidden>) -> Mode
         rates_known: true,
         hidden,
         refused_table: None,
-        is_missing: false,
     };
     Model { host: "ttbox".to_owned(), ..Model::new(&reading) }
 }

@@ -9,7 +9,7 @@ use std::io::Write;
 
 use anyhow::Context;
 use tt_shm_os::{Namespace, boot_id};
-use tt_shm_reader::Table;
+use tt_shm_reader::{Table, TableSnapshot, device_flags};
 
 use crate::cli::OomArgs;
 use crate::directory::{DeviceId, Directory};
@@ -40,7 +40,7 @@ pub(crate) fn run(args: &OomArgs, settings: &Settings) -> anyhow::Result<()> {
     failures.retain(|failure| is_meant(&args.device, failure, &directory));
     refuse_nobodys_device(&args.device, &failures, &directory)?;
     failures.truncate(most);
-    if reading.is_missing {
+    if is_incomplete(&reading.snapshot) {
         failures.iter_mut().for_each(Failure::doubt);
     }
     let errors = errors(&reading, &segments.unread);
@@ -117,4 +117,9 @@ fn refuse_nobodys_device(
         crate::select::select(selectors, directory)?;
     }
     Ok(())
+}
+
+/// Whether somebody who could not be read may have something on a device.
+fn is_incomplete(snapshot: &TableSnapshot) -> bool {
+    snapshot.devices.iter().any(|(_, stats)| stats.flags & device_flags::INCOMPLETE != 0)
 }

@@ -7,7 +7,7 @@ use tt_shm_reader::Class;
 
 use crate::escape::Foreign;
 use crate::model::{Model, Process};
-use crate::output::identity_json::{ErrorJson, IdentityJson, error_json};
+use crate::output::identity_json::{ClaimJson, ErrorJson, IdentityJson, error_json};
 use crate::output::json::Envelope;
 
 #[derive(Serialize)]
@@ -39,6 +39,8 @@ struct ProcessJson {
     /// Live bytes; `null` of a process that ended.
     classes_bytes: BTreeMap<&'static str, Option<u64>>,
     flags: Vec<String>,
+    /// By index of the device.
+    claims_conflict: BTreeMap<usize, ClaimJson>,
 }
 
 impl PsJson {
@@ -65,13 +67,14 @@ impl ProcessJson {
             eth_l1_used_bytes: process.total(|usage| usage.eth_l1.used),
             cb_resident_bytes: process.total(|usage| usage.cb_resident),
             kernel_resident_bytes: process.total(|usage| usage.kernel_resident),
-            dram_device_peaks_bytes: process.total(|usage| usage.dram.peak.low),
-            l1_device_peaks_bytes: process.total(|usage| usage.l1.peak.low),
+            dram_device_peaks_bytes: process.total(|usage| usage.dram.peak.range.low),
+            l1_device_peaks_bytes: process.total(|usage| usage.l1.peak.range.low),
             dispatches: process.total(|usage| usage.dispatches),
             cached_dispatches: process.total(|usage| usage.cached_dispatches),
             failed_allocs: process.total(|usage| usage.failed_allocs),
             classes_bytes: Class::ALL.map(class).into(),
             flags: process.flags(),
+            claims_conflict: process.claims().map(|(device, claim)| (device, claim.into())).collect(),
         }
     }
 }

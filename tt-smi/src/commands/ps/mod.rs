@@ -83,7 +83,7 @@ fn cells(line: &Line<'_>) -> Vec<String> {
         all(|usage| usage.l1.used),
         all(|usage| usage.cb_resident),
         all(|usage| usage.kernel_loaded().0),
-        all(|usage| usage.dram.peak.low),
+        all(|usage| usage.dram.peak.range.low),
         process.events_per_second.map_or_else(|| UNKNOWN.to_owned(), units::count),
         age(process.age_ns),
     ];

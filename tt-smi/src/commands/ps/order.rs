@@ -35,7 +35,9 @@ pub(super) fn sort(processes: &mut [&Process], by: ProcessSort) {
         ProcessSort::User => processes.sort_by_key(|process| process.owner()),
         ProcessSort::Dram => most_first(processes, |process| process.total(|usage| usage.dram.used)),
         ProcessSort::L1 => most_first(processes, |process| process.total(|usage| usage.l1.used)),
-        ProcessSort::Peak => most_first(processes, |process| process.total(|usage| usage.dram.peak.low)),
+        ProcessSort::Peak => {
+            most_first(processes, |process| process.total(|usage| usage.dram.peak.range.low))
+        }
         ProcessSort::Rate => {
             most_first(processes, |process| process.events_per_second.map(|rate| (rate * 1000.0) as u64));
         }

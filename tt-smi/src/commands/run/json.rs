@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::child::End;
 use super::report::{Leak, Peaks, Ran, Report};
 use crate::escape::Foreign;
-use crate::model::{Clock, Peak};
+use crate::model::{Clock, Interval, Peak};
 use crate::output::identity_json::DeviceIdJson;
 use crate::output::json::Envelope;
 
@@ -41,6 +41,7 @@ struct PeakJson {
     low_bytes: u64,
     high_bytes: Option<u64>,
     exact: bool,
+    time: Option<String>,
 }
 
 #[derive(Serialize)]
@@ -69,13 +70,14 @@ impl<'a> RunJson<'a> {
             End::Exited(code) => (Some(code), None),
             End::Killed(signal) => (None, Some(signal)),
         };
+        let clock = Clock::now();
         RunJson {
-            envelope: Envelope::new(Clock::now(), &crate::model::host(), namespace),
+            envelope: Envelope::new(clock, &crate::model::host(), namespace),
             command: command.iter().map(|part| part.to_string_lossy().into_owned()).collect(),
             duration_ms: u64::try_from(report.lasted.as_millis()).unwrap_or(u64::MAX),
             exit_code,
             signal,
-            devices: report.devices.iter().map(device_json).collect(),
+            devices: report.devices.iter().map(|peaks| device_json(peaks, clock)).collect(),
             processes: report.processes.iter().map(process_json).collect(),
             unknown_pids: &report.unknown,
             failed_allocations: report.failed,
@@ -83,9 +85,11 @@ impl<'a> RunJson<'a> {
     }
 }
 
-fn device_json(peaks: &Peaks) -> DeviceJson {
+fn device_json(peaks: &Peaks, clock: Clock) -> DeviceJson {
     let peak = |(what, peak): &(&'static str, Peak)| {
-        (*what, PeakJson { low_bytes: peak.low, high_bytes: peak.high, exact: peak.is_exact() })
+        let Interval { low, high } = peak.range;
+        let time = peak.time.map(|time| clock.rfc3339(time));
+        (*what, PeakJson { low_bytes: low, high_bytes: high, exact: peak.is_exact(), time })
     };
     DeviceJson {
         id: DeviceIdJson::new(peaks.index, &peaks.id),

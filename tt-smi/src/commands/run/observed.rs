@@ -17,8 +17,6 @@ pub(super) struct Observed {
     pub(super) name: Foreign,
     /// Whether it still runs: what it holds may yet be freed.
     pub(super) alive: bool,
-    /// When it was last seen alive, CLOCK_MONOTONIC.
-    pub(super) alive_at: u64,
     pub(super) devices: Vec<DeviceEntry>,
     /// By place in `devices`; none if they could not be read.
     pub(super) counters: Vec<Counters>,
@@ -41,7 +39,7 @@ pub(super) struct Held {
 
 impl Observed {
     /// As it is now: final once the process has ended.
-    pub(super) fn new(segment: &Segment, alive_at: u64) -> Observed {
+    pub(super) fn new(segment: &Segment) -> Observed {
         let live = segment.allocations();
         let mut groups: BTreeMap<_, (u64, u64)> = BTreeMap::new();
         for one in live.list {
@@ -62,7 +60,6 @@ impl Observed {
             pid: shown_pid(segment),
             name: segment.process_name().into(),
             alive: segment.is_alive().unwrap_or(true),
-            alive_at,
             devices: segment.devices(),
             counters: segment.counters().map(|now| now.counters).unwrap_or_default(),
             leaks,

@@ -10,7 +10,7 @@ use super::observed::{Held, Observed};
 use super::watch::Inner;
 use crate::directory::{Claims, DeviceId, Directory};
 use crate::escape::Foreign;
-use crate::model::{Device, Peak};
+use crate::model::{Device, Interval, Peak};
 
 /// Everything there is to tell.
 pub(super) struct Report {
@@ -74,76 +74,51 @@ pub(super) fn report(end: End, lasted: Duration, found: Inner, followed: Option<
     }
 }
 
-/// Whether a peak of a device may count what a process held there after it had ended.
-fn casts_doubt_on(process: &Observed, peak: &Peak, chip_id: u64) -> bool {
-    let holds = |own: &Counters| {
-        let resident = [own.cb_resident_bytes, own.kernel_resident_bytes, own.kernel_resident_eth_bytes];
-        Class::ALL.iter().any(|class| own.class(*class).live_bytes > 0)
-            || resident.iter().any(|bytes| *bytes > 0)
-    };
-    peak.time.is_some_and(|time| process.alive_at < time) && process.on(chip_id).is_some_and(holds)
-}
-
-/// The peaks of a device: of the merged rings if nothing is missing there, and nobody in doubt; of a process that was
-/// alone on the device what it counted itself, which is exact whatever was missed, unless it reset its peaks; else a
-/// range.
+/// The peaks of a device: what the aggregation says of all processes together, if it followed all of them. What the
+/// processes counted themselves, which is exact unless they reset it, bounds it.
 fn peaks_of(index: usize, id: &DeviceId, all: &[Observed], followed: Option<&Followed>) -> Option<Peaks> {
-    let merged = followed.and_then(|followed| {
+    let own: Vec<&Counters> = all.iter().filter_map(|one| one.on(id.chip_id)).collect();
+    let all_followed = |followed: &&Followed| {
+        let mut on_chip = all.iter().filter(|one| one.on(id.chip_id).is_some());
+        on_chip.all(|one| followed.identities.contains(&one.identity))
+    };
+    let merged = followed.filter(all_followed).and_then(|followed| {
         followed.snapshot.devices.iter().find(|(_, stats)| stats.entry.chip_id == id.chip_id)
     });
-    let own: Vec<&Counters> = all.iter().filter_map(|one| one.on(id.chip_id)).collect();
-    let all_followed = followed.is_some_and(|followed| {
-        let on_chip = all.iter().filter(|one| one.on(id.chip_id).is_some());
-        on_chip.into_iter().all(|one| followed.identities.contains(&one.identity))
-    });
     let entry = all.iter().flat_map(|one| &one.devices).find(|entry| entry.chip_id == id.chip_id)?;
-    let doubted = |peak: &Peak| all.iter().any(|one| casts_doubt_on(one, peak, id.chip_id));
-    let figures = figures(merged.map(|(_, stats)| stats).filter(|_| all_followed), &own, &doubted);
+    let figures = figures(merged.map(|(_, stats)| stats), &own, id);
     Some(Peaks { index, id: id.clone(), dram_total: entry.dram_total(), l1_total: entry.l1_total(), figures })
 }
 
-fn figures(
-    merged: Option<&DeviceStats>,
-    own: &[&Counters],
-    doubted: &dyn Fn(&Peak) -> bool,
-) -> Vec<(&'static str, Peak)> {
-    let nobody = DeviceId { chip_id: 0, logical: None, pci: None };
-    let merged = merged.map(|stats| Device::new(0, 0, &nobody, stats, false));
-    let sure = |merged: Option<Peak>| merged.filter(|peak| !doubted(peak));
-    let peak = |merged: Option<Peak>, count: fn(&Counters) -> u64| best(sure(merged), own, count);
+fn figures(merged: Option<&DeviceStats>, own: &[&Counters], id: &DeviceId) -> Vec<(&'static str, Peak)> {
+    let merged = merged.map(|stats| Device::new(0, 0, id, stats, false));
+    let merged = merged.as_ref();
+    let peak = |merged: Option<Peak>, counted: &dyn Fn(&Counters) -> u64| {
+        let counted: Vec<u64> = own.iter().map(|own| counted(own)).collect();
+        joined(merged, &counted, own.iter().any(|own| own.peak_reset_time != 0))
+    };
     let mut figures = vec![
-        ("dram_used", peak(merged.as_ref().map(|m| m.dram.peak), |own| own.dram_peak_bytes)),
-        ("l1_used", peak(merged.as_ref().map(|m| m.l1.peak), |own| own.l1_peak_bytes)),
-        ("eth_l1_used", peak(merged.as_ref().map(|m| m.eth_l1.peak), |own| own.eth_peak_bytes)),
+        ("dram_used", peak(merged.map(|m| m.dram.peak), &|own| own.dram_peak_bytes)),
+        ("l1_used", peak(merged.map(|m| m.l1.peak), &|own| own.l1_peak_bytes)),
+        ("eth_l1_used", peak(merged.map(|m| m.eth_l1.peak), &|own| own.eth_peak_bytes)),
     ];
     for class in Class::ALL {
-        let merged = merged.as_ref().map(|m| m.class(class).peak);
-        let counted = |own: &&Counters| own.class(class).peak_bytes;
-        figures.push((class.name(), best_of(sure(merged), own.iter().map(counted).collect(), forgot(own))));
+        let counted = |own: &Counters| own.class(class).peak_bytes;
+        figures.push((class.name(), peak(merged.map(|m| m.class(class).peak), &counted)));
     }
     figures
 }
 
-fn best(merged: Option<Peak>, own: &[&Counters], count: fn(&Counters) -> u64) -> Peak {
-    best_of(merged, own.iter().map(|own| count(own)).collect(), forgot(own))
-}
-
-/// Whether a process reset its own peaks: nobody knows what it had before.
-fn forgot(own: &[&Counters]) -> bool {
-    own.iter().any(|own| own.peak_reset_time != 0)
-}
-
-fn best_of(merged: Option<Peak>, own: Vec<u64>, forgot: bool) -> Peak {
-    match (merged, &own[..]) {
-        (Some(merged), _) if merged.is_exact() => merged,
-        (_, [alone]) if !forgot => Peak { low: *alone, high: Some(*alone), ..Peak::default() },
-        (merged, own) => {
-            let most = own.iter().copied().fold(0, u64::saturating_add);
-            let merged = merged.unwrap_or_default();
-            let low = own.iter().copied().max().unwrap_or(0).max(merged.low);
-            Peak { low, high: (!forgot).then_some(low.max(most)), ..Peak::default() }
-        }
-    }
+/// What the aggregation says, bounded by what the processes counted: together they had at least what one of them had,
+/// and at most the sum. If one of them reset its peaks, nobody knows what it had before.
+fn joined(merged: Option<Peak>, own: &[u64], forgot: bool) -> Peak {
+    let most = own.iter().copied().fold(0, u64::saturating_add);
+    let merged = merged.unwrap_or(Peak { range: Interval::at_least(0), ..Peak::default() });
+    let low = own.iter().copied().max().unwrap_or(0).max(merged.range.low);
+    let high = [merged.range.high, (!forgot).then_some(most)].into_iter().flatten().min();
+    let range = Interval { low, high: high.map(|high| high.max(low)) };
+    // Of another value, it would be another time.
+    if low == merged.range.low { Peak { range, ..merged } } else { Peak { range, ..Peak::default() } }
 }
 
 fn ran(process: &Observed, directory: &Directory) -> Ran {

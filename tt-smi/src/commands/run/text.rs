@@ -6,7 +6,6 @@ use super::child::End;
 use super::report::{Leak, Peaks, Ran, Report};
 use crate::escape::{Foreign, fit};
 use crate::output::columns::{Align, Columns};
-use crate::output::detail::peak_text;
 use crate::output::paint::Paint;
 use crate::output::units::{UNKNOWN, age, bytes, percent, plural};
 
@@ -46,7 +45,7 @@ fn write_peaks(out: &mut dyn Write, devices: &[Peaks], paint: Paint) -> io::Resu
     let heads = [("DEVICE", Right), ("WHAT", Left), ("PEAK", Right), ("OF ALL", Right), ("EXACT", Left)];
     let mut columns = Columns::new(&heads);
     for device in devices {
-        for (what, peak) in device.figures.iter().filter(|(_, peak)| peak.high != Some(0)) {
+        for (what, peak) in device.figures.iter().filter(|(_, peak)| !peak.range.is_nothing()) {
             let total = match *what {
                 "dram_used" => device.dram_total,
                 "l1_used" => device.l1_total,
@@ -55,9 +54,9 @@ fn write_peaks(out: &mut dyn Write, devices: &[Peaks], paint: Paint) -> io::Resu
             columns.push(vec![
                 device.index.to_string(),
                 (*what).to_owned(),
-                peak_text(peak),
-                percent(peak.low, total),
-                if peak.is_exact() { "yes" } else { "range" }.to_owned(),
+                peak.range.text(),
+                percent(peak.range.low, total),
+                if peak.is_exact() { "yes" } else { "no" }.to_owned(),
             ]);
         }
     }

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
-use tt_shm_os::{Namespace, SHM_DIR, monotonic_ns, parse_segment_name};
+use tt_shm_os::{Namespace, SHM_DIR, parse_segment_name};
 use tt_shm_reader::{FileError, OpenError, Segment, segment_paths};
 
 use super::lineage::{Kin, kin};
@@ -56,8 +56,6 @@ struct Kept {
     segment: Segment,
     /// The how many-th it is.
     number: usize,
-    /// When it was last seen alive, CLOCK_MONOTONIC.
-    alive_at: u64,
     /// Whether its file is ours to remove: it has our number.
     is_ours: bool,
     /// When it was seen dead, and how often the aggregation had looked by then.
@@ -98,11 +96,8 @@ impl Found {
         work(&mut self.inner.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Notes who lives, and lets those go that have ended: what the report needs is copied, the memory is unmapped,
+    /// Lets those go that have ended: what the report needs is copied, the memory is unmapped,
     /// and the file removed if it is ours to remove (see `docs/layout.md`, Liveness). Says whether to come again soon.
-    ///
-    /// A process that ended counts as holding what it held until that is noticed: what is known of the time after
-    /// it was last seen alive is not certain.
     pub(super) fn sweep(&self, sweep: Sweep) -> bool {
         self.with(|inner| {
             let Inner { kept, ended, followed, polls, .. } = inner;
@@ -115,8 +110,8 @@ impl Found {
                     index += 1;
                     continue;
                 }
-                let Kept { segment, number, alive_at, is_ours, .. } = kept.swap_remove(index);
-                ended.push((number, Observed::new(&segment, alive_at)));
+                let Kept { segment, number, is_ours, .. } = kept.swap_remove(index);
+                ended.push((number, Observed::new(&segment)));
                 if is_ours {
                     remove(&segment);
                 }
@@ -142,7 +137,7 @@ impl Found {
                     Kin::Ours => {
                         let number = inner.kept.len() + inner.ended.len();
                         let is_ours = self.run.is_of(&segment);
-                        inner.kept.push(Kept { segment, number, alive_at: 0, is_ours, dead_since: None });
+                        inner.kept.push(Kept { segment, number, is_ours, dead_since: None });
                     }
                     Kin::Foreign => {}
                     Kin::Unknown => inner.unknown.push(pid),
@@ -162,7 +157,7 @@ impl Inner {
     /// All processes in the order in which they appeared, and pids of those that could not be told.
     pub(super) fn into_observed(self) -> (Vec<Observed>, Vec<u32>) {
         let mut all = self.ended;
-        let alive = self.kept.iter().map(|kept| (kept.number, Observed::new(&kept.segment, kept.alive_at)));
+        let alive = self.kept.iter().map(|kept| (kept.number, Observed::new(&kept.segment)));
         all.extend(alive);
         all.sort_by_key(|(number, _)| *number);
         (all.into_iter().map(|(_, process)| process).collect(), self.unknown)
@@ -182,22 +177,16 @@ impl Inner {
 }
 
 impl Kept {
-    /// Whether it has ended; notes when it lived.
+    /// Whether it has ended.
     fn is_dead(&mut self, sweep: Sweep, is_closing: &mut bool) -> bool {
         let is_closed = self.segment.is_closed();
         if sweep == Sweep::Closed && !is_closed && self.dead_since.is_none() {
             return false;
         }
-        let now = monotonic_ns();
-        if self.segment.is_alive().unwrap_or(true) {
-            match is_closed {
-                // Its last moment; until the lock is gone another of its threads may still write.
-                true => *is_closing = true,
-                false => self.alive_at = now,
-            }
-            return false;
-        }
-        true
+        let is_alive = self.segment.is_alive().unwrap_or(true);
+        // Its last moment; until the lock is gone another of its threads may still write.
+        *is_closing |= is_alive && is_closed;
+        !is_alive
     }
 
     /// Whether the aggregation has found it, or will not.

@@ -29,6 +29,11 @@ fn about(families: &mut Families, model: &Model) {
     families.add("tt_smi_refused_files", Kind::Gauge, refused, none(), model.refused as f64);
     let hidden = "Files of other users' processes that may not be read here, and are left out.";
     families.add("tt_smi_hidden_files", Kind::Gauge, hidden, none(), model.hidden as f64);
+    let problems = "What is missing or doubtful, by kind: the errors of the JSON snapshot.";
+    for problem in &model.problems {
+        let kind = Labels::default().with("kind", problem.kind);
+        families.add("tt_smi_problems", Kind::Gauge, problems, kind, 1.0);
+    }
     // Without an aggregator these begin anew with each snapshot, and would count nothing.
     if let Origin::Table { age_ns, .. } = model.origin {
         let name = "tt_aggregator_events_total";

@@ -10,9 +10,11 @@ type Metric = (&'static str, Kind, &'static str, fn(&Usage) -> u64);
 
 const METRICS: &[Metric] = &[
     ("tt_process_dram_bytes", Kind::Gauge, "DRAM that a process uses: buffers and traces.", |u| u.dram.used),
-    ("tt_process_dram_peak_bytes", Kind::Gauge, "Most DRAM that a process used; exact.", |u| u.dram.peak.low),
+    ("tt_process_dram_peak_bytes", Kind::Gauge, "Most DRAM that a process used; exact.", |u| {
+        u.dram.peak.range.low
+    }),
     ("tt_process_l1_bytes", Kind::Gauge, "L1 of Tensix cores that a process uses.", |u| u.l1.used),
-    ("tt_process_l1_peak_bytes", Kind::Gauge, "Most L1 that a process used; exact.", |u| u.l1.peak.low),
+    ("tt_process_l1_peak_bytes", Kind::Gauge, "Most L1 that a process used; exact.", |u| u.l1.peak.range.low),
     ("tt_process_eth_l1_bytes", Kind::Gauge, "L1 of ethernet cores that a process uses.", |u| u.eth_l1.used),
     ("tt_process_l1_small_bytes", Kind::Gauge, "Buffers in the small region of L1.", |u| {
         u.class(Class::L1Small).bytes
@@ -38,6 +40,13 @@ pub(super) fn add(families: &mut Families, model: &Model) {
             for usage in &process.usages {
                 families.add(name, *kind, help, labels(process, usage, model), figure(usage) as f64);
             }
+        }
+    }
+    for process in alive() {
+        for usage in process.usages.iter().filter(|usage| usage.claim.is_some()) {
+            let help = "1 if what a process says of the device is not taken for true.";
+            let labels = labels(process, usage, model);
+            families.add("tt_process_claims_conflict", Kind::Gauge, help, labels, 1.0);
         }
     }
     for process in alive() {

@@ -74,7 +74,6 @@ pub(super) fn data(devices: u64, processes: u64, more: More) -> Data {
         rates_known: true,
         hidden: Vec::new(),
         refused_table: None,
-        is_missing: false,
     };
     Data::new(Model::new(&reading), more)
 }

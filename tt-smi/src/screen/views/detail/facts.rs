@@ -7,6 +7,7 @@ use super::figures::time_of_day;
 use super::plan::Lines;
 use crate::escape::fit;
 use crate::model::{Cause, Device, Failure, Makeup, Model};
+use crate::output::detail::INCOMPLETE;
 use crate::output::units::{UNKNOWN, age, bytes, bytes_or_unknown, bytes_short, count, percent, plural};
 use crate::screen::page::Scene;
 use crate::screen::theme::Theme;
@@ -62,6 +63,9 @@ fn makeup_lines(makeup: &Makeup, model: &Model, width: usize) -> Vec<String> {
     }
     let mut lines = wrapped("of ", classes.collect(), width);
     lines.extend(wrapped("by ", holders, width));
+    if !makeup.exact {
+        lines.push("   not certain to be all".to_owned());
+    }
     lines
 }
 
@@ -87,12 +91,19 @@ fn wrapped(head: &str, items: Vec<String>, width: usize) -> Vec<String> {
 }
 
 /// What is wrong with the device: above everything else.
-pub(super) fn warnings(device: &Device) -> Vec<String> {
+pub(super) fn warnings(device: &Device, model: &Model) -> Vec<String> {
     let explained = [
         (device.over_capacity, "over capacity: a process reports wrongly"),
         (device.conflict, "conflict: processes disagree about the device"),
+        (device.incomplete, INCOMPLETE),
     ];
-    explained.into_iter().filter(|(set, _)| *set).map(|(_, text)| format!(" {text}")).collect()
+    let explained = explained.into_iter().filter(|(set, _)| *set).map(|(_, text)| format!(" {text}"));
+    let claims =
+        model.processes.iter().flat_map(|process| process.claims().map(move |claim| (process, claim)));
+    let claims = claims.filter(|(_, (index, _))| *index == device.index);
+    let claims =
+        claims.map(|(process, (_, claim))| format!(" pid {} says: {}", process.pid_text(), claim.text()));
+    explained.chain(claims).collect()
 }
 
 /// How many allocations failed, and the last of them, newest first: as many as are kept.

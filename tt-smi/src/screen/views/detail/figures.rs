@@ -7,7 +7,7 @@ use tt_shm_reader::Class;
 use super::facts;
 use super::plan::Lines;
 use crate::escape::fit;
-use crate::model::{Clock, Device, KERNEL_CLASSES, Memory, Model, Peak};
+use crate::model::{Clock, Device, Interval, KERNEL_CLASSES, Memory, Model, Peak};
 use crate::output::units::{UNKNOWN, age, bytes, percent, share};
 use crate::screen::page::Scene;
 use crate::screen::theme::{Part, Theme};
@@ -48,7 +48,9 @@ pub(super) fn lines(scene: &Scene<'_>, width: u16) -> Lines {
     let peaks = rows.iter().map(|row| peak_text(row.peak.as_ref()).chars().count());
     let columns = Columns { width, peak: peaks.max().unwrap_or(0).max(9), clock: scene.data.model.clock };
     let heading = columns.heading(&scene.data.model, scene.theme);
-    let warnings = facts::warnings(device).into_iter().map(|text| Line::styled(text, scene.theme.warn()));
+    let warnings = facts::warnings(device, &scene.data.model)
+        .into_iter()
+        .map(|text| Line::styled(text, scene.theme.warn()));
     let rows = rows.iter().map(|row| columns.line(row, scene.theme));
     warnings.chain([heading]).chain(rows).collect()
 }
@@ -197,7 +199,7 @@ fn bar_spans(row: &Row, width: usize, theme: &Theme) -> Vec<Span<'static>> {
     let mut spans = vec![Span::styled("▕", theme.dim())];
     match total {
         Some(total) => {
-            let peak = row.peak.map_or(0, |peak| peak.low);
+            let peak = row.peak.map_or(0, |peak| peak.range.low);
             spans.extend(bar::spans(&bar::cells(&row.parts, total, width), peak, total, theme));
         }
         None => spans.push(Span::styled(format!("{:^width$}", no_capacity(width)), theme.dim())),
@@ -211,14 +213,14 @@ fn no_capacity(width: usize) -> &'static str {
     if width >= TEXT.len() { TEXT } else { UNKNOWN }
 }
 
-/// `4.1 GiB`; `~4.1 to 5.0 GiB` if all that is known is that it lies between; nothing if nobody counts it.
+/// `4.1 GiB`; `4.1 to 5.0 GiB` or `≥4.1 GiB` if all that is known is that it lies there; nothing if nobody counts it.
 fn peak_text(peak: Option<&Peak>) -> String {
     match peak {
         None => String::new(),
-        Some(peak) if peak.is_exact() && peak.time.is_none() => UNKNOWN.to_owned(),
-        Some(peak) if peak.is_exact() => bytes(peak.low),
-        Some(Peak { low, high: None, .. }) => format!("~{} or more", bytes(*low)),
-        Some(Peak { low, high, .. }) => format!("~{}", share(*low, *high).replace(" / ", " to ")),
+        Some(peak) if peak.range.is_nothing() => UNKNOWN.to_owned(),
+        Some(peak) if peak.is_exact() => bytes(peak.range.low),
+        Some(Peak { range: Interval { low, high: None }, .. }) => format!("≥{}", bytes(*low)),
+        Some(Peak { range: Interval { low, high }, .. }) => share(*low, *high).replace(" / ", " to "),
     }
 }
 

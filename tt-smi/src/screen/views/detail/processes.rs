@@ -38,8 +38,13 @@ const COLUMNS: &[Column<OnDevice>] = &[
     figure("CBS ALL.", 8, |row| bytes(allocated(&row.usage)), |row| Some(allocated(&row.usage))),
     figure("KERNELS", 4, |row| bytes(loaded(&row.usage)), |row| Some(loaded(&row.usage))),
     figure("ETH L1", 9, |row| bytes(row.usage.eth_l1.used), |row| Some(row.usage.eth_l1.used)),
-    figure("DRAM PEAK", 10, |row| bytes(row.usage.dram.peak.low), |row| Some(row.usage.dram.peak.low)),
-    figure("L1 PEAK", 10, |row| bytes(row.usage.l1.peak.low), |row| Some(row.usage.l1.peak.low)),
+    figure(
+        "DRAM PEAK",
+        10,
+        |row| bytes(row.usage.dram.peak.range.low),
+        |row| Some(row.usage.dram.peak.range.low),
+    ),
+    figure("L1 PEAK", 10, |row| bytes(row.usage.l1.peak.range.low), |row| Some(row.usage.l1.peak.range.low)),
     figure("DISPATCHES", 6, |row| row.usage.dispatches.to_string(), |row| Some(row.usage.dispatches)),
     Column::new("", 0, 3, |row| row.flags.clone()),
 ];

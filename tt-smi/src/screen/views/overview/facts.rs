@@ -38,7 +38,7 @@ pub(super) fn head(device: &Device, width: Width, with_counts: bool, style: Styl
 
 /// What one line per device leaves out, of the device that is selected; without the peaks where these do not fit.
 pub(super) fn selected(device: &Device, columns: u16, theme: &Theme) -> Line<'static> {
-    let peak = |memory: &Memory| format!("{}{}", about(memory).trim(), bytes(memory.peak.low));
+    let peak = |memory: &Memory| format!("{}{}", about(memory).trim(), bytes(memory.peak.range.low));
     let peaks = format!("  peak {}, {}", peak(&device.dram), peak(&device.l1));
     let text = format!("{:>3} {}{}", device.index, place(device), driver());
     let fits = text.chars().count() + peaks.chars().count() <= usize::from(columns);

@@ -8,7 +8,7 @@ use tt_shm_reader::Class;
 use super::facts;
 use crate::escape::fit;
 use crate::model::{Device, KERNEL_CLASSES, Memory, Model};
-use crate::output::units::{UNKNOWN, bytes, bytes_short, count, percent, plural, share};
+use crate::output::units::{UNKNOWN, bytes, bytes_short, count, percent, plural, used_share};
 use crate::screen::theme::{Part, Theme};
 use crate::screen::widgets::bar;
 
@@ -119,7 +119,7 @@ fn memory_lines(device: &Device, width: Width, columns: usize, theme: &Theme) ->
             Width::Narrow => String::new(),
             _ => format!(" {:>4}", percent(memory.used, memory.total)),
         };
-        let (share, peak) = (share(memory.used, memory.total), bytes(memory.peak.low));
+        let (share, peak) = (used_share(memory), bytes(memory.peak.range.low));
         format!(" {share:>15}{percent} peak{}{peak:>9} {tail:>9} ", about(memory))
     };
     let (dram, l1) = (figures(&device.dram, processes(device)), figures(&device.l1, rate(device)));
@@ -132,7 +132,7 @@ fn memory_lines(device: &Device, width: Width, columns: usize, theme: &Theme) ->
 /// Both memories in one line. The peak has the sign that it has in the bar.
 fn both_memories(device: &Device, columns: usize, theme: &Theme) -> Line<'static> {
     let figures = |memory: &Memory| {
-        let (share, peak) = (share(memory.used, memory.total), bytes(memory.peak.low));
+        let (share, peak) = (used_share(memory), bytes(memory.peak.range.low));
         format!(" {share:>15} │{}{peak:>9}", about(memory))
     };
     let (dram, l1) = (figures(&device.dram), figures(&device.l1));
@@ -144,7 +144,7 @@ fn both_memories(device: &Device, columns: usize, theme: &Theme) -> Line<'static
 
 /// The mark of a peak that is not exact.
 pub(super) fn about(memory: &Memory) -> &'static str {
-    if memory.peak.is_exact() { " " } else { "~" }
+    memory.peak.range.mark()
 }
 
 /// Kernels by type, and circular buffers: what is loaded and allocated, beside what is resident.
@@ -173,7 +173,7 @@ pub(super) fn bracketed(
     match memory.total {
         Some(total) => {
             let cells = bar::cells(parts, total, width);
-            spans.extend(bar::spans(&cells, memory.peak.low, total, theme));
+            spans.extend(bar::spans(&cells, memory.peak.range.low, total, theme));
         }
         None => {
             let text = ["capacity unknown", UNKNOWN].into_iter().find(|text| text.len() <= width);
@@ -189,8 +189,10 @@ fn one_line(device: &Device, width: Width, columns: usize, style: Style, theme: 
     let names = if width == Width::Narrow { 6 } else { 10 };
     let head = format!("{:>3} {:<names$} ", device.index, fit(&device.kind(), names));
     let rate = device.events_per_second.map_or_else(|| UNKNOWN.to_owned(), count);
-    let figures =
-        |memory: &Memory| format!(" {:>9} {:>4} ", bytes(memory.used), percent(memory.used, memory.total));
+    let figures = |memory: &Memory| {
+        let (mark, used) = (memory.used_range().mark(), bytes(memory.used));
+        format!("{mark}{used:>9} {:>4} ", percent(memory.used, memory.total))
+    };
     let tail = format!("{:>2}p {rate:>5}/s", device.processes);
     let (dram, l1) = (figures(&device.dram), figures(&device.l1));
     let fixed = head.len() + dram.len() + l1.len() + tail.len() + "DRAML1 ".len();
@@ -215,9 +217,10 @@ pub(super) fn legend(model: &Model, theme: &Theme) -> Line<'static> {
     }
     spans.push(Span::styled("│", theme.peak()));
     spans.push(Span::styled(" peak", theme.dim()));
-    let exact = |device: &Device| device.dram.peak.is_exact() && device.l1.peak.is_exact();
+    let exact =
+        |device: &Device| !device.incomplete && device.dram.peak.is_exact() && device.l1.peak.is_exact();
     if !model.devices.iter().all(exact) {
-        spans.push(Span::styled("  ~ at least", theme.dim()));
+        spans.push(Span::styled("  ≥ at least", theme.dim()));
     }
     Line::from(spans)
 }

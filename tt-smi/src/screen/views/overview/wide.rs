@@ -6,7 +6,7 @@ use super::facts::DRIVER;
 use super::rows::{about, bracketed, dram_parts, l1_parts};
 use crate::escape::fit;
 use crate::model::{Device, Memory};
-use crate::output::units::{UNKNOWN, bytes, count, percent, share};
+use crate::output::units::{UNKNOWN, bytes, count, percent, used_share};
 use crate::screen::theme::Theme;
 
 /// Narrower than this, a device gets several lines.
@@ -47,8 +47,8 @@ fn texts(device: &Device) -> Texts {
 }
 
 fn figures(memory: &Memory) -> String {
-    let (share, percent) = (share(memory.used, memory.total), percent(memory.used, memory.total));
-    format!(" {share:>17} {percent:>4} {}{:>9} ", about(memory), bytes(memory.peak.low))
+    let (share, percent) = (used_share(memory), percent(memory.used, memory.total));
+    format!(" {share:>17} {percent:>4} {}{:>9} ", about(memory), bytes(memory.peak.range.low))
 }
 
 /// What the columns are.

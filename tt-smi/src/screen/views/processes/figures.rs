@@ -84,7 +84,7 @@ fn figure(usage: &Usage, place: u64, what: What, clock: Clock) -> Option<Figure>
         What::Sum(name, of) => (name, of(usage).used, None, of(usage).peak),
         What::Part(class) | What::Other(class) => {
             let ClassFigure { bytes, count, peak, .. } = *usage.class(class);
-            if bytes == 0 && count == 0 && peak.low == 0 {
+            if bytes == 0 && count == 0 && peak.range.low == 0 {
                 return None;
             }
             (class.name(), bytes, Some(count), peak)
@@ -97,7 +97,7 @@ fn figure(usage: &Usage, place: u64, what: What, clock: Clock) -> Option<Figure>
         is_part: matches!(what, What::Part(_)),
         live,
         count,
-        peak: peak.low,
+        peak: peak.range.low,
         peak_age_ns: peak.time.map(|time| clock.age_ns(time)),
         place: (usage.device as u64) << 8 | place,
     })

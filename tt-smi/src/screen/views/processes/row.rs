@@ -61,7 +61,7 @@ impl Row {
                 Class::ALL.map(|class| process.total(|usage| usage.class(class).bytes).unwrap_or(0))
             }),
             kernels: process.total(|usage| usage.kernel_loaded().0),
-            peak: process.total(|usage| usage.dram.peak.low),
+            peak: process.total(|usage| usage.dram.peak.range.low),
             rate: process.events_per_second,
             age_ns: process.age_ns,
         }

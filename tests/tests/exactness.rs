@@ -1,0 +1,102 @@
+//! What outputs say of peaks, with and without an aggregator.
+
+mod common;
+
+use std::collections::HashMap;
+
+use common::{SMI, host, json, smi, tracker};
+use serde_json::Value;
+use tt_shm_reader::realtime_ns;
+use tt_shm_tests::space::until;
+use tt_shm_tests::{Command, Monitor, Space};
+use tt_shm_writer::{Alloc, BufferType, DeviceInfo, Record};
+use tt_smi::model::rfc3339;
+
+const CHIP: u64 = 5;
+
+/// Cells of the only line of `snapshot --format csv`, by heading.
+fn csv(space: &Space) -> HashMap<String, String> {
+    let text = smi(space, &["snapshot", "--format", "csv"]);
+    let mut lines = text.lines().map(|line| line.split(',').map(str::to_owned));
+    let (heads, cells) = (lines.next().unwrap(), lines.next().unwrap());
+    heads.zip(cells).collect()
+}
+
+/// Value of a metric of the only device.
+fn metric(space: &Space, name: &str) -> Option<f64> {
+    let text = smi(space, &["snapshot", "--format", "prometheus"]);
+    let line = text.lines().find(|line| line.starts_with(&format!("{name}{{")))?.to_owned();
+    line.rsplit(' ').next()?.parse().ok()
+}
+
+/// Without an aggregator each call looks for itself. The peak is what the process knows of itself, with its own time,
+/// and stays when what made it is freed.
+#[test]
+fn a_peak_neither_falls_nor_takes_the_time_of_the_look() {
+    let space = Space::new();
+    let tracker = tracker(&space);
+    let info = DeviceInfo { chip_id: CHIP, logical_id: Some(0), ..DeviceInfo::default() };
+    let device = tracker.register_device(&info).unwrap();
+    tracker.alloc(device, Alloc::new(BufferType::Dram, 1, 1000)).unwrap();
+    let before = realtime_ns();
+    tracker.alloc(device, Alloc::new(BufferType::Dram, 2, 4000)).unwrap();
+    let after = realtime_ns();
+    // RFC 3339 in UTC sorts as its times do.
+    let around = rfc3339(before - 1_000_000)..=rfc3339(after + 1_000_000);
+    let check = |when: &str, used: u64| {
+        // A look later than this cannot be taken for the time of the peak.
+        until("a later moment", || (realtime_ns() > after + 20_000_000).then_some(()));
+        let is_then = |time: &Value| time.as_str().is_some_and(|time| around.contains(&time.to_owned()));
+        let snapshot = json(&space, &["snapshot"]);
+        let shown = &snapshot["devices"][0];
+        assert_eq!(
+            (&shown["dram_used_bytes"], &shown["dram_used_exact"]),
+            (&used.into(), &true.into()),
+            "{when}"
+        );
+        assert_eq!(
+            (&shown["dram_peak_bytes"], &shown["dram_peak_exact"]),
+            (&5000.into(), &false.into()),
+            "{when}"
+        );
+        assert_eq!(shown["dram_peak_high_bytes"], Value::Null, "{when}: others may have come and gone");
+        assert!(is_then(&shown["dram_peak_time"]), "{when}: {} not in {around:?}", shown["dram_peak_time"]);
+        let own = &snapshot["processes"][0]["devices"][0];
+        assert_eq!(
+            (&own["dram_peak_bytes"], &own["dram_peak_exact"]),
+            (&5000.into(), &true.into()),
+            "{when}"
+        );
+        assert!(is_then(&own["dram_peak_time"]), "{when}: {}", own["dram_peak_time"]);
+        let peak = &json(&space, &["peak"])["devices"][0]["dram"];
+        assert_eq!((&peak["low_bytes"], &peak["high_bytes"]), (&5000.into(), &Value::Null), "{when}");
+        assert!(is_then(&peak["time"]), "{when}: {}", peak["time"]);
+        let cells = csv(&space);
+        assert_eq!((&*cells["dram_peak_bytes"], &*cells["dram_peak_exact"]), ("5000", "false"), "{when}");
+        assert_eq!(cells["dram_peak_high_bytes"], "", "{when}");
+        assert!(around.contains(&cells["dram_peak_time"]), "{when}: {}", cells["dram_peak_time"]);
+        assert_eq!(metric(&space, "tt_dram_peak_bytes"), Some(5000.0), "{when}");
+        assert_eq!(metric(&space, "tt_dram_peak_exact"), Some(0.0), "{when}");
+        assert!(smi(&space, &["peak"]).contains("at least 4.9 KiB"), "{when}");
+    };
+    check("held", 5000);
+    tracker.free(device, 2).unwrap();
+    check("freed", 1000);
+}
+
+/// A window that an aggregator has opened is exact, whoever came before it.
+#[test]
+fn a_later_window_is_exact() {
+    let space = Space::new();
+    let _monitor = Monitor::start(SMI, &space);
+    let mut host = host(&space, [CHIP]);
+    host.tell(Command::Grow { count: 3 });
+    smi(&space, &["peak", "--reset"]);
+    let l1 = until("an exact peak", || {
+        let l1 = json(&space, &["peak"])["devices"][0]["l1"].clone();
+        (l1["exact"] == true).then_some(l1)
+    });
+    assert_eq!((&l1["low_bytes"], &l1["high_bytes"]), (&192.into(), &192.into()));
+    assert_eq!(l1["composition_exact"], true);
+    assert_eq!(metric(&space, "tt_l1_peak_exact"), Some(1.0));
+}
