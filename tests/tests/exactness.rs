@@ -1,16 +1,18 @@
-//! What outputs say of peaks, with and without an aggregator.
+//! What outputs say of peaks and histories, with and without an aggregator.
 
 mod common;
 
 use std::collections::HashMap;
+use std::time::Duration;
 
 use common::{SMI, host, json, smi, tracker};
 use serde_json::Value;
-use tt_shm_reader::realtime_ns;
+use tt_shm_reader::{Bucket, monotonic_ns, realtime_ns};
 use tt_shm_tests::space::until;
 use tt_shm_tests::{Command, Monitor, Space};
 use tt_shm_writer::{Alloc, BufferType, DeviceInfo, Record};
-use tt_smi::model::rfc3339;
+use tt_smi::model::{Model, rfc3339};
+use tt_smi::source::{Origin, Source};
 
 const CHIP: u64 = 5;
 
@@ -99,4 +101,48 @@ fn a_later_window_is_exact() {
     assert_eq!((&l1["low_bytes"], &l1["high_bytes"]), (&192.into(), &192.into()));
     assert_eq!(l1["composition_exact"], true);
     assert_eq!(metric(&space, "tt_l1_peak_exact"), Some(1.0));
+}
+
+/// The history of the device, oldest first.
+fn history(source: &Source, model: &Model) -> Vec<Bucket> {
+    model.devices.first().map_or(Vec::new(), |device| source.history(device.row, device.id.chip_id, 0))
+}
+
+fn has(buckets: &[Bucket], l1: u64) -> bool {
+    buckets.iter().any(|bucket| bucket.l1_max == l1)
+}
+
+/// Who has a screen open reads from another source when a daemon is started, killed or started again. What was there
+/// before stays.
+#[test]
+fn a_change_of_the_source_drops_no_history() {
+    let space = Space::new();
+    let tracker = tracker(&space);
+    let device = tracker.register_device(&DeviceInfo { chip_id: CHIP, ..DeviceInfo::default() }).unwrap();
+    tracker.alloc(device, Alloc::new(BufferType::L1, 1, 192)).unwrap();
+    let mut source = Source::open(space.namespace()).unwrap();
+    let mut read_until = |what: &str, is_so: &dyn Fn(&Source, &Model) -> bool| {
+        until(what, || {
+            source.poll();
+            let model = Model::new(&source.read().unwrap());
+            is_so(&source, &model).then_some(())
+        });
+    };
+    read_until("a history", &|source, model| has(&history(source, model), 192));
+    // Buckets of the minute are a quarter of a second long: those before belong to no later source.
+    let past = monotonic_ns() + Duration::from_millis(600).as_nanos() as u64;
+    until("the next buckets", || (monotonic_ns() > past).then_some(()));
+    tracker.alloc(device, Alloc::new(BufferType::L1, 2, 128)).unwrap();
+    let known = |source: &Source, model: &Model| {
+        let all = history(source, model);
+        has(&all, 192) && all.windows(2).all(|pair| pair[0].start < pair[1].start)
+    };
+    let mut monitor = Monitor::start(SMI, &space);
+    let is_table = |model: &Model| matches!(model.origin, Origin::Table { .. });
+    read_until("the daemon", &|_, model| is_table(model));
+    read_until("the history from before", &known);
+    monitor.kill();
+    drop(monitor);
+    read_until("no daemon", &|_, model| model.origin == Origin::Embedded);
+    read_until("the history from before both", &known);
 }

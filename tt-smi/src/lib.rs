@@ -18,6 +18,7 @@ mod exit;
 pub mod lists;
 pub mod model;
 pub mod output;
+mod past;
 pub mod private_file;
 pub mod procinfo;
 pub mod query;

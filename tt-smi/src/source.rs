@@ -7,9 +7,10 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use tt_shm_aggregator::{Aggregator, Config};
 use tt_shm_os::{Namespace, path_of, table_file_name};
-use tt_shm_reader::{Bucket, Table, TableError, TableSnapshot};
+use tt_shm_reader::{Bucket, HISTORY_RESOLUTIONS, Table, TableError, TableSnapshot};
 
 use crate::model::Clock;
+use crate::past::Past;
 use crate::segments::{Hidden, hidden};
 
 /// Rates are those of a second: an aggregation that is younger does not know them.
@@ -87,6 +88,8 @@ pub struct Source {
     from: From,
     beside: Beside,
     checked: Instant,
+    /// What the sources before this one knew.
+    past: Past,
 }
 
 /// An aggregation in here, which looks at the rings as often as they need it.
@@ -133,7 +136,8 @@ impl Source {
             None => embedded(namespace)?,
         };
         let beside = Beside::look(namespace, &from)?;
-        Ok(Source { namespace: namespace.clone(), from, beside, checked: Instant::now() })
+        let (namespace, checked, past) = (namespace.clone(), Instant::now(), Past::default());
+        Ok(Source { namespace, from, beside, checked, past })
     }
 
     /// Everything as it is now.
@@ -156,12 +160,9 @@ impl Source {
         Ok(Reading { snapshot, origin, clock: Clock::now(), rates_known, hidden, refused_table })
     }
 
-    /// A device's history by its row in the table (0 a minute, 1 an hour, 2 a day), oldest first.
-    pub fn history(&self, row: usize, resolution: usize) -> Vec<Bucket> {
-        match &self.from {
-            From::Table(table) => table.history(row, resolution),
-            From::Embedded(embedded) => embedded.aggregator.history(row, resolution),
-        }
+    /// A device's history by its row in the table and its chip (0 a minute, 1 an hour, 2 a day), oldest first.
+    pub fn history(&self, row: usize, chip_id: u64, resolution: usize) -> Vec<Bucket> {
+        self.past.with(chip_id, resolution, self.from.history(row, resolution))
     }
 
     /// Keeps an embedded aggregation going, so that no ring goes round unseen.
@@ -188,16 +189,31 @@ impl Source {
         }
         match &self.from {
             From::Table(table) if table.freshness().is_fresh() && !table.is_replaced() => {}
-            From::Table(_) => *self = Source::open(&self.namespace)?,
+            From::Table(_) => {
+                let next = Source::open(&self.namespace)?.from;
+                self.change_to(next);
+            }
             From::Embedded(_) => {
                 if let Some(table) = fresh_table(&self.namespace) {
-                    self.from = From::Table(Box::new(table));
+                    self.change_to(From::Table(Box::new(table)));
                 }
             }
         }
         self.beside = Beside::look(&self.namespace, &self.from)?;
         self.checked = Instant::now();
         Ok(())
+    }
+}
+
+impl Source {
+    /// Reads from another source from now on; what this one knew of the past is kept.
+    fn change_to(&mut self, next: From) {
+        for (row, stats) in self.from.snapshot().devices {
+            for resolution in 0..HISTORY_RESOLUTIONS.len() {
+                self.past.keep(stats.entry.chip_id, resolution, self.from.history(row, resolution));
+            }
+        }
+        self.from = next;
     }
 }
 
@@ -209,6 +225,20 @@ impl Beside {
 }
 
 impl From {
+    fn snapshot(&self) -> TableSnapshot {
+        match self {
+            From::Table(table) => table.snapshot(),
+            From::Embedded(embedded) => embedded.aggregator.snapshot(),
+        }
+    }
+
+    fn history(&self, row: usize, resolution: usize) -> Vec<Bucket> {
+        match self {
+            From::Table(table) => table.history(row, resolution),
+            From::Embedded(embedded) => embedded.aggregator.history(row, resolution),
+        }
+    }
+
     /// Root's aggregator may read every segment; that of another user, or this process, only what this user may.
     fn sees_all(&self, namespace: &Namespace) -> bool {
         let root = path_of(&table_file_name(namespace, 0));

@@ -12,7 +12,7 @@ use crate::lists::{
     programs,
     suspects::steps::{StepEnd, Steps},
 };
-use crate::model::Model;
+use crate::model::{Device, Model};
 use crate::procinfo;
 use crate::segments::Segments;
 use crate::select::DeviceSelector;
@@ -165,8 +165,8 @@ impl<'a> Feed<'a> {
     }
 
     fn history(&self, model: &Model, reading: &Reading, resolution: usize) -> History {
-        let of = |row: usize| self.source.history(row, resolution);
-        let devices = model.devices.iter().map(|device| of(device.row)).collect();
+        let of = |device: &Device| self.source.history(device.row, device.id.chip_id, resolution);
+        let devices = model.devices.iter().map(of).collect();
         History { resolution, devices, gap: reading.snapshot.gap }
     }
 
