@@ -69,12 +69,14 @@ pub(super) fn draw_time(
             _ if cursor == Some(place) => '▲',
             _ if history.gap.is_some_and(|gap| window.overlaps(&covered, gap)) => '×',
             None => '·',
+            Some(both) if !both.exact => '~',
             Some(_) => '─',
         }
     };
     let axis: String = (0..width).map(sign).collect();
     let clock = scene.data.model.clock;
-    let at = |bucket: u64| time(&clock.rfc3339(bucket * window.length), window.length);
+    let at =
+        |bucket: i64| time(&clock.rfc3339_signed(bucket.saturating_mul(window.length as i64)), window.length);
     let (start, end) = (at(window.first), at(window.all().end).min(now(scene, window)));
     let times = times(&start, &end, &axis, width);
     frame.render_widget(Line::styled(axis, scene.theme.dim()), plan.axis);
@@ -83,7 +85,13 @@ pub(super) fn draw_time(
 
 /// Start, end, and between them what the signs of the axis mean, as long as there is room.
 fn times(start: &str, end: &str, axis: &str, width: usize) -> String {
-    let meanings = [[" · unknown", " × no aggregator ran"], [" · unknown", " × unseen"], ["", ""]];
+    let meanings = [
+        [" · unknown", " ~ not exact", " × no aggregator ran"],
+        [" · unknown", " ~ not exact", " × unseen"],
+        ["", " ~ not exact", " × unseen"],
+        ["", " ~ not exact", ""],
+        ["", "", ""],
+    ];
     let there = |text: &&str| text.trim().chars().next().is_some_and(|sign| axis.contains(sign));
     let texts = meanings.map(|signs| signs.into_iter().filter(there).collect::<String>());
     let needed = |text: &&String| start.len() + text.chars().count() + end.len() + 5 <= width;

@@ -133,7 +133,7 @@ impl Page for Charts {
         }
         let window = self.window(scene.data);
         let bucket = window.covered(usize::from(at.x - graph.x), usize::from(graph.width)).start;
-        self.place(|_| bucket, scene.data);
+        self.place(|_| u64::try_from(bucket).unwrap_or(0), scene.data);
         Reply::Done
     }
 

@@ -35,10 +35,13 @@ pub(super) fn draw(
     let place = window.cursor.and_then(|cursor| window.place_of(cursor, places));
     let range = place.map_or(window.all(), |place| window.covered(place, places));
     let clock = scene.data.model.clock;
-    let start = range.start * window.length;
+    let start = range.start.saturating_mul(window.length as i64);
     let when = match window.cursor {
         None => ["all that".to_owned(), "is shown".to_owned()],
-        Some(_) => [time(&clock.rfc3339(start), window.length), format!("{} ago", age(clock.age_ns(start)))],
+        Some(_) => {
+            let ago = clock.age_ns(u64::try_from(start).unwrap_or(0));
+            [time(&clock.rfc3339_signed(start), window.length), format!("{} ago", age(ago))]
+        }
     };
     let both = window.merge(buckets, &range);
     let curves = [

@@ -65,7 +65,7 @@ fn zoom_has_an_end_and_keeps_the_cursor_in_sight() {
     for _ in 0..9 {
         page.act(Action::ZoomIn, &scene);
         let window = page.window(&data);
-        assert!(window.all().contains(&page.cursor.unwrap()));
+        assert!(window.all().contains(&(page.cursor.unwrap() as i64)));
     }
     assert_eq!(page.window(&data).count, HISTORY_BUCKETS as u64 >> MOST_ZOOM);
     for _ in 0..9 {

@@ -2,15 +2,15 @@
 
 use std::ops::Range;
 
-use tt_shm_reader::{Bucket, HISTORY_BUCKETS};
+use tt_shm_reader::{Bucket, HISTORY_BUCKETS, bucket_flags};
 
 /// Buckets in a row, by number: a bucket's number times its length is when it starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Window {
     /// Nanoseconds of a bucket.
     pub length: u64,
-    /// The first that is shown.
-    pub first: u64,
+    /// The first that is shown; negative if the machine was started later: now is always at the right edge.
+    pub first: i64,
     /// How many.
     pub count: u64,
     /// The one that is looked at.
@@ -30,6 +30,8 @@ pub(super) struct Stretch {
 pub(super) struct Both {
     pub dram: Stretch,
     pub l1: Stretch,
+    /// Whether everything was followed all the time.
+    pub exact: bool,
 }
 
 impl Window {
@@ -39,42 +41,44 @@ impl Window {
         let (newest, count) = (now / length, (all >> zoom).max(1));
         let oldest = newest.saturating_sub(all - 1);
         let cursor = cursor.map(|cursor| cursor.clamp(oldest, newest));
+        let before_newest = |buckets: u64| newest as i64 - (buckets as i64 - 1);
         let first = match cursor {
-            None => newest.saturating_sub(count - 1),
+            None => before_newest(count),
             Some(cursor) => {
-                cursor.saturating_sub(count / 2).clamp(oldest, newest.saturating_sub(count - 1).max(oldest))
+                (cursor as i64 - (count / 2) as i64).clamp(before_newest(all), before_newest(count))
             }
         };
         Window { length, first, count, cursor }
     }
 
     /// The buckets that one of so many columns stands for: all are in some column, and in each is one.
-    pub(super) fn covered(&self, place: usize, places: usize) -> Range<u64> {
-        let at = |place: usize| self.first + place as u64 * self.count / (places as u64).max(1);
+    pub(super) fn covered(&self, place: usize, places: usize) -> Range<i64> {
+        let at = |place: usize| self.first + (place as u64 * self.count / (places as u64).max(1)) as i64;
         at(place)..at(place + 1).max(at(place) + 1)
     }
 
     /// The first column of a bucket.
     pub(super) fn place_of(&self, bucket: u64, places: usize) -> Option<usize> {
-        (0..places).find(|place| self.covered(*place, places).contains(&bucket))
+        (0..places).find(|place| self.covered(*place, places).contains(&(bucket as i64)))
     }
 
     /// All buckets.
-    pub(super) fn all(&self) -> Range<u64> {
-        self.first..self.first + self.count
+    pub(super) fn all(&self) -> Range<i64> {
+        self.first..self.first + self.count as i64
     }
 
     /// What is known of some buckets, oldest first; `None` if nothing is.
-    pub(super) fn merge(&self, buckets: &[Bucket], range: &Range<u64>) -> Option<Both> {
-        let number = |bucket: &Bucket| bucket.start / self.length;
+    pub(super) fn merge(&self, buckets: &[Bucket], range: &Range<i64>) -> Option<Both> {
+        let number = |bucket: &Bucket| (bucket.start / self.length) as i64;
         let start = buckets.partition_point(|bucket| number(bucket) < range.start);
         let within = buckets[start..].iter().take_while(|bucket| number(bucket) < range.end);
         within.map(Both::from).reduce(Both::then)
     }
 
     /// Whether a time overlaps with some buckets.
-    pub(super) fn overlaps(&self, range: &Range<u64>, (start, end): (u64, u64)) -> bool {
-        start < range.end * self.length && end > range.start * self.length
+    pub(super) fn overlaps(&self, range: &Range<i64>, (start, end): (u64, u64)) -> bool {
+        let at = |bucket: i64| i128::from(bucket) * i128::from(self.length);
+        i128::from(start) < at(range.end) && i128::from(end) > at(range.start)
     }
 }
 
@@ -83,13 +87,15 @@ impl From<&Bucket> for Both {
         Both {
             dram: Stretch { min: bucket.dram_min, max: bucket.dram_max, last: bucket.dram_last },
             l1: Stretch { min: bucket.l1_min, max: bucket.l1_max, last: bucket.l1_last },
+            exact: bucket.flags & bucket_flags::INEXACT == 0,
         }
     }
 }
 
 impl Both {
     fn then(self, later: Both) -> Both {
-        Both { dram: self.dram.then(later.dram), l1: self.l1.then(later.l1) }
+        let exact = self.exact && later.exact;
+        Both { dram: self.dram.then(later.dram), l1: self.l1.then(later.l1), exact }
     }
 }
 
@@ -120,6 +126,31 @@ mod tests {
         assert_eq!(window.merge(&buckets, &(903..910)), None);
         assert_eq!(window.merge(&[], &(0..2000)), None);
         assert!(window.overlaps(&(900..901), (9005, 9006)) && !window.overlaps(&(900..901), (9010, 9020)));
+    }
+
+    /// A machine that has been up for less than what is shown: now is at the right edge.
+    #[test]
+    fn now_is_at_the_right_edge() {
+        for (zoom, up) in [(0, 3), (0, 60), (2, 3), (0, 1000)] {
+            let window = Window::new(10, zoom, up * 10 + 5, None);
+            assert_eq!(window.place_of(up, 60), Some(59), "zoom {zoom}, up {up}");
+            let covered = window.covered(59, 60);
+            assert!(window.merge(&[bucket(up, 5)], &covered).is_some());
+        }
+        let window = Window::new(10, 0, 35, Some(1));
+        assert_eq!(
+            window.place_of(1, HISTORY_BUCKETS),
+            Some(HISTORY_BUCKETS - 3),
+            "the cursor where its time is"
+        );
+    }
+
+    #[test]
+    fn a_bucket_that_is_not_exact_makes_the_column_doubtful() {
+        let window = Window::new(10, 0, 10_000, None);
+        let doubtful = Bucket { flags: bucket_flags::INEXACT, ..bucket(901, 9) };
+        let exact = |range| window.merge(&[bucket(900, 5), doubtful], &range).unwrap().exact;
+        assert_eq!((exact(900..901), exact(900..902)), (true, false));
     }
 
     proptest! {
