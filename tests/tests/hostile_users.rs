@@ -380,7 +380,7 @@ fn many_segments_of_another_user_hide_none_of_ones_own() {
             "ps" => assert!(is_own("processes")),
             "snapshot" => {
                 assert!(is_own("processes"));
-                assert_eq!(shown["devices"][0]["l1_peak_exact"], false);
+                assert_eq!(shown["devices"][0]["l1_used_exact"], false);
             }
             _ => {}
         }
@@ -398,8 +398,7 @@ fn nothing_is_exact_while_a_living_segment_is_refused() {
         let own = [
             json(&space, &["allocations"])["exact"].clone(),
             json(&space, &["programs"])["exact"].clone(),
-            json(&space, &["peak"])["devices"][0]["l1"]["exact"].clone(),
-            json(&space, &["snapshot"])["devices"][0]["l1_peak_exact"].clone(),
+            json(&space, &["snapshot"])["devices"][0]["l1_used_exact"].clone(),
         ];
         assert!(own.iter().all(|exact| exact == &own[0]), "{held}: {own:?}");
         own[0] == true
