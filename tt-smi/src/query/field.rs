@@ -92,6 +92,7 @@ const KINDS: &[&str] = &[
     "device_close",
     "gauge",
     "program_end",
+    "name",
 ];
 
 impl Field {
