@@ -2,7 +2,7 @@
 
 use ratatui::text::{Line, Span};
 
-use crate::model::{Device, Memory, Model};
+use crate::model::{Device, Memory, Model, live_range};
 use crate::output::units::{UNKNOWN, percent, share};
 use crate::screen::theme::Theme;
 
@@ -15,7 +15,9 @@ pub(super) fn line(model: &Model, theme: &Theme) -> Line<'static> {
         let used = model.devices.iter().map(|device| of(device).used).fold(0, u64::saturating_add);
         let totals = model.devices.iter().map(|device| of(device).total);
         let total = totals.sum::<Option<u64>>();
-        format!("{name} {} {}", share(used, total), percent(used, total))
+        let incomplete = model.devices.iter().any(|device| device.incomplete);
+        let mark = live_range(used, incomplete).mark().trim();
+        format!("{name} {mark}{} {}", share(used, total), percent(used, total))
     };
     let memory = format!(" all devices  {}   {}", text("DRAM", |d| &d.dram), text("L1", |d| &d.l1));
     // What the driver tells is not read yet.
