@@ -161,6 +161,16 @@ impl OpenError {
         self.open_kind() == Some(io::ErrorKind::PermissionDenied)
     }
 
+    /// Whether the file that was refused may be that of a process that lives. A link, a FIFO or a folder is nobody's
+    /// segment; of what cannot be opened, nobody knows.
+    pub fn may_live(&self, path: &Path) -> bool {
+        match self {
+            OpenError::File(FileError::NotRegular { .. }) => false,
+            OpenError::File(FileError::Open { .. }) => true,
+            _ => crate::open::is_held(path),
+        }
+    }
+
     fn open_kind(&self) -> Option<io::ErrorKind> {
         match self {
             OpenError::File(FileError::Open { cause, .. }) => Some(cause.kind()),

@@ -96,7 +96,7 @@ pub use counters::Snapshot;
 pub use error::{FileError, OpenError, ReadError, TableError};
 pub use follow::Follow;
 pub use freshness::Freshness;
-pub use open::MAX_FILE_LEN;
+pub use open::{MAX_FILE_LEN, is_held};
 pub use programs::{Kernel, Program, ProgramDevice};
 pub use rows::DeviceRow;
 pub use segment::{Segment, segment_paths};

@@ -62,6 +62,17 @@ pub(crate) fn open_linked(path: &Path, min: u64) -> Result<Opened, FileError> {
     map(path, fd, min)
 }
 
+/// Whether somebody holds the lock of a regular file, or may.
+pub fn is_held(path: &Path) -> bool {
+    let is_regular = path.symlink_metadata().is_ok_and(|stat| stat.is_file());
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let is_locked = || match rustix::fs::open(path, flags, Mode::empty()) {
+        Ok(file) => tt_shm_os::is_write_locked(file.as_fd()).unwrap_or(true),
+        Err(errno) => errno != Errno::NOENT,
+    };
+    is_regular && is_locked()
+}
+
 /// What tells whether two descriptors or paths are one file.
 pub(crate) fn inode(stat: &Stat) -> (u64, u64) {
     (stat.st_dev, stat.st_ino)

@@ -1,13 +1,10 @@
 //! Segments that could not be read: what is said of them, and whether something is missing because of them.
 
 use std::collections::BTreeMap;
-use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use rustix::fs::{Mode, OFlags};
-use tt_shm_os::is_write_locked;
-use tt_shm_reader::{FileError, OpenError};
+use tt_shm_reader::OpenError;
 
 use crate::escape::escape;
 use crate::output::units::plural;
@@ -35,7 +32,7 @@ impl Unread {
     pub fn refuse(&mut self, path: &Path, error: &OpenError) {
         let uid = path.symlink_metadata().map_or(0, |stat| stat.uid());
         let reason = error.to_string().replace(&path.display().to_string(), "it");
-        self.is_missing |= may_live(path, error);
+        self.is_missing |= error.may_live(path);
         self.add(uid, reason, path);
     }
 
@@ -80,31 +77,11 @@ fn line((uid, reason): &(u32, String), Alike { count, first }: &Alike) -> String
     }
 }
 
-/// Whether a file that was refused may be that of a process that lives. A link, a FIFO or a folder is nobody's segment;
-/// of what cannot be opened, nobody knows.
-fn may_live(path: &Path, error: &OpenError) -> bool {
-    match error {
-        OpenError::File(FileError::NotRegular { .. }) => false,
-        OpenError::File(FileError::Open { .. }) => true,
-        _ => is_held(path),
-    }
-}
-
-/// Whether somebody holds the lock of a file, or may.
-pub(crate) fn is_held(path: &Path) -> bool {
-    let is_regular = path.symlink_metadata().is_ok_and(|stat| stat.is_file());
-    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let is_locked = || match rustix::fs::open(path, flags, Mode::empty()) {
-        Ok(file) => is_write_locked(file.as_fd()).unwrap_or(true),
-        Err(errno) => errno != rustix::io::Errno::NOENT,
-    };
-    is_regular && is_locked()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use std::io;
+    use tt_shm_reader::FileError;
 
     #[test]
     fn many_alike_are_one_line() {

@@ -79,15 +79,17 @@ impl Aggregator {
 
     /// Files refused at this moment.
     pub(crate) fn refused(&self) -> u64 {
-        self.known.values().filter(|fate| matches!(fate, Fate::Refused(_) | Fate::Waiting)).count() as u64
+        self.known.values().filter(|fate| matches!(fate, Fate::Refused(..) | Fate::Waiting)).count() as u64
     }
 
     /// Segments that may hold memory and could not be read.
     pub(crate) fn unread(&self) -> u64 {
-        let hidden = self.known.values().filter(|fate| matches!(fate, Fate::Hidden(_))).count() as u64;
-        let broken = self.sources.iter().filter(|source| source.broken).count() as u64;
-        let uncounted = self.model.totals.uncounted;
-        hidden + self.refused() + broken + uncounted + self.unseen() + self.pending.len() as u64
+        let may_hold =
+            |fate: &&Fate| matches!(fate, Fate::Hidden(_) | Fate::Refused(_, true) | Fate::Waiting);
+        let kept_out = self.known.values().filter(may_hold).count();
+        let broken = self.sources.iter().filter(|source| source.broken).count();
+        let unopened = self.pending.iter().filter(|name| !self.known.contains_key(*name)).count();
+        (kept_out + broken + unopened) as u64 + self.model.totals.uncounted + self.unseen()
     }
 
     fn freshness(&self) -> Freshness {

@@ -7,7 +7,7 @@ use shm_layout::control::Anomaly;
 use shm_layout::table::{MAX_PROCESSES, ProcessStats, notice_kind, process_flags, process_state};
 use shm_layout::{Counters, text};
 use tt_shm_os::{ClockKind, parse_segment_name, path_of};
-use tt_shm_reader::{FileError, OpenError, Segment};
+use tt_shm_reader::{FileError, OpenError, Segment, is_held};
 
 use crate::aggregator::Aggregator;
 use crate::model::figures::Share;
@@ -40,8 +40,8 @@ pub(crate) const CHECK_NS: u64 = 250_000_000;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fate {
     Followed,
-    /// Refused for what it is; tried again when that has changed.
-    Refused(Mark),
+    /// Refused for what it is; tried again when that has changed. Whether a process may live there.
+    Refused(Mark, bool),
     /// Refused for what else is there, or for what the system could not give us; tried again with every look at
     /// the whole folder.
     Waiting,
@@ -132,7 +132,7 @@ impl Aggregator {
         for name in listing {
             match self.known.get(&name) {
                 None => fresh.push(name),
-                Some(Fate::Waiting | Fate::Refused(_) | Fate::Hidden(_)) => waiting.push(name),
+                Some(Fate::Waiting | Fate::Refused(..) | Fate::Hidden(_)) => waiting.push(name),
                 Some(Fate::Followed | Fate::LeftAlone) => {}
             }
         }
@@ -177,7 +177,12 @@ impl Aggregator {
         let before = self.known.get(&name).copied();
         match before {
             None | Some(Fate::Waiting) => {}
-            Some(Fate::Refused(old) | Fate::Hidden(old)) if old != mark => {}
+            Some(Fate::Refused(old, _) | Fate::Hidden(old)) if old != mark => {}
+            Some(Fate::Refused(_, true)) if !is_held(&path) => {
+                // The same file, and who lived there does so no longer.
+                self.known.insert(name, Fate::Refused(mark, false));
+                return;
+            }
             Some(_) => return,
         }
         let (fate, why) = match Segment::open(&path) {
@@ -188,7 +193,7 @@ impl Aggregator {
             Err(error @ OpenError::File(FileError::Open { .. } | FileError::Map { .. })) => {
                 (Fate::Waiting, Some(reason(&error, &path)))
             }
-            Err(error) => (Fate::Refused(mark), Some(reason(&error, &path))),
+            Err(error) => (Fate::Refused(mark, error.may_live(&path)), Some(reason(&error, &path))),
         };
         // Said once, not with every try.
         let again = before == Some(Fate::Waiting) && fate == Fate::Waiting;
