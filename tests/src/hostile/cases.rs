@@ -162,8 +162,8 @@ pub const CASES: &[Case] = &[
     refused("a table's magic", "no file of the memory monitor", |space| {
         header(space, |header| header.magic = u64::from_le_bytes(*b"TTSHMTAB"))
     }),
-    refused("another version", "layout 2.7 cannot be read", |space| {
-        header(space, |header| (header.major, header.minor) = (2, 7))
+    refused("another version", "layout 3.7 cannot be read", |space| {
+        header(space, |header| (header.major, header.minor) = (3, 7))
     }),
     refused("a feature from the future", "uses features 0x4", |space| {
         header(space, |header| header.incompatible = 4)

@@ -147,7 +147,7 @@ impl Drop for Forged {
 pub(super) fn device(chip_id: u64) -> DeviceEntry {
     DeviceEntry {
         chip_id,
-        known: known::DRAM | known::L1,
+        known: known::DRAM | known::L1 | known::BOARD,
         dram_bytes: 1 << 63,
         tensix_cores: 1 << 32,
         l1_per_core: 1 << 63,

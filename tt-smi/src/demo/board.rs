@@ -15,6 +15,19 @@ pub(crate) const ETH_CORES: u32 = 16;
 /// L1 of an ethernet core.
 pub(crate) const ETH_L1_PER_CORE: u64 = 256 << 10;
 
+/// What is cut out of each bank of DRAM for traces.
+const TRACE_PER_BANK: u64 = 64 << 20;
+/// What is cut out of the L1 of each core for small buffers.
+const L1_SMALL_PER_CORE: u64 = 64 << 10;
+
+fn dram_pool(bank_bytes: u64) -> Pool {
+    Pool { banks: DRAM_BANKS as u32, bank_bytes, alignment: 32 }
+}
+
+fn l1_pool(bank_bytes: u64) -> Pool {
+    Pool { banks: TENSIX_CORES, bank_bytes, alignment: 16 }
+}
+
 /// The first chip's id; the others follow.
 const FIRST_CHIP: u64 = 0x0100_0185_1172_b05c;
 
@@ -31,9 +44,10 @@ pub(crate) fn device(number: u32) -> DeviceInfo {
         l1: Some(CoreMemory { cores: TENSIX_CORES, bytes_per_core: L1_PER_CORE }),
         eth: Some(CoreMemory { cores: ETH_CORES, bytes_per_core: ETH_L1_PER_CORE }),
         pools: Pools {
-            dram: Some(Pool { banks: DRAM_BANKS as u32, bank_bytes: DRAM_BYTES / DRAM_BANKS, alignment: 32 }),
-            l1: Some(Pool { banks: TENSIX_CORES, bank_bytes: L1_PER_CORE, alignment: 16 }),
-            ..Pools::default()
+            dram: Some(dram_pool(DRAM_BYTES / DRAM_BANKS - TRACE_PER_BANK)),
+            trace: Some(dram_pool(TRACE_PER_BANK)),
+            l1: Some(l1_pool(L1_PER_CORE - L1_SMALL_PER_CORE)),
+            l1_small: Some(l1_pool(L1_SMALL_PER_CORE)),
         },
         ..DeviceInfo::default()
     }
