@@ -154,37 +154,41 @@ impl Written {
         // A device that can be seen can be asked for its history.
         let devices = self.histories.room(file, model.devices.high_water(), &mut short);
         let mut batch = Batch { file, after, short };
-        batch.write(&mut self.devices, words.devices, devices, model.devices.iter(), |g, device| {
+        {
             stores_of!(TableDevice);
-            device.map_or(DeviceStats::zeroed(), |device| model.device_stats(g, device))
-        });
-        let high = model.processes.high_water();
-        batch.write(&mut self.processes, words.processes, high, model.processes.iter(), |g, process| {
+            batch.write(&mut self.devices, words.devices, devices, model.devices.iter(), |g, device| {
+                device.map_or(DeviceStats::zeroed(), |device| model.device_stats(g, device))
+            });
+        }
+        {
             stores_of!(TableProcess);
-            process.map_or(ProcessStats::zeroed(), |process| model.process_stats(g, process))
-        });
-        let high = model.usages.high_water().min(MAX_USAGES);
-        batch.write(&mut self.usages, words.usages, high, model.usages.iter(), |g, usage| {
+            let high = model.processes.high_water();
+            batch.write(&mut self.processes, words.processes, high, model.processes.iter(), |g, process| {
+                process.map_or(ProcessStats::zeroed(), |process| model.process_stats(g, process))
+            });
+        }
+        {
             stores_of!(TableUsage);
-            usage.map_or(UsageStats::zeroed(), |usage| model.usage_stats(g, usage))
-        });
-        let count = model.notices.rows().count();
-        let notices = model.notices.rows().map(|(row, notice)| (row, notice.generation, Some(notice)));
-        batch.write(&mut self.notices, words.notices, count, notices, |_, notice| {
+            let high = model.usages.high_water().min(MAX_USAGES);
+            batch.write(&mut self.usages, words.usages, high, model.usages.iter(), |g, usage| {
+                usage.map_or(UsageStats::zeroed(), |usage| model.usage_stats(g, usage))
+            });
+        }
+        {
             stores_of!(TableNotice);
-            notice.copied().unwrap_or(Notice::zeroed())
-        });
-        let high = model.failures.high_water();
-        batch.write(
-            &mut self.failures,
-            words.failures,
-            high,
-            model.failures.iter(),
-            |generation, failure| {
-                stores_of!(TableFailure);
+            let count = model.notices.rows().count();
+            let notices = model.notices.rows().map(|(row, notice)| (row, notice.generation, Some(notice)));
+            batch.write(&mut self.notices, words.notices, count, notices, |_, notice| {
+                notice.copied().unwrap_or(Notice::zeroed())
+            });
+        }
+        {
+            stores_of!(TableFailure);
+            let (high, rows) = (model.failures.high_water(), model.failures.iter());
+            batch.write(&mut self.failures, words.failures, high, rows, |generation, failure| {
                 failure.map_or(FailureRecord::zeroed(), |f| FailureRecord { generation, ..*f })
-            },
-        );
+            });
+        }
         let short = batch.short;
         self.histories.write(&words, &model.devices, after);
         short
