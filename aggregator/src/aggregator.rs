@@ -34,6 +34,8 @@ const BUSY_NS: u64 = 50_000_000;
 /// How long a poll goes on looking at rings that have more. A process that fills its ring faster than it is
 /// folded cannot keep the others waiting for longer than that.
 const MAX_FOLLOW_NS: u64 = 20_000_000;
+/// How far a process that fills its ring faster than it is folded may hold back what is folded of the others.
+const MAX_HELD_BACK_NS: u64 = 2_000_000_000;
 /// Times that a poll asks who lives, each after burying those who did not.
 const MAX_LOOKS_AT_HOLDERS: usize = 4;
 
@@ -215,24 +217,24 @@ impl Aggregator {
         u64::try_from(self.config.merge_window.as_nanos()).unwrap_or(u64::MAX)
     }
 
-    /// Queues what is new in all rings at `now` and folds, in order of time, what is not later than `folded_through`,
-    /// which it returns.
+    /// Queues what is new in all rings at `now` and folds, in order of time, what is not later than `folded_through`.
+    /// Returns how far that is: not as far if a ring has more than can be folded in a poll.
     pub(crate) fn follow(&mut self, now: u64, folded_through: u64) -> u64 {
         loop {
             let (more, tail) = self.drain_all(now);
             self.model.behind =
                 self.sources.iter().any(|source| source.known_until(folded_through) < folded_through);
-            // Who has more in its ring may have earlier events than the others: nobody passes it. In the
-            // last round everybody does, or one process could stop the clock for all.
+            // Who has more in its ring may have earlier events than the others: nobody passes it, or all of them would
+            // come late. Nobody waits for ever either, or one process could stop the clock for all.
             let last = !more || monotonic_ns() > now.saturating_add(MAX_FOLLOW_NS);
-            let limit = if last { folded_through } else { folded_through.min(tail) };
+            let limit = folded_through.min(tail).max(folded_through.saturating_sub(MAX_HELD_BACK_NS));
             let folded = self.open_windows(limit) + self.fold_until(limit);
             self.model.settle_failures();
             if self.model.failures.has_fresh() {
                 self.complete_failures();
             }
             if last || folded == 0 {
-                return folded_through;
+                return limit;
             }
         }
     }
