@@ -1,6 +1,6 @@
 //! The truth: the writers' private logs, merged by each event's own stamp.
 //!
-//! What is older than [`KEPT_NS`] is folded into a base that knows the largest values since any moment, and every
+//! What is older than `KEPT_NS` is folded into a base that knows the largest values since any moment, and every
 //! value of the last minute. What is younger is kept event by event, because a claim is judged against what a reader
 //! had to know, or could know, when it was read.
 

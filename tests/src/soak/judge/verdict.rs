@@ -1,7 +1,7 @@
 //! Compares claims with the truth.
 //!
-//! The rules, each in one place: an interval is true if it meets what the truth may be ([`Judge::interval`]); a time
-//! is right within [`TIME_NS`]; a peak is judged over the window that it is said to be of ([`Judge::moment`]).
+//! The rules, each in one place: an interval is true if it meets what the truth may be (`interval`); a time
+//! is right within `TIME_NS`; a peak is judged over the window that it is said to be of (`moment`).
 
 use super::account::{DRAM, L1, PEAKED, Summary};
 use super::claims::{Claim, Claims, Edge, FailureClaim, Made, Own, What};
