@@ -202,8 +202,9 @@ impl Aggregator {
             folded_through = self.bury_dead();
         }
         self.expire(now);
+        // Not later than files were looked for: who came after that is not followed yet.
         let known = self.sources.iter().map(|source| source.known_until(folded_through));
-        self.model.as_of = known.fold(folded_through, u64::min);
+        self.model.as_of = known.fold(folded_through.min(now), u64::min);
         let unread = self.unread() > 0;
         self.model.set_incomplete(unread);
         self.model.tick(folded_through);
