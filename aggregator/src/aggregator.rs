@@ -389,7 +389,7 @@ fn fold_state(model: &mut Model, source: &Source, time: u64, state: &State) {
     model.doubt_failures(source.process, since);
     for (usage, counters) in usages.into_iter().zip(&state.devices) {
         if let Some(usage) = usage {
-            model.fold_counters(usage, *counters, time, since, state.known);
+            model.fold_counters(usage, *counters, time, since);
         }
     }
 }

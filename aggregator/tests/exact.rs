@@ -221,7 +221,7 @@ fn nobody_dead_is_part_of_a_peak_that_is_published() {
 
 /// It ended between its first event and the next look at the folder.
 #[test]
-fn what_a_process_allocated_that_ended_before_it_was_opened_counts() {
+fn a_process_that_ended_before_it_was_opened_is_replayed() {
     let scene = Scene::new();
     let mut aggregator = scene.aggregator();
     let mut brief = scene.process();
@@ -231,5 +231,6 @@ fn what_a_process_allocated_that_ended_before_it_was_opened_counts() {
     brief.close();
     let shown = device(&settled(&mut aggregator), 1);
     let dram = shown.classes[Class::Dram as usize];
-    assert_eq!((dram.alloc_bytes, dram.alloc_count, shown.dram_used_bytes), (100, 1, 0));
+    assert_eq!((shown.events, range(shown.dram_peak), shown.dram_used_bytes), (2, (100, 100), 0));
+    assert_eq!((dram.alloc_bytes, dram.alloc_count), (0, 0), "of those alive now");
 }

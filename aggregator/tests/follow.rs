@@ -86,7 +86,7 @@ fn a_lapped_ring_keeps_totals_exact() {
     assert_eq!((two.l1_used_bytes, two.dram_used_bytes), (5000, 3 * MIB));
     assert_eq!(snapshot.missed, 1100);
     assert_eq!(snapshot.processes[0].1.missed, snapshot.missed);
-    assert_eq!(one.classes[0].alloc_count, 500);
+    assert_eq!((one.classes[0].alloc_bytes, one.classes[0].alloc_count), (5000, 500));
     process.free(alone, Class::Dram, 10);
     assert_eq!(device(&settled(&mut aggregator), 1).dram_used_bytes, 3990);
 }

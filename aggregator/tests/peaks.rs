@@ -32,7 +32,7 @@ fn a_peak_of_two_processes_is_exact_and_says_who_held_what() {
     let holders: Vec<(u64, u64)> = made.holders.iter().map(|holder| (holder.pid, holder.bytes)).collect();
     assert_eq!(holders[..3], [(two.pid(), 20 * MIB), (one.pid(), 10 * MIB), (0, 0)]);
     assert_eq!(shown.classes[Class::Dram as usize].peak.low, 17 * MIB);
-    assert_eq!(shown.classes[Class::Dram as usize].alloc_count, 3);
+    assert_eq!(shown.classes[Class::Dram as usize].alloc_count, 3, "of both processes");
 }
 
 #[test]

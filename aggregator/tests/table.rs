@@ -6,8 +6,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 use std::time::Duration;
 
-use common::{Scene, chip};
-use shm_layout::Class;
+use common::{Scene, TestProcess, buffer, chip};
+use shm_layout::table::{HISTORY_RESOLUTIONS, bucket_flags};
+use shm_layout::{Class, Event, EventKind};
 use tt_shm_aggregator::{
     Aggregator, Claim, Config, DaemonConfig, Log, PublishError, ResetError, TablePublisher, request_reset,
     run_daemon,
@@ -108,10 +109,45 @@ fn a_restarted_aggregator_adopts_history_and_peaks() {
     assert_eq!((new.dram_peak.time, new.dram_composition), (old.dram_peak.time, old.dram_composition));
     assert_eq!((after.windows, after.window_since), (1, before.window_since));
     let (start, end) = after.gap.unwrap();
-    assert!(start == before.freshness.heartbeat_ns && start <= end);
+    assert!(start == before.as_of && start <= end);
     let adopted = second.history(0, 1);
     assert!(adopted[0].start == history[0].start && adopted[0].dram_max == history[0].dram_max);
+    let into_gap = adopted.iter().filter(|bucket| bucket.start + HISTORY_RESOLUTIONS[1] > start);
+    assert!(into_gap.clone().count() > 0);
+    assert!(into_gap.clone().all(|bucket| bucket.flags & bucket_flags::INEXACT != 0), "nobody watched");
     drop(publisher.close().unwrap());
+}
+
+/// An event comes so late that the bucket it belongs to is complete and published.
+#[test]
+fn a_published_bucket_that_became_inexact_says_so() {
+    let scene = Scene::new();
+    let (mut slow, mut other) = (scene.process(), scene.process());
+    let (a, b) = (slow.register(chip(5)), other.register(chip(5)));
+    let mut aggregator = scene.aggregator();
+    let mut publisher = TablePublisher::create(Claim::take(&scene.namespace).unwrap(), &aggregator).unwrap();
+    let table = open(&scene.namespace);
+    let mut roll = |aggregator: &mut Aggregator, other: &mut TestProcess| {
+        let newest = aggregator.history(0, 0).last().map_or(0, |bucket| bucket.start);
+        while aggregator.history(0, 0).last().map_or(0, |bucket| bucket.start) == newest {
+            other.alloc(b, Class::Dram, 1);
+            aggregator.settle();
+            publisher.publish(aggregator).unwrap();
+        }
+        newest
+    };
+    // The first was not seen as a whole.
+    roll(&mut aggregator, &mut other);
+    let slept = slow.clock.ticks();
+    let late = roll(&mut aggregator, &mut other);
+    let published = || table.history(0, 0).into_iter().find(|bucket| bucket.start == late).unwrap();
+    assert_eq!(published().flags & bucket_flags::INEXACT, 0);
+    slow.emit_raw(Event { time: slept, ..buffer(EventKind::Alloc, a, Class::Dram, 1 << 30) });
+    roll(&mut aggregator, &mut other);
+    assert_ne!(published().flags & bucket_flags::INEXACT, 0, "{:?}", published());
+    for resolution in 0..3 {
+        assert_eq!(table.history(0, resolution), aggregator.history(0, resolution));
+    }
 }
 
 #[test]

@@ -189,9 +189,9 @@ fn of_a_hundred_processes_that_end_at_once_none_is_lost() {
     until("all files to be removed", || space.segments().is_empty().then_some(()));
     let table = until("all processes to be counted", || {
         let table = snapshot(&space)?;
-        let counted = device(&table, 1)?.classes[Class::Dram as usize].alloc_count;
-        assert!(counted <= PROCESSES * PAIRS, "{counted} allocations");
-        (counted == PROCESSES * PAIRS || table.lost > 0).then_some(table)
+        let counted = device(&table, 1)?.events;
+        assert!(counted <= PROCESSES * PAIRS * 2, "{counted} events");
+        (counted == PROCESSES * PAIRS * 2 || table.lost > 0).then_some(table)
     });
     assert_eq!(table.lost, 0);
     let device = device(&table, 1).unwrap();

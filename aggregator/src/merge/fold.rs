@@ -34,14 +34,13 @@ impl Model {
         let Some(usage) = self.usages.change(batch, row) else { return Ok(()) };
         let before = usage.counters;
         usage.counters.apply(event)?;
-        let (old, new, after) = (Sums::of(&before), Sums::of(&usage.counters), usage.counters);
+        let (old, new) = (Sums::of(&before), Sums::of(&usage.counters));
         let pid = self.processes.get(process).map_or(0, |process| process.stats.pid);
         let (history_since, recent) = (self.history_since, self.is_recent(time));
         let Some(device) = self.devices.change(batch, device_row) else { return Ok(()) };
         let late = device.peaks.is_late(time);
         device.note(event, process, pid, time, recent);
         device.change(time, &old, &new);
-        device.grow_allocated(&before, &after);
         if time >= history_since {
             device.observe(time);
         }
@@ -93,14 +92,7 @@ impl Model {
 
     /// Puts the counters of a process on a device, read as a whole at `time`, in place of what was known. What it
     /// had since `since` is not known, but that it was no more than its own peaks.
-    pub(crate) fn fold_counters(
-        &mut self,
-        row: usize,
-        counters: Counters,
-        time: u64,
-        since: u64,
-        known: Known,
-    ) {
+    pub(crate) fn fold_counters(&mut self, row: usize, counters: Counters, time: u64, since: u64) {
         let Some(device_row) = self.usages.get(row).map(|usage| usage.device) else { return };
         self.settle_debts(device_row);
         let batch = self.batch();
@@ -112,9 +104,6 @@ impl Model {
         let Some(device) = self.devices.change(batch, device_row) else { return };
         device.doubt(Span { from: since, to: time }, &Doubt { less: old.bytes, more });
         device.find(time, &old, &new);
-        if known == Known::Again {
-            device.grow_allocated(&before, &counters);
-        }
         if time >= history_since {
             device.observe(time);
         }
@@ -255,10 +244,6 @@ impl Model {
         device.doubt(life, &Doubt { less: [0; FIGURES], more });
         device.peaks.note_others(life);
         device.attest_own_peaks(share, times);
-        if life.from >= self.started {
-            // Of one that is older, nobody knows what it had allocated before.
-            device.grow_allocated(&Counters::ZERO, share.counters);
-        }
         let chip = device.entry.chip_id;
         self.failures.doubt(batch, chip, life.from);
     }

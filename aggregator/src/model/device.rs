@@ -5,8 +5,8 @@ use shm_layout::{Class, Counters, DeviceEntry, Event, EventKind, flags};
 
 use crate::model::claims::Settled;
 use crate::model::figures::{
-    Allocated, CB_RESIDENT, DRAM, ETH, KERNEL_RESIDENT, L1, Live, Memory, Resident, Share, Sums, Used,
-    compose, counted_in, held_alone, own_peaks,
+    CB_RESIDENT, DRAM, ETH, KERNEL_RESIDENT, L1, Live, Memory, Resident, Share, Sums, Used, compose,
+    counted_in, held_alone, own_peaks,
 };
 use crate::model::history::History;
 use crate::model::rates::Rate;
@@ -47,8 +47,6 @@ pub(crate) struct Device {
     pub(crate) uid: u32,
     /// All processes together.
     pub(crate) sums: Sums,
-    /// What was ever allocated, by class.
-    pub(crate) allocated: [Allocated; Class::COUNT],
     pub(crate) peaks: Timeline,
     pub(crate) dram_makeup: Makeup,
     pub(crate) l1_makeup: Makeup,
@@ -84,7 +82,6 @@ impl Device {
             conflict: false,
             uid,
             sums: Sums::ZERO,
-            allocated: Default::default(),
             peaks,
             dram_makeup: Makeup::NOTHING,
             l1_makeup: Makeup::NOTHING,
@@ -115,7 +112,6 @@ impl Device {
         if let Some(figure) = counted_in(class) {
             self.sums.counts[figure] = self.sums.counts[figure].wrapping_add(more);
         }
-        self.allocated[class].grow(old.allocated, new.allocated);
         self.peaks.raise(class, bytes, count);
     }
 
@@ -273,13 +269,6 @@ impl Device {
         self.history.observe(time, self.sums.bytes[DRAM], self.sums.bytes[L1])
     }
 
-    /// Adds what a process allocated between two states of its counters.
-    pub(crate) fn grow_allocated(&mut self, old: &Counters, new: &Counters) {
-        for (class, allocated) in self.allocated.iter_mut().enumerate() {
-            allocated.grow(Live::of(old, class).allocated, Live::of(new, class).allocated);
-        }
-    }
-
     /// A process has nothing to do with it any more.
     pub(crate) fn leave(&mut self, usage: usize, last_event: u64) {
         self.usages.retain(|row| *row != usage);
@@ -386,18 +375,15 @@ impl Device {
     where
         I: Iterator<Item = &'a Counters>,
     {
-        let requested = all().map(|own| own.classes[class].requested_bytes);
-        let on_basis = all().map(|own| own.requested_basis_bytes[class]);
-        let Allocated { bytes: alloc_bytes, count: alloc_count } = self.allocated[class];
-        let (live_bytes, live_count) = (self.sums.bytes[class], self.sums.counts[class]);
+        let sum = |part: &dyn Fn(&Counters) -> u64| all().map(part).fold(0, u64::saturating_add);
         ClassStats {
-            live_bytes,
-            live_count,
-            alloc_bytes,
-            alloc_count,
+            live_bytes: self.sums.bytes[class],
+            live_count: self.sums.counts[class],
+            alloc_bytes: sum(&|own| own.classes[class].alloc_bytes),
+            alloc_count: sum(&|own| own.classes[class].alloc_count),
             peak: self.peaks.peak(class),
-            requested_bytes: requested.fold(0, u64::saturating_add),
-            requested_basis_bytes: on_basis.fold(0, u64::saturating_add),
+            requested_bytes: sum(&|own| own.classes[class].requested_bytes),
+            requested_basis_bytes: sum(&|own| own.requested_basis_bytes[class]),
         }
     }
 }

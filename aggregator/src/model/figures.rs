@@ -117,35 +117,18 @@ impl Resident {
     }
 }
 
-/// What was ever allocated of a class.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Allocated {
-    pub(crate) bytes: u64,
-    pub(crate) count: u64,
-}
-
-impl Allocated {
-    /// Adds what a process allocated between two states of its counters.
-    pub(crate) fn grow(&mut self, old: Allocated, new: Allocated) {
-        self.bytes = self.bytes.wrapping_add(new.bytes.wrapping_sub(old.bytes));
-        self.count = self.count.wrapping_add(new.count.wrapping_sub(old.count));
-    }
-}
-
 /// One class of a process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Live {
     pub(crate) bytes: u64,
     pub(crate) count: u64,
-    pub(crate) allocated: Allocated,
 }
 
 impl Live {
     #[inline]
     pub(crate) fn of(counters: &Counters, class: usize) -> Live {
-        let ClassCounters { live_bytes: bytes, live_count: count, alloc_bytes, alloc_count, .. } =
-            counters.classes[class];
-        Live { bytes, count, allocated: Allocated { bytes: alloc_bytes, count: alloc_count } }
+        let ClassCounters { live_bytes: bytes, live_count: count, .. } = counters.classes[class];
+        Live { bytes, count }
     }
 }
 

@@ -11,10 +11,6 @@ const FINEST: u64 = HISTORY_RESOLUTIONS[0];
 const _: () = assert!(HISTORY_RESOLUTIONS[1].is_multiple_of(FINEST));
 const _: () = assert!(HISTORY_RESOLUTIONS[2].is_multiple_of(FINEST));
 
-/// Buckets that are filled with a constant value when nobody looked for a while. After a longer time
-/// (the aggregator was stopped) the values in between are not known, and stay out.
-const MAX_FILL: u64 = 8;
-
 /// The history of one device.
 #[derive(Clone, Debug)]
 pub(crate) struct History {
@@ -24,11 +20,14 @@ pub(crate) struct History {
     doubtful: bool,
     /// Whether a bucket was completed since this was last asked.
     rolled: bool,
+    /// How often buckets that were complete already became inexact.
+    amendments: u64,
 }
 
 impl Default for History {
     fn default() -> History {
-        History { rings: Box::new(bytemuck::Zeroable::zeroed()), open: None, doubtful: false, rolled: false }
+        let rings = Box::new(bytemuck::Zeroable::zeroed());
+        History { rings, open: None, doubtful: false, rolled: false, amendments: 0 }
     }
 }
 
@@ -57,20 +56,29 @@ impl History {
     fn roll(&mut self, time: u64, dram: u64, l1: u64) {
         self.rolled = true;
         let start = time - time % FINEST;
-        let fresh = constant(start, dram, l1);
-        let Some(mut open) = self.open.filter(|open| start - open.start <= MAX_FILL * FINEST) else {
-            self.flush();
-            self.open = Some(fresh);
-            return;
-        };
-        while open.start < start {
-            self.open = Some(open);
-            self.flush();
-            // Until the event at `time`, everything was as the last event left it.
-            open = constant(open.start + FINEST, open.dram_last, open.l1_last);
+        self.flush();
+        let mut fresh = constant(start, dram, l1);
+        if let Some(open) = self.open {
+            // Until `time`, everything was as the last event left it; what was not followed is doubted by who knows.
+            fresh = constant(start, open.dram_last, open.l1_last);
+            self.fill(open.start, &fresh);
+            add(&mut fresh, dram, l1);
         }
-        add(&mut open, dram, l1);
-        self.open = Some(open);
+        self.open = Some(fresh);
+    }
+
+    /// Fills the buckets between those of `from` and of `to` with the one value that there was meanwhile.
+    fn fill(&mut self, from: u64, to: &Bucket) {
+        let flags = if self.doubtful { bucket_flags::INEXACT } else { 0 };
+        for (ring, length) in self.rings.iter_mut().zip(HISTORY_RESOLUTIONS) {
+            let end = to.start - to.start % length;
+            // Older ones would be overwritten.
+            let first =
+                (from - from % length + length).max(end.saturating_sub(length * HISTORY_BUCKETS as u64));
+            for start in (first..end).step_by(length as usize) {
+                ring[index(start, length)] = Bucket { start, flags, ..*to };
+            }
+        }
     }
 
     /// Start of the bucket that is open; 0 if there is none.
@@ -96,12 +104,20 @@ impl History {
     /// In that span, what was used need not have been what was noted.
     pub(crate) fn doubt(&mut self, span: Span) {
         for (ring, length) in self.rings.iter_mut().zip(HISTORY_RESOLUTIONS) {
-            let touched = ring.iter_mut().filter(|bucket| is_in(bucket, length, span));
-            touched.for_each(|bucket| bucket.flags |= bucket_flags::INEXACT);
+            let exact = |bucket: &&mut Bucket| bucket.flags & bucket_flags::INEXACT == 0;
+            for bucket in ring.iter_mut().filter(|bucket| is_in(bucket, length, span)).filter(exact) {
+                bucket.flags |= bucket_flags::INEXACT;
+                self.amendments += 1;
+            }
         }
         if let Some(open) = self.open.as_mut().filter(|open| is_in(open, FINEST, span)) {
             open.flags |= bucket_flags::INEXACT;
         }
+    }
+
+    /// Changes whenever complete buckets became inexact.
+    pub(crate) fn amendments(&self) -> u64 {
+        self.amendments
     }
 
     /// Brings the rings up to date with the open bucket.
@@ -236,13 +252,26 @@ mod tests {
         assert_eq!(history.buckets(1).len(), 1);
     }
 
+    /// The aggregator was stopped, and nothing happened meanwhile: the hour's bucket begins with what there was.
     #[test]
-    fn a_long_pause_leaves_a_gap() {
+    fn a_long_pause_is_filled_at_every_resolution() {
         let mut history = History::default();
         history.observe(T0, 7, 3);
-        history.observe(T0 + 100 * FINEST, 9, 3);
+        let coarse = HISTORY_RESOLUTIONS[1];
+        history.observe(T0 + 3 * coarse + FINEST, 5, 9);
         history.flush();
-        assert_eq!(history.buckets(0).len(), 2);
+        assert_eq!(history.buckets(0).len(), (3 * coarse / FINEST) as usize + 2);
+        assert!(history.buckets(0).iter().rev().skip(1).all(|b| (b.dram_min, b.dram_max) == (7, 7)));
+        let hour: Vec<_> = history.buckets(1).iter().map(|b| (b.dram_min, b.dram_max, b.l1_max)).collect();
+        assert_eq!(hour, [(7, 7, 3), (7, 7, 3), (7, 7, 3), (5, 7, 9)]);
+        // However long: nothing is kept that is older than the ring.
+        history.observe(T0 + HISTORY_RESOLUTIONS[2] * 1000, 1, 1);
+        history.flush();
+        for resolution in 0..HISTORY_RESOLUTIONS.len() {
+            let buckets = history.buckets(resolution);
+            assert_eq!(buckets.len(), HISTORY_BUCKETS);
+            assert!(buckets.iter().rev().skip(1).all(|b| (b.dram_min, b.dram_max) == (5, 5)));
+        }
     }
 
     #[test]
@@ -275,6 +304,7 @@ mod tests {
         }
         history.flush();
         history.doubt(Span { from: T0 + FINEST, to: T0 + 2 * FINEST });
+        assert_eq!(history.amendments(), 4);
         let flags = |resolution| history.buckets(resolution).iter().map(|b| b.flags).collect::<Vec<_>>();
         assert_eq!((flags(0), flags(1), flags(2)), (vec![0, 1, 1, 0], vec![1], vec![1]));
     }

@@ -16,14 +16,16 @@ impl Model {
         }
     }
 
-    /// The sums are those of all processes now: histories begin, with buckets of which only a part was seen.
+    /// The sums are those of all processes now: histories begin, with buckets of which only a part was seen. So were
+    /// those of an earlier aggregator into which the gap reaches.
     pub(crate) fn begin_history(&mut self) {
         self.history_since = self.now;
+        let from = self.window.gap.map_or(self.now, |(start, _)| start);
         for row in 0..self.devices.high_water() {
             let (batch, now) = (self.batch(), self.now);
             if let Some(device) = self.devices.get_mut(row) {
                 device.observe(now);
-                device.history.doubt(Span { from: now, to: now });
+                device.history.doubt(Span { from, to: now });
                 device.history.flush();
                 device.history_changed = batch;
             }

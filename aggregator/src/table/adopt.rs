@@ -47,7 +47,8 @@ impl Adopted {
         let Adopted { snapshot, history } = self;
         let now = model.now;
         let since = Some(snapshot.window_since).filter(|since| (1..=now).contains(since)).unwrap_or(now);
-        let end = snapshot.freshness.heartbeat_ns;
+        // What processes reported after that is in none of its rows.
+        let end = snapshot.as_of;
         let gap = (1..=now).contains(&end).then_some((end, now));
         model.window = Window { since, count: snapshot.windows, gap, reaches_back: false };
         model.followed_before = snapshot.processes.iter().map(|(_, process)| process.identity).collect();

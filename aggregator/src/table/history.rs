@@ -4,7 +4,9 @@ use std::sync::atomic::AtomicU64;
 
 use shm_layout::Block;
 use shm_layout::protocol::stamped;
-use shm_layout::table::{self, BUCKET_WORDS, Bucket, HISTORY_RESOLUTIONS, HISTORY_WORDS, TableWords};
+use shm_layout::table::{
+    self, BUCKET_WORDS, Bucket, HISTORY_RESOLUTIONS, HISTORY_WORDS, TableWords, bucket_flags,
+};
 
 use crate::error::PublishError;
 use crate::model::device::Device;
@@ -25,6 +27,14 @@ struct Written {
     /// Per resolution, stamp of the newest bucket written: its start, and one more for each time that it
     /// was written again, so that a reader never takes words of two updates for one.
     newest: [u64; HISTORY_RESOLUTIONS.len()],
+    /// The history's amendments that were written.
+    amendments: u64,
+}
+
+impl Written {
+    fn nothing_of(chip_id: Option<u64>) -> Written {
+        Written { chip_id, newest: Default::default(), amendments: 0 }
+    }
 }
 
 impl Histories {
@@ -40,7 +50,7 @@ impl Histories {
                 *short = Some(error);
                 break;
             }
-            self.rows.push(Written { chip_id: None, newest: Default::default() });
+            self.rows.push(Written::nothing_of(None));
         }
         self.rows.len().min(count)
     }
@@ -67,7 +77,11 @@ fn write_device(written: &mut Written, cells: &[AtomicU64; HISTORY_WORDS], devic
     if written.chip_id != chip_id {
         // The row was another device's, or nobody's.
         cells.as_chunks::<BUCKET_WORDS>().0.iter().for_each(|cell| stamped::clear(cell));
-        *written = Written { chip_id, newest: Default::default() };
+        *written = Written::nothing_of(chip_id);
+    }
+    if written.amendments != device.history.amendments() {
+        written.amendments = device.history.amendments();
+        amend(written, cells, device);
     }
     for ((resolution, newest), length) in written.newest.iter_mut().enumerate().zip(HISTORY_RESOLUTIONS) {
         for bucket in device.history.since(resolution, *newest - *newest % length) {
@@ -75,6 +89,20 @@ fn write_device(written: &mut Written, cells: &[AtomicU64; HISTORY_WORDS], devic
             *newest = if again { *newest + 1 } else { bucket.start };
             if let Some(cell) = table::bucket(cells, resolution, bucket.start) {
                 stamped::write(cell, &Bucket { start: *newest, ..bucket });
+            }
+        }
+    }
+}
+
+/// Writes buckets again that are complete and became inexact after they were written. They get the last stamp that
+/// there is for them: nothing of them changes after that.
+fn amend(written: &Written, cells: &[AtomicU64; HISTORY_WORDS], device: &Device) {
+    for ((resolution, newest), length) in written.newest.iter().enumerate().zip(HISTORY_RESOLUTIONS) {
+        let complete = |bucket: &Bucket| bucket.start / length < newest / length;
+        let inexact = |bucket: &Bucket| bucket.flags & bucket_flags::INEXACT != 0;
+        for bucket in device.history.buckets(resolution).into_iter().filter(|b| complete(b) && inexact(b)) {
+            if let Some(cell) = table::bucket(cells, resolution, bucket.start) {
+                stamped::write(cell, &Bucket { start: bucket.start + length - 1, ..bucket });
             }
         }
     }

@@ -64,9 +64,9 @@ viewed_struct! {
         0 => pub live_bytes: u64,
         /// Allocations live now.
         8 => pub live_count: u64,
-        /// Bytes allocated since the aggregator attached.
+        /// Bytes ever allocated by the processes alive now.
         16 => pub alloc_bytes: u64,
-        /// Allocations since the aggregator attached.
+        /// Allocations ever made by the processes alive now.
         24 => pub alloc_count: u64,
         /// Largest `live_bytes`.
         32 => pub peak: Peak,
