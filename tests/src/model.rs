@@ -10,10 +10,29 @@ use std::collections::{BTreeMap, BTreeSet};
 pub struct Thing {
     /// Its class.
     pub class: Class,
-    /// Bytes.
+    /// Bytes that it occupies.
     pub size: u64,
+    /// Bytes that were asked for.
+    pub requested: u64,
     /// Whether it lies on ethernet cores.
     pub ethernet: bool,
+}
+
+impl Thing {
+    /// Something that occupies what was asked for, not on ethernet cores.
+    pub fn new(class: Class, size: u64) -> Thing {
+        Thing { class, size, requested: size, ethernet: false }
+    }
+
+    /// The same on ethernet cores, if so.
+    pub fn on_ethernet(self, ethernet: bool) -> Thing {
+        Thing { ethernet, ..self }
+    }
+
+    /// So many bytes were asked for.
+    pub fn asked_for(self, requested: u64) -> Thing {
+        Thing { requested, ..self }
+    }
 }
 
 /// Names a thing: circular buffers by program too.
@@ -47,9 +66,46 @@ impl Name {
 #[derive(Clone, Debug, Default)]
 pub struct DeviceModel {
     live: BTreeMap<Name, Thing>,
-    /// What the last dispatched program had when it was dispatched and still has.
-    resident: BTreeSet<Name>,
+    resident: Resident,
     sums: DeviceTruth,
+}
+
+/// What is resident: fabric and dispatch kernels while they are loaded, and in each lane what the program dispatched
+/// there last had then and still has.
+#[derive(Clone, Debug, Default)]
+pub struct Resident {
+    system: BTreeSet<Name>,
+    lanes: BTreeMap<u8, (u64, BTreeSet<Name>)>,
+}
+
+impl Resident {
+    /// Something begins to live.
+    pub fn add(&mut self, name: Name, class: Class) {
+        if class.is_system_kernel() {
+            self.system.insert(name);
+        }
+    }
+
+    /// Something ends.
+    pub fn remove(&mut self, name: Name) {
+        self.system.remove(&name);
+        for (_, names) in self.lanes.values_mut() {
+            names.remove(&name);
+        }
+    }
+
+    /// A program is dispatched: from now on it is in this lane and in no other.
+    pub fn dispatch(&mut self, live: &BTreeMap<Name, Thing>, program: u64, lane: u8) {
+        self.lanes.retain(|_, (resident, _)| *resident != program);
+        let cbs = live.range(Name::Cb(program, 0)..=Name::Cb(program, u64::MAX)).map(|(name, _)| *name);
+        let kernel = [Name::Kernel(program)].into_iter().filter(|name| live.contains_key(name));
+        self.lanes.insert(lane, (program, cbs.chain(kernel).collect()));
+    }
+
+    /// Everything, as often as it is resident.
+    pub fn names(&self) -> impl Iterator<Item = &Name> {
+        self.system.iter().chain(self.lanes.values().flat_map(|(_, names)| names))
+    }
 }
 
 impl DeviceModel {
@@ -57,10 +113,9 @@ impl DeviceModel {
     pub fn add(&mut self, name: Name, thing: Thing) {
         self.live.insert(name, thing);
         self.sums.bytes[thing.class as usize] += thing.size;
+        self.sums.requested[thing.class as usize] += thing.requested;
         self.sums.counts[thing.class as usize] += 1;
-        if matches!(thing.class, Class::KernelFabric | Class::KernelDispatch) {
-            self.resident.insert(name);
-        }
+        self.resident.add(name, thing.class);
         self.measure();
     }
 
@@ -68,21 +123,15 @@ impl DeviceModel {
     pub fn remove(&mut self, name: Name) {
         let thing = self.live.remove(&name).expect("the workload frees only what is live");
         self.sums.bytes[thing.class as usize] -= thing.size;
+        self.sums.requested[thing.class as usize] -= thing.requested;
         self.sums.counts[thing.class as usize] -= 1;
-        self.resident.remove(&name);
+        self.resident.remove(name);
         self.measure();
     }
 
-    /// An application program is dispatched.
-    pub fn dispatch(&mut self, program: u64, cached: bool) {
-        self.resident
-            .retain(|name| matches!(self.live[name].class, Class::KernelFabric | Class::KernelDispatch));
-        let of_it =
-            self.live.range(Name::Cb(program, 0)..=Name::Cb(program, u64::MAX)).map(|(name, _)| *name);
-        self.resident.extend(of_it);
-        if self.live.contains_key(&Name::Kernel(program)) {
-            self.resident.insert(Name::Kernel(program));
-        }
+    /// An application program is dispatched in a lane.
+    pub fn dispatch(&mut self, program: u64, cached: bool, lane: u8) {
+        self.resident.dispatch(&self.live, program, lane);
         self.sums.dispatches += 1;
         self.sums.cached += u64::from(cached);
         self.measure();
@@ -101,7 +150,7 @@ impl DeviceModel {
     fn measure(&mut self) {
         let bytes = |class: Class| self.sums.bytes[class as usize];
         let resident = |wanted: &dyn Fn(&Thing) -> bool| -> u64 {
-            self.resident.iter().map(|name| self.live[name]).filter(wanted).map(|t| t.size).sum()
+            self.resident.names().map(|name| self.live[name]).filter(wanted).map(|t| t.size).sum()
         };
         let dram = bytes(Class::Dram) + bytes(Class::Trace);
         // Kernels on Tensix cores lie in reserved memory.
@@ -141,6 +190,7 @@ impl Truth {
         for (sum, device) in self.devices.iter_mut().zip(&other.devices) {
             let add = |sum: &mut u64, more: u64| *sum += more;
             sum.bytes.iter_mut().zip(device.bytes).for_each(|(sum, more)| add(sum, more));
+            sum.requested.iter_mut().zip(device.requested).for_each(|(sum, more)| add(sum, more));
             sum.counts.iter_mut().zip(device.counts).for_each(|(sum, more)| add(sum, more));
             add(&mut sum.dram_used, device.dram_used);
             add(&mut sum.dispatches, device.dispatches);

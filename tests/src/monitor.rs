@@ -121,6 +121,7 @@ pub fn as_truth(counters: &Counters, truth: &DeviceTruth) -> DeviceTruth {
     let single = !truth.order_unknown;
     DeviceTruth {
         bytes: counters.classes.map(|class| class.live_bytes),
+        requested: counters.classes.map(|class| class.requested_bytes),
         counts: counters.classes.map(|class| class.live_count),
         dram_used: counters.dram_used(),
         l1_used: if single { counters.l1_used() } else { truth.l1_used },

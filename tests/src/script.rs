@@ -107,6 +107,8 @@ pub struct Truth {
 pub struct DeviceTruth {
     /// Live bytes by class code.
     pub bytes: [u64; Class::COUNT],
+    /// Bytes asked for, of what is live, by class code.
+    pub requested: [u64; Class::COUNT],
     /// Live allocations by class code.
     pub counts: [u64; Class::COUNT],
     /// DRAM used.

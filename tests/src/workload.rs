@@ -88,7 +88,7 @@ impl Workload {
         let (id, size) = (self.next_id, self.random.below(1 << 20));
         self.next_id += 1;
         tracker.alloc(self.devices[device], Alloc::new(buffer_type, id, size))?;
-        let thing = Thing { class: buffer_type.class(), size, ethernet: false };
+        let thing = Thing::new(buffer_type.class(), size);
         self.models[device].add(Name::Buffer(id), thing);
         self.buffers[device].push(id);
         Ok(())
@@ -112,7 +112,7 @@ impl Workload {
         }
         if self.random.below(8) > 0 {
             tracker.dispatch(target, program)?;
-            model.dispatch(program, true);
+            model.dispatch(program, true, 0);
             return Ok(());
         }
         tracker.program_end(target, program)?;
@@ -127,7 +127,7 @@ impl Workload {
         for cb in 0..2 {
             let size = self.random.below(4096);
             tracker.cb_alloc(target, CircularBuffer::new(program, cb, size, cores))?;
-            let thing = Thing { class: Class::Cb, size: size * u64::from(cores), ethernet: false };
+            let thing = Thing::new(Class::Cb, size * u64::from(cores));
             self.models[device].add(Name::Cb(program, cb), thing);
         }
         let ethernet = self.random.below(4) == 0;
@@ -136,8 +136,8 @@ impl Workload {
         tracker.launch(target, Launch::new(program, &[kernel], ProgramBinaryStatus::NotSent))?;
         let class = Class::KernelApplication;
         let model = &mut self.models[device];
-        model.add(Name::Kernel(program), Thing { class, size: binary * u64::from(cores), ethernet });
-        model.dispatch(program, false);
+        model.add(Name::Kernel(program), Thing::new(class, binary * u64::from(cores)).on_ethernet(ethernet));
+        model.dispatch(program, false, 0);
         Ok(())
     }
 }

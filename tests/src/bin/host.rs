@@ -169,7 +169,7 @@ impl Host {
                     id += 1;
                     self.tracker()?.kernel_load(*device, Kernel::new(id, kernel_type, core_type, size, 1))?;
                     let ethernet = core_type == CoreType::Ethernet;
-                    model.add(Name::Kernel(id), Thing { class: kernel_type.class(), size, ethernet });
+                    model.add(Name::Kernel(id), Thing::new(kernel_type.class(), size).on_ethernet(ethernet));
                 }
             }
         }
@@ -182,7 +182,7 @@ impl Host {
         let alloc = |id| Alloc::new(BufferType::L1, id, 64);
         for id in 0..count {
             self.tracker()?.alloc(self.devices[0], alloc(id))?;
-            model.add(Name::Buffer(id), Thing { class: BufferType::L1.class(), size: 64, ethernet: false });
+            model.add(Name::Buffer(id), Thing::new(BufferType::L1.class(), 64));
         }
         self.learn(model::truth(&[model]));
         Ok(())
@@ -196,7 +196,7 @@ impl Host {
         }
         let mut model = DeviceModel::default();
         let class = BufferType::Dram.class();
-        model.add(Name::Buffer(u64::MAX), Thing { class, size: 1000, ethernet: false });
+        model.add(Name::Buffer(u64::MAX), Thing::new(class, 1000));
         model.remove(Name::Buffer(u64::MAX));
         self.learn(model::truth(&[model]));
         Ok(())

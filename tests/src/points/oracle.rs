@@ -115,7 +115,7 @@ impl Oracle {
                 self.kernel(device, kernel_type.class(), core_type, id);
             }
             Step::Cb(device, program, id) => {
-                let thing = Thing { class: Class::Cb, size: 4 * CB_BYTES, ethernet: false };
+                let thing = Thing::new(Class::Cb, 4 * CB_BYTES);
                 self.models[device].add(Name::Cb(program, id), thing);
             }
             Step::CbFree(device, program, id) => self.models[device].remove(Name::Cb(program, id)),
@@ -152,17 +152,17 @@ impl Oracle {
     }
 
     fn buffer(&mut self, device: usize, class: Class, id: u64, size: u64) {
-        self.models[device].add(Name::Buffer(id), Thing { class, size, ethernet: false });
+        self.models[device].add(Name::Buffer(id), Thing::new(class, size));
     }
 
     fn kernel(&mut self, device: usize, class: Class, core_type: CoreType, id: u64) {
         let (size, ethernet) = (2 * KERNEL_BYTES, core_type == CoreType::Ethernet);
         self.kernels.insert((device, id));
-        self.models[device].add(Name::Kernel(id), Thing { class, size, ethernet });
+        self.models[device].add(Name::Kernel(id), Thing::new(class, size).on_ethernet(ethernet));
     }
 
     fn dispatch(&mut self, device: usize, id: u64, cached: bool) {
-        self.models[device].dispatch(id, cached);
+        self.models[device].dispatch(id, cached, 0);
         let (dispatches, hits) = self.programs.entry((device as u8, id)).or_default();
         *dispatches += 1;
         *hits += u64::from(cached);

@@ -38,6 +38,7 @@ pub fn value(counters: &Counters, figure: &Expected) -> u64 {
         return match figure.what {
             "live_bytes" => counters.live_bytes,
             "live_count" => counters.live_count,
+            "requested_bytes" => counters.requested_bytes,
             "alloc_bytes" => counters.alloc_bytes,
             "alloc_count" => counters.alloc_count,
             "peak_bytes" => counters.peak_bytes,

@@ -39,8 +39,8 @@ impl Ledger {
                 self.count(thing);
             }
             Step::Remove(name) => self.model.remove(name),
-            Step::Dispatch(program, cached) => {
-                self.model.dispatch(program, cached);
+            Step::Dispatch(program, cached, lane) => {
+                self.model.dispatch(program, cached, lane);
                 let (dispatches, hits) = self.programs.entry(program).or_default();
                 *dispatches += 1;
                 *hits += u64::from(cached);
@@ -98,7 +98,7 @@ mod tests {
     use crate::model::Name;
 
     fn dram(size: u64) -> Thing {
-        Thing { class: Class::Dram, size, ethernet: false }
+        Thing::new(Class::Dram, size)
     }
 
     #[test]

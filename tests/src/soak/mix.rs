@@ -4,7 +4,8 @@ use crate::model::{Name, Thing};
 use crate::workload::Random;
 use shm_layout::{Class, CoreType, KernelType};
 use tt_shm_writer::{
-    Alloc, BufferType, CircularBuffer, Device, Kernel, Launch, Mesh, ProgramBinaryStatus, Record, RecordError,
+    Alloc, BufferType, CircularBuffer, Device, Dispatch, Kernel, Launch, Mesh, ProgramBinaryStatus, Record,
+    RecordError,
 };
 
 /// Live buffers per device around which a thread settles.
@@ -15,6 +16,8 @@ const PROGRAMS: u64 = 5;
 const CBS: u64 = 2;
 /// Fabric and dispatch kernels of a thread, at most.
 const SYSTEM_KERNELS: usize = 8;
+/// Lanes that programs are dispatched in: fewer than programs, so that they take each other's place.
+const LANES: u64 = 3;
 
 const BUFFER_TYPES: [BufferType; 5] =
     [BufferType::Dram, BufferType::L1, BufferType::L1Small, BufferType::Trace, BufferType::SystemMemory];
@@ -45,17 +48,17 @@ impl Place {
 #[derive(Clone, Copy, Debug)]
 pub enum Call {
     /// A buffer on one device.
-    Alloc(Place, BufferType, u64, u64),
+    Alloc(Place, BufferSpec),
     /// Its end.
     Free(Place, u64),
     /// A buffer on both devices at once.
-    MeshAlloc(BufferType, u64, u64),
+    MeshAlloc(BufferSpec),
     /// A circular buffer: program, id, bytes per core, cores.
     Cb(u64, u64, u64, u32),
-    /// The first launch of a program.
-    Launch(KernelSpec),
-    /// A dispatch of what is loaded.
-    Dispatch(u64),
+    /// The first launch of a program, in a lane.
+    Launch(KernelSpec, u8),
+    /// A dispatch of what is loaded, in a lane.
+    Dispatch(u64, u8),
     /// A kernel that is loaded already: a cached dispatch.
     LoadAgain(KernelSpec),
     /// The end of a program.
@@ -66,6 +69,27 @@ pub enum Call {
     Unload(u64),
     /// Peaks are counted anew.
     ResetPeaks,
+}
+
+/// A buffer.
+#[derive(Clone, Copy, Debug)]
+pub struct BufferSpec {
+    kind: BufferType,
+    id: u64,
+    requested: u64,
+    /// `None`: the host does not tell.
+    occupied: Option<u64>,
+}
+
+impl BufferSpec {
+    fn alloc(self) -> Alloc {
+        let alloc = Alloc::new(self.kind, self.id, self.requested);
+        self.occupied.map_or(alloc, |bytes| alloc.occupied(bytes))
+    }
+
+    fn thing(self) -> Thing {
+        Thing::new(self.kind.class(), self.occupied.unwrap_or(self.requested)).asked_for(self.requested)
+    }
 }
 
 /// A kernel; its program has the same id.
@@ -85,7 +109,7 @@ impl KernelSpec {
 
     fn thing(self) -> Thing {
         let ethernet = self.core_type == CoreType::Ethernet;
-        Thing { class: self.kernel_type.class(), size: self.binary * u64::from(self.cores), ethernet }
+        Thing::new(self.kernel_type.class(), self.binary * u64::from(self.cores)).on_ethernet(ethernet)
     }
 }
 
@@ -96,8 +120,8 @@ pub enum Step {
     Add(Name, Thing),
     /// Something ends.
     Remove(Name),
-    /// A program is dispatched; whether it was cached.
-    Dispatch(u64, bool),
+    /// A program is dispatched; whether it was cached, and the lane.
+    Dispatch(u64, bool, u8),
     /// A program is forgotten, with the count of its dispatches.
     Forget(u64),
     /// Peaks are counted anew.
@@ -109,18 +133,17 @@ impl Call {
     pub fn report(self, tracker: &impl Record, shared: Device, own: Device) -> Result<(), RecordError> {
         let on = |place| if place == Place::Own { own } else { shared };
         match self {
-            Call::Alloc(place, kind, id, size) => tracker.alloc(on(place), Alloc::new(kind, id, size)),
+            Call::Alloc(place, spec) => tracker.alloc(on(place), spec.alloc()),
             Call::Free(place, id) => tracker.free(on(place), id),
-            Call::MeshAlloc(kind, id, size) => {
-                tracker.alloc(Mesh::new(Place::BOTH.map(on)), Alloc::new(kind, id, size))
-            }
+            Call::MeshAlloc(spec) => tracker.alloc(Mesh::new(Place::BOTH.map(on)), spec.alloc()),
             Call::Cb(program, id, size, cores) => {
                 tracker.cb_alloc(own, CircularBuffer::new(program, id, size, cores))
             }
-            Call::Launch(spec) => {
-                tracker.launch(own, Launch::new(spec.id, &[spec.kernel()], ProgramBinaryStatus::NotSent))
+            Call::Launch(spec, lane) => {
+                let kernels = [spec.kernel()];
+                tracker.launch(own, Launch::new(spec.id, &kernels, ProgramBinaryStatus::NotSent).lane(lane))
             }
-            Call::Dispatch(program) => tracker.dispatch(own, program),
+            Call::Dispatch(program, lane) => tracker.dispatch(own, Dispatch::new(program).lane(lane)),
             Call::LoadAgain(spec) | Call::Load(spec) => tracker.kernel_load(own, spec.kernel()).map(drop),
             Call::End(program) => tracker.program_end(own, program),
             Call::Unload(id) => tracker.kernel_unload(own, id, None),
@@ -130,26 +153,23 @@ impl Call {
 
     /// What it does, event by event, in the documented order.
     pub fn steps(self) -> Vec<(Place, Step)> {
-        let buffer = |kind: BufferType, id, size| {
-            Step::Add(Name::Buffer(id), Thing { class: kind.class(), size, ethernet: false })
-        };
+        let buffer = |spec: BufferSpec| Step::Add(Name::Buffer(spec.id), spec.thing());
         let own = |step| vec![(Place::Own, step)];
         match self {
-            Call::Alloc(place, kind, id, size) => vec![(place, buffer(kind, id, size))],
+            Call::Alloc(place, spec) => vec![(place, buffer(spec))],
             Call::Free(place, id) => vec![(place, Step::Remove(Name::Buffer(id)))],
-            Call::MeshAlloc(kind, id, size) => {
-                Place::BOTH.map(|place| (place, buffer(kind, id, size))).to_vec()
-            }
+            Call::MeshAlloc(spec) => Place::BOTH.map(|place| (place, buffer(spec))).to_vec(),
             Call::Cb(program, id, size, cores) => {
-                let thing = Thing { class: Class::Cb, size: size * u64::from(cores), ethernet: false };
+                let thing = Thing::new(Class::Cb, size * u64::from(cores));
                 own(Step::Add(Name::Cb(program, id), thing))
             }
-            Call::Launch(spec) => {
-                [own(Step::Add(Name::Kernel(spec.id), spec.thing())), own(Step::Dispatch(spec.id, false))]
-                    .concat()
+            Call::Launch(spec, lane) => {
+                let steps =
+                    [Step::Add(Name::Kernel(spec.id), spec.thing()), Step::Dispatch(spec.id, false, lane)];
+                steps.map(|step| (Place::Own, step)).to_vec()
             }
-            Call::Dispatch(program) => own(Step::Dispatch(program, true)),
-            Call::LoadAgain(spec) => own(Step::Dispatch(spec.id, true)),
+            Call::Dispatch(program, lane) => own(Step::Dispatch(program, true, lane)),
+            Call::LoadAgain(spec) => own(Step::Dispatch(spec.id, true, 0)),
             Call::Load(spec) => own(Step::Add(Name::Kernel(spec.id), spec.thing())),
             Call::End(program) => {
                 let cbs = (0..CBS).map(|id| Step::Remove(Name::Cb(program, id)));
@@ -211,11 +231,14 @@ impl Mix {
         }
     }
 
-    fn new_buffer(&mut self) -> (BufferType, u64, u64) {
+    fn new_buffer(&mut self) -> BufferSpec {
         let kind = BUFFER_TYPES[self.random.below(5) as usize];
         let id = self.next_id;
         self.next_id += 1;
-        (kind, id, self.random.below(1 << 20))
+        let requested = self.random.below(1 << 20);
+        let told = self.random.below(3) > 0;
+        let occupied = told.then(|| requested + self.random.below(1 << 14));
+        BufferSpec { kind, id, requested, occupied }
     }
 
     fn live(&mut self, place: Place) -> &mut Vec<u64> {
@@ -229,9 +252,9 @@ impl Mix {
         let live = self.live(place).len();
         // More often a new one than not, until there are enough.
         if live == 0 || (live < 2 * LIVE && self.random.below(2 * LIVE as u64) >= live as u64) {
-            let (kind, id, size) = self.new_buffer();
-            self.live(place).push(id);
-            return Call::Alloc(place, kind, id, size);
+            let spec = self.new_buffer();
+            self.live(place).push(spec.id);
+            return Call::Alloc(place, spec);
         }
         let victim = self.random.below(live as u64) as usize;
         Call::Free(place, self.live(place).swap_remove(victim))
@@ -241,9 +264,9 @@ impl Mix {
         if self.own.len() >= 2 * LIVE || self.shared.len() >= 2 * LIVE {
             return self.buffer(Place::Own);
         }
-        let (kind, id, size) = self.new_buffer();
-        Place::BOTH.into_iter().for_each(|place| self.live(place).push(id));
-        Call::MeshAlloc(kind, id, size)
+        let spec = self.new_buffer();
+        Place::BOTH.into_iter().for_each(|place| self.live(place).push(spec.id));
+        Call::MeshAlloc(spec)
     }
 
     fn program(&mut self) -> Call {
@@ -257,7 +280,7 @@ impl Mix {
             Stage::Buffers(_) => {
                 let spec = self.kernel(id, KernelType::Application);
                 self.programs[number as usize] = Stage::Launched(spec);
-                Call::Launch(spec)
+                Call::Launch(spec, self.random.below(LANES) as u8)
             }
             Stage::Launched(spec) => match self.random.below(10) {
                 0 => {
@@ -265,7 +288,7 @@ impl Mix {
                     Call::End(id)
                 }
                 1 | 2 => Call::LoadAgain(spec),
-                _ => Call::Dispatch(id),
+                _ => Call::Dispatch(id, self.random.below(LANES) as u8),
             },
         }
     }

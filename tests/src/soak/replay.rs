@@ -190,11 +190,13 @@ fn together(ledgers: &[Ledger]) -> Vec<Expected> {
         let (code, of) = (class as usize, Some(class));
         let bytes = sum!(now, |n| n.bytes[code]);
         let count = sum!(now, |n| n.counts[code]);
+        let requested = sum!(now, |n| n.requested[code]);
         let allocated = sum!(ledgers, |l| l.allocated()[code].0);
         let allocations = sum!(ledgers, |l| l.allocated()[code].1);
         let peak = sum!(ledgers, |l| l.peaks().classes[code]);
         put("live_bytes", of, bytes, bytes);
         put("live_count", of, count, count);
+        put("requested_bytes", of, requested, requested);
         put("alloc_bytes", of, allocated, allocated);
         put("alloc_count", of, allocations, allocations);
         put("peak_bytes", of, if single { peak } else { bytes }, peak);

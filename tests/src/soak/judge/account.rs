@@ -1,14 +1,28 @@
 //! What one process has on one device, by accounting of its own: the one place that says what "used" means here.
 
 use super::super::mix::Step;
-use crate::model::{Name, Thing};
+use crate::model::{Name, Resident, Thing};
 use shm_layout::Class;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 /// Quantities that have a peak: the bytes of the classes by code, then the sums.
 pub const PEAKED: usize = Class::COUNT + 5;
-/// All quantities: behind those that have a peak, live allocations by class.
-pub const QUANTITIES: usize = PEAKED + Class::COUNT;
+/// Live allocations, by class.
+pub const COUNTS: usize = PEAKED;
+/// Bytes that were asked for, by class.
+pub const REQUESTED: usize = COUNTS + Class::COUNT;
+/// Bytes ever allocated, by class.
+pub const ALLOCATED: usize = REQUESTED + Class::COUNT;
+/// Allocations ever made, by class.
+pub const ALLOCATIONS: usize = ALLOCATED + Class::COUNT;
+/// Dispatches.
+pub const DISPATCHES: usize = ALLOCATIONS + Class::COUNT;
+/// Of those, the ones that found the binary cached.
+pub const CACHED: usize = DISPATCHES + 1;
+/// Allocations that failed.
+pub const FAILED: usize = DISPATCHES + 2;
+/// All quantities.
+pub const QUANTITIES: usize = DISPATCHES + 3;
 /// DRAM used.
 pub const DRAM: usize = Class::COUNT;
 /// L1 of Tensix cores used.
@@ -24,15 +38,22 @@ pub const KERNEL_RESIDENT: usize = Class::COUNT + 4;
 pub type Amounts = [u64; QUANTITIES];
 
 /// What a quantity is called in a report.
-pub fn name_of(quantity: usize) -> &'static str {
+pub fn name_of(quantity: usize) -> String {
+    let of = |first: usize, what: &str| format!("{} {what}", Class::ALL[quantity - first].name());
     match quantity {
-        DRAM => "dram_used",
-        L1 => "l1_used",
-        ETH => "eth_used",
-        CB_RESIDENT => "cb_resident",
-        KERNEL_RESIDENT => "kernel_resident",
-        class if class < Class::COUNT => Class::ALL[class].name(),
-        _ => "live_count",
+        DRAM => "dram_used".into(),
+        L1 => "l1_used".into(),
+        ETH => "eth_used".into(),
+        CB_RESIDENT => "cb_resident".into(),
+        KERNEL_RESIDENT => "kernel_resident".into(),
+        DISPATCHES => "dispatches".into(),
+        CACHED => "cached_dispatches".into(),
+        FAILED => "failed_allocs".into(),
+        ALLOCATIONS.. => of(ALLOCATIONS, "alloc_count"),
+        ALLOCATED.. => of(ALLOCATED, "alloc_bytes"),
+        REQUESTED.. => of(REQUESTED, "requested_bytes"),
+        COUNTS.. => of(COUNTS, "live_count"),
+        _ => of(0, "live_bytes"),
     }
 }
 
@@ -56,30 +77,26 @@ impl Top {
 }
 
 /// A process on a device behind one of its events.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Summary {
     /// Position of that event.
     pub position: u64,
     /// Everything now.
     pub now: Amounts,
-    /// Bytes ever allocated, by class.
-    pub allocated: [u64; Class::COUNT],
-    /// Allocations ever made, by class.
-    pub allocations: [u64; Class::COUNT],
     /// The process's own peaks: of the classes, DRAM, L1 and ethernet.
     pub tops: [Top; ETH + 1],
-    /// Dispatches.
-    pub dispatches: u64,
-    /// Of those, the ones that found the binary cached.
-    pub cached: u64,
-    /// Allocations that failed.
-    pub failed: u64,
+}
+
+impl Default for Summary {
+    fn default() -> Summary {
+        Summary { position: 0, now: [0; QUANTITIES], tops: Default::default() }
+    }
 }
 
 impl Summary {
     /// Live allocations of a class.
     pub fn count(&self, class: Class) -> u64 {
-        self.now[PEAKED + class as usize]
+        self.now[COUNTS + class as usize]
     }
 
     /// Buffers in DRAM.
@@ -97,7 +114,7 @@ impl Summary {
 #[derive(Clone, Debug, Default)]
 pub struct Account {
     live: BTreeMap<Name, Thing>,
-    resident: BTreeSet<Name>,
+    resident: Resident,
     /// What it comes to.
     pub summary: Summary,
 }
@@ -108,7 +125,7 @@ impl Account {
         match step {
             Step::Add(name, thing) => self.add(name, thing),
             Step::Remove(name) => self.remove(name),
-            Step::Dispatch(program, cached) => self.dispatch(program, cached),
+            Step::Dispatch(program, cached, lane) => self.dispatch(program, cached, lane),
             Step::Forget(_) => {}
             Step::ResetPeaks => self.summary.tops = Default::default(),
         }
@@ -118,7 +135,7 @@ impl Account {
 
     /// An allocation failed.
     pub fn fail(&mut self, position: u64) {
-        self.summary.failed += 1;
+        self.summary.now[FAILED] += 1;
         self.summary.position = position;
     }
 
@@ -130,37 +147,33 @@ impl Account {
     fn add(&mut self, name: Name, thing: Thing) {
         let class = thing.class as usize;
         self.live.insert(name, thing);
-        self.summary.now[class] += thing.size;
-        self.summary.now[PEAKED + class] += 1;
-        self.summary.allocated[class] += thing.size;
-        self.summary.allocations[class] += 1;
-        if thing.class.is_system_kernel() {
-            self.resident.insert(name);
-        }
+        let now = &mut self.summary.now;
+        now[class] += thing.size;
+        now[COUNTS + class] += 1;
+        now[REQUESTED + class] += thing.requested;
+        now[ALLOCATED + class] += thing.size;
+        now[ALLOCATIONS + class] += 1;
+        self.resident.add(name, thing.class);
     }
 
     fn remove(&mut self, name: Name) {
         let thing = self.live.remove(&name).expect("a mix frees only what is live");
-        self.summary.now[thing.class as usize] -= thing.size;
-        self.summary.now[PEAKED + thing.class as usize] -= 1;
-        self.resident.remove(&name);
+        let (class, now) = (thing.class as usize, &mut self.summary.now);
+        now[class] -= thing.size;
+        now[COUNTS + class] -= 1;
+        now[REQUESTED + class] -= thing.requested;
+        self.resident.remove(name);
     }
 
-    /// Of application programs, the one dispatched last is resident, with what it has then.
-    fn dispatch(&mut self, program: u64, cached: bool) {
-        self.resident.retain(|name| self.live[name].class.is_system_kernel());
-        let cbs = self.live.range(Name::Cb(program, 0)..=Name::Cb(program, u64::MAX));
-        self.resident.extend(cbs.map(|(name, _)| *name));
-        if self.live.contains_key(&Name::Kernel(program)) {
-            self.resident.insert(Name::Kernel(program));
-        }
-        self.summary.dispatches += 1;
-        self.summary.cached += u64::from(cached);
+    fn dispatch(&mut self, program: u64, cached: bool, lane: u8) {
+        self.resident.dispatch(&self.live, program, lane);
+        self.summary.now[DISPATCHES] += 1;
+        self.summary.now[CACHED] += u64::from(cached);
     }
 
     fn measure(&mut self, ticks: u64, reset: bool) {
         let resident = |wanted: fn(&Thing) -> bool| -> u64 {
-            self.resident.iter().map(|name| &self.live[name]).filter(|t| wanted(t)).map(|t| t.size).sum()
+            self.resident.names().map(|name| &self.live[name]).filter(|t| wanted(t)).map(|t| t.size).sum()
         };
         let cbs = resident(|thing| thing.class == Class::Cb);
         let kernels = resident(|thing| thing.class != Class::Cb && !thing.ethernet);
@@ -176,7 +189,7 @@ impl Account {
                 DRAM => dram,
                 L1 => l1,
                 ETH => 0,
-                class => summary.now[PEAKED + class],
+                class => summary.now[COUNTS + class],
             };
             let bytes = summary.now[quantity];
             if reset {
@@ -194,12 +207,12 @@ mod tests {
 
     #[test]
     fn resident_is_what_was_dispatched_last() {
-        let thing = |class, size| Thing { class, size, ethernet: false };
+        let thing = |class, size| Thing::new(class, size);
         let mut account = Account::default();
         account.apply(Step::Add(Name::Cb(1, 0), thing(Class::Cb, 10)), 1, 100);
         account.apply(Step::Add(Name::Kernel(1), thing(Class::KernelApplication, 5)), 2, 200);
         assert_eq!(account.summary.now[L1], 0);
-        account.apply(Step::Dispatch(1, false), 3, 300);
+        account.apply(Step::Dispatch(1, false, 0), 3, 300);
         let now = account.summary.now;
         assert_eq!(
             (now[L1], now[CB_RESIDENT], now[KERNEL_RESIDENT]),

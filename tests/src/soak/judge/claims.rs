@@ -1,6 +1,9 @@
 //! What a table says, taken apart into claims that know nothing of its layout.
 
-use super::account::{CB_RESIDENT, DRAM, ETH, KERNEL_RESIDENT, L1, PEAKED, name_of};
+use super::account::{
+    ALLOCATED, ALLOCATIONS, CACHED, CB_RESIDENT, COUNTS, DISPATCHES, DRAM, ETH, FAILED, KERNEL_RESIDENT, L1,
+    REQUESTED, name_of,
+};
 use shm_layout::table::{
     Bucket, Composition, DeviceStats, FailureRecord, Peak, bucket_flags, device_flags, failure_flags,
 };
@@ -26,16 +29,6 @@ pub enum Own {
     Now(usize),
     /// Its own peak of a quantity.
     Top(usize),
-    /// Bytes ever allocated, by class.
-    Allocated(usize),
-    /// Allocations ever made, by class.
-    Allocations(usize),
-    /// Dispatches.
-    Dispatches,
-    /// Those that found the binary cached.
-    Cached,
-    /// Allocations that failed.
-    Failed,
 }
 
 /// What a claim is about.
@@ -55,24 +48,14 @@ pub enum What {
 
 impl fmt::Display for What {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let class = |class: usize| Class::ALL[class].name();
         match *self {
-            What::Now(quantity) if quantity >= PEAKED => {
-                write!(f, "{} live_count now", class(quantity - PEAKED))
-            }
             What::Now(quantity) => write!(f, "{} now", name_of(quantity)),
             What::Peak(quantity) => write!(f, "{} peak", name_of(quantity)),
             What::Bucket(resolution, _, _, memory, edge) => {
                 write!(f, "history {resolution} {} {edge:?}", ["dram", "l1"][memory])
             }
-            What::Own(_, _, Own::Now(quantity)) if quantity >= PEAKED => {
-                write!(f, "own {} live_count", class(quantity - PEAKED))
-            }
             What::Own(_, _, Own::Now(quantity)) => write!(f, "own {}", name_of(quantity)),
             What::Own(_, _, Own::Top(quantity)) => write!(f, "own {} peak", name_of(quantity)),
-            What::Own(_, _, Own::Allocated(of)) => write!(f, "own {} allocated", class(of)),
-            What::Own(_, _, Own::Allocations(of)) => write!(f, "own {} allocations", class(of)),
-            What::Own(_, _, own) => write!(f, "own {own:?}"),
             What::Position(_) => write!(f, "position"),
         }
     }
@@ -182,9 +165,20 @@ fn device_claims(stats: &DeviceStats, claims: &mut Claims) {
         (ETH, stats.eth_used_bytes),
         (CB_RESIDENT, stats.cb_resident_bytes),
         (KERNEL_RESIDENT, kernels),
+        (DISPATCHES, stats.dispatches),
+        (CACHED, stats.cached_dispatches),
+        (FAILED, stats.failed_allocs),
     ];
     let classes = stats.classes.iter().enumerate();
-    let live = classes.clone().flat_map(|(class, s)| [(class, s.live_bytes), (PEAKED + class, s.live_count)]);
+    let live = classes.clone().flat_map(|(class, s)| {
+        [
+            (class, s.live_bytes),
+            (COUNTS + class, s.live_count),
+            (REQUESTED + class, s.requested_bytes),
+            (ALLOCATED + class, s.alloc_bytes),
+            (ALLOCATIONS + class, s.alloc_count),
+        ]
+    });
     let incomplete = stats.flags & device_flags::INCOMPLETE != 0;
     for (quantity, value) in now.into_iter().chain(live) {
         let claim = Claim::exact(device, What::Now(quantity), value);
@@ -234,9 +228,9 @@ fn own_claims(device: usize, identity: u64, counters: &Counters, claims: &mut Ve
         (Own::Now(ETH), counters.eth_used()),
         (Own::Now(CB_RESIDENT), counters.cb_resident_bytes),
         (Own::Now(KERNEL_RESIDENT), kernels),
-        (Own::Dispatches, counters.dispatches),
-        (Own::Cached, counters.cached_dispatches),
-        (Own::Failed, counters.failed_allocs),
+        (Own::Now(DISPATCHES), counters.dispatches),
+        (Own::Now(CACHED), counters.cached_dispatches),
+        (Own::Now(FAILED), counters.failed_allocs),
     ] {
         claim(own, value, 0, None);
     }
@@ -247,9 +241,10 @@ fn own_claims(device: usize, identity: u64, counters: &Counters, claims: &mut Ve
     claim(Own::Top(ETH), counters.eth_peak_bytes, eth_peak_time, None);
     for (number, class) in counters.classes.iter().enumerate() {
         claim(Own::Now(number), class.live_bytes, 0, None);
-        claim(Own::Now(PEAKED + number), class.live_count, 0, None);
-        claim(Own::Allocated(number), class.alloc_bytes, 0, None);
-        claim(Own::Allocations(number), class.alloc_count, 0, None);
+        claim(Own::Now(COUNTS + number), class.live_count, 0, None);
+        claim(Own::Now(REQUESTED + number), class.requested_bytes, 0, None);
+        claim(Own::Now(ALLOCATED + number), class.alloc_bytes, 0, None);
+        claim(Own::Now(ALLOCATIONS + number), class.alloc_count, 0, None);
         claim(Own::Top(number), class.peak_bytes, class.peak_time, Some(class.peak_count));
     }
 }

@@ -71,6 +71,8 @@ pub struct Failed {
     pub request: u64,
     /// Bytes free.
     pub free: u64,
+    /// On which device.
+    pub device: usize,
     /// Whether ends leave no doubt about who held what, and who that was: filled in when it is old.
     pub holders: Option<super::maxima::Holders>,
 }
@@ -100,6 +102,17 @@ impl Source {
         let (segment, killed, process, in_flight) = (None, None, None, None);
         Source { log, plan, segment, killed, next: 0, process, calls: 0, in_flight, delays: 0 }
     }
+}
+
+/// An event that its call returned long after.
+#[derive(Clone, Copy, Debug)]
+pub struct Late {
+    /// Its device.
+    pub device: usize,
+    /// Its ticks.
+    pub ticks: u64,
+    /// When its call had returned.
+    pub known: u64,
 }
 
 /// Value of DRAM and L1 used, least and most, from a moment on.
@@ -155,12 +168,14 @@ pub struct Oracle {
     provisional: Vec<Change>,
     /// Everything up to here is in the base.
     base: u64,
+    /// Events of the last minute that became known later than they are waited for.
+    late: Vec<Late>,
     /// By identity and position.
     pub failures: HashMap<(u64, u64), Failed>,
     /// Calls that returned.
     pub calls: u64,
-    /// Of those, the ones that returned later behind their stamp than an aggregator waits.
-    pub late: u64,
+    /// Events that became known later behind their stamp than an aggregator waits.
+    pub late_events: u64,
     /// Events that their writer delayed between clock and commit.
     pub delayed: u64,
 }
@@ -185,7 +200,8 @@ impl Oracle {
             base: 0,
             failures: HashMap::new(),
             calls: 0,
-            late: 0,
+            late: Vec::new(),
+            late_events: 0,
             delayed: 0,
         }
     }
@@ -206,8 +222,9 @@ impl Oracle {
         live
     }
 
-    /// Reads what the writers logged since the last time. They are stopped, or have ended.
-    pub fn collect<'a>(&mut self, sources: impl Iterator<Item = &'a mut Source>) {
+    /// Reads what the writers logged since the last time. They are stopped, or have ended. `judged` is the earliest
+    /// moment that will be judged: what was known only after it is kept apart. Returns the events that came late.
+    pub fn collect<'a>(&mut self, sources: impl Iterator<Item = &'a mut Source>, judged: u64) -> Vec<Late> {
         self.timeline.read();
         self.provisional.clear();
         let mut oldest = self.timeline.now();
@@ -216,12 +233,24 @@ impl Oracle {
             self.collect_one(source, &mut fresh);
             oldest = oldest.min(source.in_flight.unwrap_or(u64::MAX));
         }
+        let late: Vec<Late> = fresh.iter().filter(|change| self.is_late(change)).map(Late::of).collect();
+        self.late_events += late.len() as u64;
         self.tail.extend(fresh);
         self.tail.make_contiguous().sort_by_key(|change| change.ticks);
         self.provisional.sort_by_key(|change| change.ticks);
         let now = self.timeline.now();
         let kept = self.timeline.to_ticks(self.timeline.to_ns(now).saturating_sub(KEPT_NS));
-        self.advance(oldest.min(kept));
+        let unknown = self.tail.iter().filter(|change| change.known > judged).map(|change| change.ticks - 1);
+        self.advance(unknown.chain([oldest, kept]).min().unwrap_or(0));
+        self.late.extend(&late);
+        let forgotten = self.timeline.to_ticks(self.timeline.to_ns(now).saturating_sub(SERIES_NS));
+        self.late.retain(|late| late.known > forgotten);
+        late
+    }
+
+    /// Whether an event on a device, not later than `until`, became known only after `as_of`.
+    pub fn is_unsettled(&self, device: usize, until: u64, as_of: u64) -> bool {
+        self.late.iter().any(|late| late.device == device && late.ticks <= until && late.known > as_of)
     }
 
     fn collect_one(&mut self, source: &mut Source, fresh: &mut Vec<Change>) {
@@ -237,7 +266,6 @@ impl Oracle {
             source.next += 1;
             source.calls += 1;
             self.calls += 1;
-            self.late += u64::from(self.is_late(&entry));
             self.enter(source, &entry, fresh);
         }
         let Some((from, to)) = source.killed else { return };
@@ -247,9 +275,9 @@ impl Oracle {
         }
     }
 
-    fn is_late(&self, entry: &Entry) -> bool {
-        let Some(after) = entry.after.filter(|_| entry.position > 0) else { return false };
-        self.timeline.to_ns(after).saturating_sub(self.timeline.to_ns(entry.ticks)) > MERGED_NS
+    fn is_late(&self, change: &Change) -> bool {
+        let delay = self.timeline.to_ns(change.known).saturating_sub(self.timeline.to_ns(change.ticks));
+        matches!(change.what, What::Event(_)) && delay > MERGED_NS
     }
 
     fn enter(&mut self, source: &mut Source, entry: &Entry, fresh: &mut Vec<Change>) {
@@ -266,8 +294,13 @@ impl Oracle {
                 for (step, position) in steps.into_iter().zip(entry.position..) {
                     let change = process.apply(number, step, position, entry.ticks, (entry.before, known));
                     if entry.code == Code::Failed {
-                        let failed =
-                            Failed { ticks: entry.ticks, request: entry.a, free: entry.b, holders: None };
+                        let failed = Failed {
+                            ticks: entry.ticks,
+                            request: entry.a,
+                            free: entry.b,
+                            device: change.device,
+                            holders: None,
+                        };
                         self.failures.insert((process.identity, position), failed);
                     }
                     fresh.push(change);
@@ -452,6 +485,12 @@ impl Oracle {
     }
 }
 
+impl Late {
+    fn of(change: &Change) -> Late {
+        Late { device: change.device, ticks: change.ticks, known: change.known }
+    }
+}
+
 impl Chip {
     fn advance<'a>(
         &mut self,
@@ -529,7 +568,7 @@ impl Process {
 /// The events of a call, each with its device; `None` is a failed allocation.
 fn steps_of(mixes: &mut [Mix], entry: &Entry) -> Vec<(usize, Option<Step>)> {
     let Entry { code, thread, device, a, b, .. } = *entry;
-    let buffer = Thing { class: Class::Dram, size: a, ethernet: false };
+    let buffer = Thing::new(Class::Dram, a);
     match code {
         Code::Mix => {
             let steps = mixes[thread].next_call().steps().into_iter();

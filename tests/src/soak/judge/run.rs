@@ -391,7 +391,6 @@ impl Soak {
         // Clocks differ a little.
         let as_of = snapshot.as_of.saturating_sub(CLOCKS_NS);
         let mut reading = reading("table", &snapshot, as_of, read);
-        reading.watched_since = table.header().started;
         for device in 0..snapshot.devices.len() {
             self.read_history(&table, &snapshot, device, &mut reading);
         }
@@ -459,7 +458,16 @@ impl Soak {
     /// Reads all logs.
     fn collect(&mut self) -> Result<()> {
         let lasting = self.writers.iter_mut().flatten().map(|writer| &mut writer.source);
-        self.oracle.collect(lasting.chain(self.ended.iter_mut().map(|(source, _)| source)));
+        let judged = self.readings.iter().map(|reading| reading.as_of).min().unwrap_or(u64::MAX);
+        let judged = self.oracle.timeline.to_ticks(judged);
+        let late =
+            self.oracle.collect(lasting.chain(self.ended.iter_mut().map(|(source, _)| source)), judged);
+        // Buckets that were true without them have to be judged again.
+        let ends = late.iter().map(|late| self.oracle.timeline.to_ns(late.ticks));
+        if let Some(first) = ends.min() {
+            self.buckets
+                .retain(|(_, _, resolution, start), _| start + HISTORY_RESOLUTIONS[*resolution] < first);
+        }
         self.outcome.segments = self.oracle.processes.len() as u64;
         for standstill in std::mem::take(&mut self.standstills) {
             let process = self.oracle.process(standstill.identity);
@@ -479,7 +487,7 @@ impl Soak {
             }
         }
         self.outcome.delayed = self.stood + self.oracle.delayed;
-        self.outcome.late = self.oracle.late;
+        self.outcome.late = self.oracle.late_events;
         self.outcome.calls = self.oracle.calls;
         Ok(())
     }
@@ -539,7 +547,7 @@ impl Soak {
         let window = since.map_or((begun, false), |since| (since, true));
         let claims = claims::Claims { figures, ..Default::default() };
         let source = if table.is_some() { "tt-smi of a table" } else { "tt-smi alone" };
-        self.readings.push(Reading { source, as_of, read, window, watched_since: u64::MAX, claims });
+        self.readings.push(Reading { source, as_of, read, window, claims });
         Ok(())
     }
 
@@ -594,7 +602,7 @@ impl Soak {
 fn reading(source: &'static str, snapshot: &TableSnapshot, as_of: u64, read: u64) -> Reading {
     let window = (snapshot.window_since, snapshot.windows > 0);
     let claims = claims::of_snapshot(snapshot);
-    Reading { source, as_of, read, window, watched_since: u64::MAX, claims }
+    Reading { source, as_of, read, window, claims }
 }
 
 impl Drop for Soak {

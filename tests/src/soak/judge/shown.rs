@@ -1,6 +1,8 @@
 //! What `tt-smi peak --json` and `snapshot --json` say: the claims as users get them.
 
-use super::account::{CB_RESIDENT, DRAM, ETH, KERNEL_RESIDENT, L1, PEAKED};
+use super::account::{
+    CACHED, CB_RESIDENT, COUNTS, DISPATCHES, DRAM, ETH, FAILED, KERNEL_RESIDENT, L1, REQUESTED,
+};
 use super::claims::{Claim, What};
 use anyhow::{Context, Result};
 use serde_json::Value;
@@ -53,16 +55,22 @@ pub fn of_snapshot(text: &[u8]) -> Result<Vec<Claim>> {
             (L1, "l1_used_bytes"),
             (ETH, "eth_l1_used_bytes"),
             (CB_RESIDENT, "cb_resident_bytes"),
+            (DISPATCHES, "dispatches"),
+            (CACHED, "cached_dispatches"),
+            (FAILED, "failed_allocs"),
         ];
         let fixed = fixed.map(|(quantity, key)| (quantity, &device[key]));
         let classes = Class::ALL.into_iter().flat_map(|class| {
             let json = &device["classes"][class.name()];
-            [(class as usize, &json["live_bytes"]), (PEAKED + class as usize, &json["live_count"])]
+            let keys = [(0, "live_bytes"), (COUNTS, "live_count"), (REQUESTED, "requested_bytes")];
+            keys.map(|(first, key)| (first + class as usize, &json[key]))
         });
+        let exact = device["dram_used_exact"].as_bool().context("a device says whether it is exact")?;
         for (quantity, value) in fixed.into_iter().chain(classes) {
             let low = value.as_u64().context("a figure is a number")?;
             let what = What::Now(quantity);
-            claims.push(Claim { device: number, what, low, high: Some(low), time: None, count: None });
+            let high = exact.then_some(low);
+            claims.push(Claim { device: number, what, low, high, time: None, count: None });
         }
     }
     Ok(claims)

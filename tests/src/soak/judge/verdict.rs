@@ -24,8 +24,6 @@ pub struct Reading {
     pub read: u64,
     /// Start of the window of peaks in nanoseconds, and whether it was begun by a reset.
     pub window: (u64, bool),
-    /// Since when one aggregator looked, in nanoseconds: older buckets may be partial.
-    pub watched_since: u64,
     /// What it says.
     pub claims: Claims,
 }
@@ -242,28 +240,32 @@ impl<'a> Judge<'a> {
     fn bucket(&self, claim: &Claim, (start, length): (u64, u64), memory: usize, edge: Edge) -> Truth {
         let end = start + length;
         let wide = self.oracle.series(claim.device, start - TIME_NS, end + TIME_NS);
-        let Some(wide) = wide.filter(|_| end + TIME_NS <= self.reading.as_of) else { return Truth::Open };
+        let until = self.oracle.timeline.to_ticks(end + TIME_NS);
+        let settled = end + TIME_NS <= self.reading.as_of
+            && !self.oracle.is_unsettled(
+                claim.device,
+                until,
+                self.oracle.timeline.to_ticks(self.reading.as_of),
+            );
+        let Some(wide) = wide.filter(|_| settled) else { return Truth::Open };
         let wide: Vec<_> = wide.collect();
         let inner = self.oracle.series(claim.device, start + TIME_NS, end - TIME_NS);
         let inner: Vec<_> = inner.into_iter().flatten().collect();
-        let complete = start >= self.reading.watched_since;
         let least = |of: &[&super::oracle::Sample]| of.iter().map(|sample| sample.low[memory]).min();
         let most = |of: &[&super::oracle::Sample]| of.iter().map(|sample| sample.high[memory]).max();
         let (bottom, top) = (least(&wide).unwrap_or(0), most(&wide).unwrap_or(0));
-        // Only a bucket that was watched from its beginning has to hold all that was used in it.
         match edge {
-            Edge::Min if complete => {
+            Edge::Min => {
                 Truth::Between(bottom, inner.iter().map(|sample| sample.high[memory]).min().unwrap_or(top))
             }
-            Edge::Max if complete => {
+            Edge::Max => {
                 Truth::Between(inner.iter().map(|sample| sample.low[memory]).max().unwrap_or(bottom), top)
             }
-            Edge::Last if complete => {
+            Edge::Last => {
                 let last = self.oracle.series(claim.device, end - TIME_NS, end + TIME_NS);
                 let last: Vec<_> = last.into_iter().flatten().collect();
                 Truth::Between(least(&last).unwrap_or(bottom), most(&last).unwrap_or(top))
             }
-            _ => Truth::Between(bottom, top),
         }
     }
 
@@ -271,22 +273,18 @@ impl<'a> Judge<'a> {
         let Some(process) = self.oracle.process(identity) else {
             return Truth::Nothing(format!("no process has the segment {identity:x}"));
         };
+        let nothing = Summary::default();
         let on = |recent: &&Recent| recent.device == claim.device;
         let found = process.recent.iter().rev().filter(on).find(|recent| recent.position <= position);
         let summary = match found {
             Some(recent) if recent.position == position => &*recent.summary,
             _ if position > process.position || !process.whole => return Truth::Open,
-            None if position == 0 => &Summary::default(),
+            None if position == 0 => &nothing,
             _ => return Truth::Nothing(format!("event {position} of {identity:x} is on another device")),
         };
         let (value, ticks) = match own {
             Own::Now(quantity) => (summary.now[quantity], 0),
             Own::Top(quantity) => (summary.tops[quantity].bytes, summary.tops[quantity].ticks),
-            Own::Allocated(class) => (summary.allocated[class], 0),
-            Own::Allocations(class) => (summary.allocations[class], 0),
-            Own::Dispatches => (summary.dispatches, 0),
-            Own::Cached => (summary.cached, 0),
-            Own::Failed => (summary.failed, 0),
         };
         let time = self.oracle.timeline.to_ns(ticks);
         match (own, claim.time) {
@@ -373,8 +371,10 @@ impl<'a> Judge<'a> {
             let text = format!("said {bytes:?} at {time}, true is {figures:?} at {truth}");
             return self.falsehood(format!("{}: failure", self.reading.source), &text);
         }
+        let as_of = self.oracle.timeline.to_ticks(self.reading.as_of);
+        let unsettled = self.oracle.is_unsettled(failed.device, failed.ticks, as_of);
         match (holders, &failed.holders) {
-            (Some(said), Some(truth)) => self.failure_holders(claim, said, truth),
+            (Some(said), Some(truth)) if !unsettled => self.failure_holders(claim, said, truth),
             _ => self.verdicts.open += 1,
         }
     }
