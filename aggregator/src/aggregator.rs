@@ -68,11 +68,11 @@ pub struct Aggregator {
     /// Files of ended processes that are left to their run for now.
     pub(crate) left_to_runs: Vec<LeftToRun>,
     pub(crate) refusal_lines: u32,
-    /// Segments of processes that ended before we could follow them, to be folded.
-    pub(crate) dead: Vec<Segment>,
+    /// Segments of processes that ended before we could follow them, and when that was noticed, to be folded.
+    pub(crate) dead: Vec<(Segment, u64)>,
     /// When processes lived whose files are gone, to be folded.
     pub(crate) lost: Option<Span>,
-    /// When files were last looked for.
+    /// When files were last looked for, and all that were found had been opened.
     pub(crate) last_find: u64,
     /// Whether what is found now was there before we came.
     pub(crate) starting: bool,
@@ -134,7 +134,7 @@ impl Aggregator {
         for _ in 0..MAX_PENDING / MAX_OPENS {
             aggregator.model.failures.begin_poll();
             aggregator.find(monotonic_ns());
-            aggregator.fold_dead(monotonic_ns());
+            aggregator.fold_dead();
             if aggregator.pending.is_empty() {
                 break;
             }
@@ -204,7 +204,7 @@ impl Aggregator {
         self.expire(now);
         // Not later than files were looked for: who came after that is not followed yet.
         let known = self.sources.iter().map(|source| source.known_until(folded_through));
-        self.model.as_of = known.fold(folded_through.min(now), u64::min);
+        self.model.as_of = known.fold(folded_through.min(self.last_find), u64::min);
         let unread = self.unread() > 0;
         self.model.set_incomplete(unread);
         self.model.tick(folded_through);
@@ -230,6 +230,9 @@ impl Aggregator {
             let last = !more || monotonic_ns() > now.saturating_add(MAX_FOLLOW_NS);
             let limit = folded_through.min(tail).max(folded_through.saturating_sub(MAX_HELD_BACK_NS));
             let folded = self.open_windows(limit) + self.fold_until(limit);
+            if limit > tail {
+                self.doubt_passed(limit);
+            }
             self.model.settle_failures();
             if self.model.failures.has_fresh() {
                 self.complete_failures();
@@ -237,6 +240,14 @@ impl Aggregator {
             if last || folded == 0 {
                 return limit;
             }
+        }
+    }
+
+    /// What those have who were passed in the merge is not known of the time since what is queued of them.
+    #[cold]
+    fn doubt_passed(&mut self, limit: u64) {
+        for source in self.sources.iter().filter(|source| source.is_behind() && source.tail() < limit) {
+            self.model.doubt_share(source.process, Span { from: source.tail(), to: limit });
         }
     }
 
@@ -265,13 +276,20 @@ impl Aggregator {
     /// what is folded only now does not count in them. Says how much was folded.
     fn open_windows(&mut self, limit: u64) -> u64 {
         let mut folded = 0;
-        while let Some(since) = self.windows_due.pop_front_if(|since| *since <= limit) {
+        while let Some(since) = self.windows_due.front().copied().filter(|since| *since <= limit) {
             folded += self.fold_until(since);
+            self.begin_windows(since);
+        }
+        folded
+    }
+
+    /// Begins the windows that were asked for up to `limit`.
+    pub(crate) fn begin_windows(&mut self, limit: u64) {
+        while let Some(since) = self.windows_due.pop_front_if(|since| *since <= limit) {
             self.model.open_window(since);
             let count = self.model.window.count;
             self.config.log.line(format_args!("new window of peaks, number {count}"));
         }
-        folded
     }
 
     /// Folds what waits and is not later than `limit`; says how much that was.

@@ -21,6 +21,9 @@ pub struct Config {
     pub watch: bool,
     /// Whether to remove the files of dead processes.
     pub reap: bool,
+    /// Whether what is known is published in a table: while it is fresh, processes that end leave their files to it.
+    /// Otherwise names that come and go unseen leave no trace, and peaks of that time are "at least".
+    pub published: bool,
     /// Whether request files may open a new window of peaks.
     pub accept_resets: bool,
     /// Whose segments of the namespace to follow.
@@ -60,6 +63,7 @@ impl Config {
             merge_window: Duration::from_micros(500),
             watch: true,
             reap: true,
+            published: false,
             accept_resets: false,
             only: Only::default(),
             log: Log::silent(),

@@ -31,7 +31,7 @@ pub struct DaemonConfig {
 pub fn run_daemon(config: DaemonConfig, stop: &AtomicBool) -> Result<(), DaemonError> {
     let DaemonConfig { namespace, stats_interval, log } = config;
     let claim = Claim::take(&namespace)?;
-    let config = Config { accept_resets: true, log, ..Config::new(namespace) };
+    let config = Config { accept_resets: true, published: true, log, ..Config::new(namespace) };
     let mut aggregator = Aggregator::resume(config, claim.adopt())?;
     let mut publisher = TablePublisher::create(claim, &aggregator)?;
     let mut summary = Summary::new(stats_interval);

@@ -102,6 +102,8 @@ impl Model {
         let more = self.possibly_more(row, &old, since);
         let history_since = self.history_since;
         let Some(device) = self.devices.change(batch, device_row) else { return };
+        // If later events were merged already, they were merged with what it had before.
+        let time = time.max(device.peaks.latest());
         device.doubt(Span { from: since, to: time }, &Doubt { less: old.bytes, more });
         device.find(time, &old, &new);
         if time >= history_since {
@@ -147,7 +149,7 @@ impl Model {
         let Some(usage) = self.usages.get(row) else { return unknown };
         let Some(process) = self.processes.get(usage.process) else { return unknown };
         let reset = usage.counters.peak_reset_time;
-        if reset != 0 && self.clock.to_ns(process.clock, reset) > since {
+        if reset != 0 && !(1..=since).contains(&self.clock.to_ns(process.clock, reset)) {
             return unknown;
         }
         let own = own_peaks(&usage.counters);
@@ -156,12 +158,13 @@ impl Model {
 
     /// What a process reached by itself in the window is certain.
     fn attest(&mut self, row: usize, device: usize) {
-        let (clock, window) = (&self.clock, self.window);
         let Some(usage) = self.usages.get(row) else { return };
         let Some(Process { stats, clock: kind, .. }) = self.processes.get(usage.process) else { return };
         let share = Share { identity: stats.identity, pid: stats.pid, counters: &usage.counters };
+        let times = own_peaks(&usage.counters).map(|own| self.time_of(*kind, own.ticks));
+        let times = times.map(|time| Some(time).filter(|time| self.window.has(*time)));
         if let Some(device) = self.devices.get_mut(device) {
-            device.attest_own_peaks(&share, |ticks| window.time_in(clock, *kind, ticks));
+            device.attest_own_peaks(&share, &times);
         }
     }
 
@@ -193,9 +196,9 @@ impl Model {
         }
     }
 
-    /// Takes a process out of all devices whose segment says what cannot be. Nothing that it said since `since` is
+    /// Takes a process out of all devices whose segment says what cannot be. Nothing that it said since it was found is
     /// believed, nor that it holds nothing now.
-    pub(crate) fn disown(&mut self, process: usize, since: u64) {
+    pub(crate) fn disown(&mut self, process: usize, attached: u64) {
         let now = self.now;
         for (row, device_row) in self.take_usages(process) {
             let said = self.usages.get(row).map_or(Sums::ZERO, |usage| Sums::of(&usage.counters));
@@ -204,11 +207,40 @@ impl Model {
             let batch = self.batch();
             let Some(device) = self.devices.change(batch, device_row) else { continue };
             device.find(now, &said, &Sums::ZERO);
-            device.doubt(Span { from: since, to: now }, &Doubt::ANYTHING);
+            device.disbelieve(attached, now);
             device.leave(row, now);
             self.empty(row);
             self.withdraw_claim(device_row);
             self.attest_all(device_row);
+        }
+    }
+
+    /// In that span, what a process had is not known: it is so far behind that the others were merged without it.
+    pub(crate) fn doubt_share(&mut self, process: usize, span: Span) {
+        let rows = self.processes.get(process).map_or(Vec::new(), |process| process.usages.clone());
+        for row in rows.into_iter().flatten() {
+            let batch = self.batch();
+            let Some((device_row, less)) =
+                self.usages.get(row).map(|u| (u.device, Sums::of(&u.counters).bytes))
+            else {
+                continue;
+            };
+            let Some(device) = self.devices.change(batch, device_row) else { continue };
+            device.doubt(span, &Doubt { less, more: Doubt::ANYTHING_MORE.more });
+            let chip = device.entry.chip_id;
+            self.failures.doubt(batch, chip, span.from);
+        }
+    }
+
+    /// In that span, the order of events is not known: a clock stepped.
+    pub(crate) fn doubt_order(&mut self, span: Span) {
+        for row in 0..self.devices.high_water() {
+            let batch = self.batch();
+            let Some(device) = self.devices.change(batch, row) else { continue };
+            device.doubt(span, &Doubt::ANYTHING);
+            let chip = device.entry.chip_id;
+            self.failures.doubt(batch, chip, span.from);
+            self.attest_all(row);
         }
     }
 
@@ -230,7 +262,7 @@ impl Model {
         device_row: usize,
         share: &Share<'_>,
         life: Span,
-        times: impl Fn(u64) -> Option<u64>,
+        times: &[Option<u64>; FIGURES],
     ) {
         let own = own_peaks(share.counters);
         // A reset in its life made it forget what was before.
@@ -250,6 +282,7 @@ impl Model {
 
     /// A process lived in that span of which nobody knows what it had, or on which devices.
     pub(crate) fn fold_lost(&mut self, life: Span) {
+        self.note_unread(life);
         for row in 0..self.devices.high_water() {
             let batch = self.batch();
             let Some(device) = self.devices.change(batch, row) else { continue };

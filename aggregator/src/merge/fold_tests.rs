@@ -23,7 +23,7 @@ fn model(processes: u64) -> Model {
     let mut model = Model::new(Clock::new(), 0, 1);
     for identity in 1..=processes {
         let stats = ProcessStats { identity, pid: identity, ..bytemuck::Zeroable::zeroed() };
-        let row = model.add_process(stats, ClockKind::Monotonic).unwrap();
+        let row = model.add_process(stats, Some(ClockKind::Monotonic)).unwrap();
         model.add_device(row, &DeviceEntry { chip_id: 1, ..bytemuck::Zeroable::zeroed() });
     }
     model

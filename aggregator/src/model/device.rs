@@ -5,7 +5,7 @@ use shm_layout::{Class, Counters, DeviceEntry, Event, EventKind, flags};
 
 use crate::model::claims::Settled;
 use crate::model::figures::{
-    CB_RESIDENT, DRAM, ETH, KERNEL_RESIDENT, L1, Live, Memory, Resident, Share, Sums, Used, compose,
+    CB_RESIDENT, DRAM, ETH, FIGURES, KERNEL_RESIDENT, L1, Live, Memory, Resident, Share, Sums, Used, compose,
     counted_in, held_alone, own_peaks,
 };
 use crate::model::history::History;
@@ -164,9 +164,7 @@ impl Device {
     pub(crate) fn find(&mut self, time: u64, old: &Sums, new: &Sums) {
         self.peaks.cross_boundary(time, &self.sums);
         self.sums.exchange(old, new);
-        if self.peaks.is_in_order(time) {
-            self.peaks.advance(time);
-        }
+        self.peaks.advance_to(time);
         self.peaks.find(&self.sums);
         self.reconsider_makeups();
     }
@@ -182,19 +180,29 @@ impl Device {
         self.reconsider_makeups();
     }
 
-    /// What a process reached by itself is certain, whoever else was there. `times` tells when, if in the window.
-    pub(crate) fn attest_own_peaks(&mut self, share: &Share<'_>, times: impl Fn(u64) -> Option<u64>) {
+    /// Nothing that was merged of a process that was found at `attached` is believed any more. Its events may have said
+    /// any time.
+    pub(crate) fn disbelieve(&mut self, attached: u64, now: u64) {
+        self.peaks.doubt(Span { from: 0, to: now }, &Doubt::ANYTHING);
+        self.doubt(Span { from: attached, to: now }, &Doubt::ANYTHING_MORE);
+    }
+
+    /// What a process reached by itself is certain, whoever else was there. `times` are those of its own peaks, if in
+    /// the window.
+    pub(crate) fn attest_own_peaks(&mut self, share: &Share<'_>, times: &[Option<u64>; FIGURES]) {
         let Share { identity, pid, counters } = *share;
         let peaks = own_peaks(counters);
         for (figure, own) in peaks.iter().enumerate() {
-            if let Some(time) = times(own.ticks) {
-                self.peaks.attest(figure, own.bytes, time, own.count);
+            if let Some(time) = times[figure] {
+                // A peak of the time of a reset is what there was then; when that was reached, it does not know.
+                let reached = own.ticks != counters.peak_reset_time;
+                self.peaks.attest(figure, own.bytes, time, own.count, reached);
             }
         }
         let makeups = [(DRAM, &mut self.dram_makeup, owes::DRAM), (L1, &mut self.l1_makeup, owes::L1)];
         for (figure, makeup, owed) in makeups {
             let own = peaks[figure];
-            if own.bytes > makeup.bytes && times(own.ticks).is_some() {
+            if own.bytes > makeup.bytes && times[figure].is_some() {
                 let composition = held_alone(identity, pid, own.bytes);
                 *makeup = Makeup { composition, bytes: own.bytes, complete: false };
                 self.owes &= !owed;

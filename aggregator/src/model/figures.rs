@@ -1,7 +1,7 @@
 //! The figures of a process on a device that device-wide sums and peaks are made of.
 
 use shm_layout::table::{Composition, Holder, PEAK_HOLDERS};
-use shm_layout::{Class, ClassCounters, Counters};
+use shm_layout::{Class, ClassCounters, Counters, LANES};
 
 /// The figures of a device that have a peak. Those of the classes come first, by [`Class`] code.
 pub(crate) const FIGURES: usize = Class::COUNT + 5;
@@ -82,9 +82,13 @@ pub(crate) fn own_peaks(counters: &Counters) -> [OwnPeak; FIGURES] {
     peaks[L1] = OwnPeak { bytes: l1_peak_bytes, ticks: l1_peak_time, count: l1_peak_count };
     peaks[ETH] = OwnPeak { bytes: counters.eth_peak_bytes, ticks: counters.eth_peak_time, count: 0 };
     peaks[CB_RESIDENT].bytes = peaks[Class::Cb as usize].bytes;
+    // An application kernel is loaded once, and resident in each lane whose program runs it.
     let kernels = Class::ALL.into_iter().filter(|class| class.kernel_type().is_some());
-    peaks[KERNEL_RESIDENT].bytes =
-        kernels.map(|class| peaks[class as usize].bytes).fold(0, u64::saturating_add);
+    let most = |class: Class| {
+        let lanes = if class.is_system_kernel() { 1 } else { LANES as u64 };
+        peaks[class as usize].bytes.saturating_mul(lanes)
+    };
+    peaks[KERNEL_RESIDENT].bytes = kernels.map(most).fold(0, u64::saturating_add);
     peaks
 }
 

@@ -98,6 +98,9 @@ impl History {
 
     /// From now on somebody who cannot be read may be there, or no longer.
     pub(crate) fn set_doubtful(&mut self, doubtful: bool) {
+        if let Some(open) = self.open.as_mut().filter(|_| self.doubtful) {
+            open.flags |= bucket_flags::INEXACT;
+        }
         self.doubtful = doubtful;
     }
 

@@ -26,7 +26,7 @@ use crate::model::figures::Share;
 use crate::model::notice::{Holdings, Notices};
 use crate::model::rates::Rate;
 use crate::model::rows::Rows;
-use crate::model::timeline::Timeline;
+use crate::model::timeline::{Doubt, Span, Timeline};
 use crate::segments::clock::Clock;
 
 /// Device rows that users other than our own may fill each; the rest stays for the others.
@@ -37,6 +37,8 @@ const MAX_COUNTED: usize = 1 << 18;
 const FOREIGN_COUNTED: usize = 1 << 16;
 /// Rows of the table for them that each other user may fill.
 const FOREIGN_USAGES: usize = MAX_USAGES / 4;
+/// Longer than any poll takes: what is later than that is not true.
+const MAX_POLL_NS: u64 = 1_000_000_000;
 /// Rows that are given to those without one in a poll.
 const MAX_PROMOTED: usize = 256;
 
@@ -45,7 +47,8 @@ const MAX_PROMOTED: usize = 256;
 pub(crate) struct Process {
     pub(crate) stats: ProcessStats,
     pub(crate) rate: Rate,
-    pub(crate) clock: ClockKind,
+    /// `None` if its times mean nothing here.
+    pub(crate) clock: Option<ClockKind>,
     /// When its counters were last read as a whole, 0 if never.
     pub(crate) read_at: u64,
     /// Usage row by the process's device index; `None` if there was no room for one.
@@ -112,10 +115,9 @@ impl Window {
         }
     }
 
-    /// When a process's clock showed so many ticks, if that was ever and in the window.
-    pub(crate) fn time_in(&self, clock: &Clock, kind: ClockKind, ticks: u64) -> Option<u64> {
-        let time = clock.to_ns(kind, ticks);
-        (ticks != 0 && time != 0 && time >= self.begin()).then_some(time)
+    /// Whether a time is known and in the window.
+    pub(crate) fn has(&self, time: u64) -> bool {
+        time != 0 && time >= self.begin()
     }
 }
 
@@ -142,6 +144,9 @@ pub(crate) struct Model {
     pub(crate) behind: bool,
     /// Whether somebody who could not be read may have something on any device.
     incomplete: bool,
+    /// When, in the window, somebody who was not read may have had something on any device, also on one that is named
+    /// only later.
+    unread: Option<Span>,
     /// Identities of the processes that an earlier aggregator followed up to the gap.
     pub(crate) followed_before: BTreeSet<u64>,
     uid: u32,
@@ -175,6 +180,7 @@ impl Model {
             as_of: 0,
             behind: false,
             incomplete: false,
+            unread: None,
             followed_before: BTreeSet::new(),
             uid,
             generation: 0,
@@ -185,6 +191,13 @@ impl Model {
             promotable: false,
             usages_of: BTreeMap::new(),
         }
+    }
+
+    /// When a process's clock showed so many ticks; 0 if that is not known. A clock that went back takes ticks of before
+    /// for later than now.
+    pub(crate) fn time_of(&self, clock: Option<ClockKind>, ticks: u64) -> u64 {
+        let time = if ticks == 0 { 0 } else { self.clock.to_ns(clock, ticks) };
+        if time > self.now.saturating_add(MAX_POLL_NS) { 0 } else { time }
     }
 
     /// The last complete batch.
@@ -213,7 +226,7 @@ impl Model {
     }
 
     /// Adds a process; `None` if there is no row for it.
-    pub(crate) fn add_process(&mut self, stats: ProcessStats, clock: ClockKind) -> Option<usize> {
+    pub(crate) fn add_process(&mut self, stats: ProcessStats, clock: Option<ClockKind>) -> Option<usize> {
         let batch = self.batch();
         let process = Process { stats, rate: Rate::default(), clock, read_at: 0, usages: Vec::new() };
         match self.processes.insert(batch, process) {
@@ -262,6 +275,10 @@ impl Model {
         let batch = self.batch();
         let mut device = Device::new(entry.chip_id, uid, Timeline::new(self.window.begin(), self.started));
         device.set_incomplete(self.incomplete);
+        if let Some(span) = self.unread {
+            device.peaks.doubt(span, &Doubt::ANYTHING_MORE);
+            device.peaks.note_others(span);
+        }
         if self.now >= self.history_since {
             // Until now, nobody who is followed had anything on it.
             device.observe(self.now);
@@ -271,9 +288,16 @@ impl Model {
             Err(device) => {
                 let unused = self.devices.values().find(|(_, device)| device.usages.is_empty())?.0;
                 self.devices.remove(batch, unused);
+                // Should it be named again, nobody knows what it had in this window.
+                self.note_unread(Span { from: self.window.begin(), to: self.now });
                 self.devices.insert(batch, device).ok()
             }
         }
+    }
+
+    /// In that span, somebody who was not read may have had something on any device.
+    pub(crate) fn note_unread(&mut self, span: Span) {
+        self.unread = Some(self.unread.map_or(span, |unread| unread.union(span)));
     }
 
     fn usage_row(&mut self, process: usize, device: usize, entry: &DeviceEntry, uid: u32) -> Option<usize> {

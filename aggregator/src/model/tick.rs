@@ -8,6 +8,7 @@ impl Model {
     /// Begins a new window of peaks on every device, at a moment up to which everything is folded.
     pub(crate) fn open_window(&mut self, since: u64) {
         self.window = Window { since, count: self.window.count + 1, reaches_back: false, ..self.window };
+        self.unread = self.unread.filter(|unread| unread.to >= since);
         let batch = self.batch();
         for row in 0..self.devices.high_water() {
             if let Some(device) = self.devices.change(batch, row) {
@@ -35,6 +36,9 @@ impl Model {
     /// Whether somebody who could not be read may have something on any device.
     pub(crate) fn set_incomplete(&mut self, incomplete: bool) {
         self.incomplete = incomplete;
+        if incomplete {
+            self.note_unread(Span { from: self.now, to: self.now });
+        }
         for row in 0..self.devices.high_water() {
             if self.devices.get_mut(row).is_some_and(|device| device.set_incomplete(incomplete)) {
                 let batch = self.batch();

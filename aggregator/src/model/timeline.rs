@@ -68,8 +68,15 @@ impl Range {
                 self.low = change.apply(self.low);
                 self.count = self.count.wrapping_add(change.count);
             }
-        } else if reached_later || self.time == 0 {
+        } else {
             // What there was before `since` may have been more than what is left of this.
+            self.lower_since(since, change);
+        }
+    }
+
+    /// What is certain was less from `since` on.
+    fn lower_since(&mut self, since: u64, change: &Change) {
+        if change.less > 0 && (self.time >= since || self.time == 0) {
             self.low = change.apply(self.low);
             self.count = self.count.wrapping_add(change.count);
         }
@@ -125,6 +132,13 @@ impl Change {
 pub(crate) struct Span {
     pub(crate) from: u64,
     pub(crate) to: u64,
+}
+
+impl Span {
+    /// The least span that has both.
+    pub(crate) fn union(self, other: Span) -> Span {
+        Span { from: self.from.min(other.from), to: self.to.max(other.to) }
+    }
 }
 
 /// How far a sum may be from what was merged: in each figure so much less, and so much more.
@@ -186,6 +200,10 @@ pub(crate) struct Timeline {
     followed: u64,
     /// Time of the last change.
     latest: u64,
+    /// Before this, something that was not followed may have been there beside what is merged after it was learned of.
+    doubted: u64,
+    /// How much that may have been.
+    beside: [u64; FIGURES],
     /// The open slice ends here at the latest.
     boundary: u64,
     /// What is certain of each figure's peak in the whole window, so that a new one is noticed at once.
@@ -205,6 +223,8 @@ impl Timeline {
             closed: Vec::new(),
             followed,
             latest: 0,
+            doubted: 0,
+            beside: [0; FIGURES],
             boundary: u64::MAX,
             best: [0; FIGURES],
             rose: false,
@@ -226,16 +246,26 @@ impl Timeline {
         self.find_best();
     }
 
-    /// Whether a change at this time only raises the open slice: nothing later was merged.
+    /// Whether a change at this time only raises the open slice: nothing later was merged, and no doubt reaches as far.
     #[inline]
     pub(crate) fn is_in_order(&self, time: u64) -> bool {
-        time >= self.latest && time < self.boundary && time >= self.open.since
+        time >= self.latest && time < self.boundary && time >= self.open.since && time >= self.doubted
     }
 
     /// A change is merged that is in order.
     #[inline]
     pub(crate) fn advance(&mut self, time: u64) {
         self.latest = time;
+    }
+
+    /// Sums were found as of a time.
+    pub(crate) fn advance_to(&mut self, time: u64) {
+        self.latest = self.latest.max(time);
+    }
+
+    /// Time of the last change.
+    pub(crate) fn latest(&self) -> u64 {
+        self.latest
     }
 
     /// Whether a change at this time comes after a later one was merged.
@@ -313,7 +343,7 @@ impl Timeline {
 
     /// Begins a new slice at `time`, with these sums.
     pub(crate) fn cut(&mut self, time: u64, sums: &Sums) {
-        let fresh = Slice::new(time, 0, sums);
+        let fresh = self.fresh(time, 0, sums);
         self.closed.push(std::mem::replace(&mut self.open, fresh));
         if self.unbounded {
             self.open.unbound();
@@ -321,6 +351,19 @@ impl Timeline {
         if self.closed.len() > MAX_CLOSED {
             self.thin();
         }
+    }
+
+    /// A slice that begins with these sums, and with what may be there beside them.
+    fn fresh(&self, since: u64, time: u64, sums: &Sums) -> Slice {
+        let mut slice = Slice::new(since, time, sums);
+        if since < self.doubted {
+            slice
+                .ranges
+                .iter_mut()
+                .zip(self.beside)
+                .for_each(|(range, more)| range.high = add(range.high, more));
+        }
+        slice
     }
 
     /// Joins the oldest two neighbours that are short beside their age, else the oldest two.
@@ -339,7 +382,7 @@ impl Timeline {
     /// Begins a new window: what was before does not count.
     pub(crate) fn restart(&mut self, since: u64, sums: &Sums) {
         self.boundary = u64::MAX;
-        self.open = Slice::new(since, since, sums);
+        self.open = self.fresh(since, since, sums);
         self.closed.clear();
         if self.unbounded {
             self.open.unbound();
@@ -354,13 +397,20 @@ impl Timeline {
         let changes: [Change; FIGURES] = std::array::from_fn(|figure| Change::of(figure, old, new));
         // If nothing changed after it, the sums have been these ever since.
         let (settled, followed) = (since >= self.latest, self.followed);
+        let beside = if since < self.doubted { self.beside } else { [0; FIGURES] };
         for (slice, _) in self.slices_mut().filter(|(_, end)| since < *end) {
             for (figure, range) in slice.ranges.iter_mut().enumerate() {
                 let change = &changes[figure];
                 match (slice.since >= followed, since <= slice.since) {
                     (true, true) => range.shift(change),
                     (true, false) if !settled => range.shift_since(since, change),
-                    (_, false) if settled => range.raise(sums.bytes[figure], since, sums.counts[figure]),
+                    (_, false) if settled => {
+                        range.raise(sums.bytes[figure], since, sums.counts[figure]);
+                        range.high = range.high.max(add(sums.bytes[figure], beside[figure]));
+                    }
+                    // Before anybody watched, what is certain was put together from what was found: more may have been
+                    // part of it already, less was not.
+                    (false, _) if !settled => range.lower_since(since, change),
                     _ => {}
                 }
             }
@@ -370,7 +420,7 @@ impl Timeline {
         self.find_best();
     }
 
-    /// In that span, the sums need not have been those that were merged.
+    /// In that span, the sums need not have been those that were merged, nor those that are merged of it afterwards.
     pub(crate) fn doubt(&mut self, span: Span, doubt: &Doubt) {
         for (slice, end) in self.slices_mut() {
             if span.from < end && span.to >= slice.since {
@@ -378,6 +428,11 @@ impl Timeline {
                     range.doubt(span, doubt.less[figure], doubt.more[figure]);
                 }
             }
+        }
+        if span.to > self.latest {
+            let before = if self.doubted > self.latest { self.beside } else { [0; FIGURES] };
+            self.beside = std::array::from_fn(|figure| add(before[figure], doubt.more[figure]));
+            self.doubted = self.doubted.max(span.to);
         }
         self.find_best();
     }
@@ -397,13 +452,13 @@ impl Timeline {
         }
     }
 
-    /// There was at least that much at that time, by what a process knows of itself.
-    pub(crate) fn attest(&mut self, figure: usize, value: u64, time: u64, count: u64) {
+    /// There was at least that much at that time, by what a process knows of itself. `reached`: and not before.
+    pub(crate) fn attest(&mut self, figure: usize, value: u64, time: u64, count: u64, reached: bool) {
         for (slice, end) in self.slices_mut() {
             let range = &mut slice.ranges[figure];
             if (slice.since..end).contains(&time) && value > range.low {
-                range.raise(value, time, count);
-                range.first = true;
+                range.raise(value, if reached { time } else { 0 }, count);
+                range.first = reached;
             }
         }
         self.best[figure] = self.peak(figure).low;
@@ -533,12 +588,34 @@ mod tests {
         watched.change(60, 100, 140);
         watched.timeline.doubt(Span { from: 55, to: 70 }, &Doubt { less: fill(60), more: fill(7) });
         assert_eq!(watched.peak(), (100, 147, 10));
-        watched.timeline.attest(0, 120, 65, 1);
+        watched.timeline.attest(0, 120, 65, 1, true);
         assert_eq!(watched.peak(), (120, 147, 65));
         watched.timeline.doubt(Span { from: 65, to: 70 }, &Doubt::ANYTHING_MORE);
         assert_eq!(watched.peak().1, UNKNOWN);
         watched.timeline.restart(80, &sums(140));
         assert_eq!(watched.peak(), (140, 140, 80));
+    }
+
+    /// What is merged after a doubt was learned of, and lies in its span, may have had that much beside it.
+    #[test]
+    fn a_doubt_reaches_beyond_what_was_merged() {
+        let mut watched = Watched::new();
+        watched.change(10, 0, 100);
+        watched.timeline.doubt(Span { from: 5, to: 50 }, &Doubt { less: fill(0), more: fill(30) });
+        assert_eq!(watched.peak(), (100, 130, 10));
+        watched.change(20, 100, 150);
+        assert_eq!(watched.peak(), (150, 180, 20));
+        watched.timeline.cut(30, &sums(150));
+        watched.change(35, 150, 160);
+        watched.change(60, 160, 165);
+        assert_eq!(watched.peak(), (165, 190, 60));
+        watched.change(70, 165, 200);
+        assert_eq!(watched.peak(), (200, 200, 70), "not after it");
+        watched.timeline.doubt(Span { from: 65, to: 90 }, &Doubt { less: fill(0), more: fill(7) });
+        watched.timeline.restart(80, &sums(200));
+        assert_eq!(watched.peak(), (200, 207, 80), "a window that begins in it");
+        watched.timeline.restart(90, &sums(200));
+        assert_eq!(watched.peak(), (200, 200, 90));
     }
 
     #[test]

@@ -20,7 +20,7 @@ impl Model {
     pub(crate) fn usage_stats(&self, generation: u64, usage: &Usage) -> UsageStats {
         let mut counters = usage.counters;
         if let Some(process) = self.processes.get(usage.process) {
-            counters.map_times(|ticks| self.clock.to_ns(process.clock, ticks));
+            counters.map_times(|ticks| self.time_of(process.clock, ticks));
         }
         UsageStats {
             generation,

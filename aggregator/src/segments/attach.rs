@@ -6,11 +6,11 @@ use std::path::Path;
 use shm_layout::control::Anomaly;
 use shm_layout::table::{MAX_PROCESSES, ProcessStats, notice_kind, process_flags, process_state};
 use shm_layout::{Counters, text};
-use tt_shm_os::{ClockKind, parse_segment_name, path_of};
+use tt_shm_os::{ClockKind, monotonic_ns, parse_segment_name, path_of};
 use tt_shm_reader::{FileError, OpenError, Segment, is_held};
 
 use crate::aggregator::Aggregator;
-use crate::model::figures::Share;
+use crate::model::figures::{Share, own_peaks};
 use crate::model::notice::{About, Holdings};
 use crate::model::timeline::Span;
 use crate::segments::clock::Step;
@@ -80,8 +80,12 @@ impl Mark {
 impl Aggregator {
     /// Looks for files that came and went; says whether there were any.
     pub(crate) fn find(&mut self, now: u64) -> bool {
-        let Sightings { appeared, mut vanished, listing, requests, stirred } = self.discovery.look(now);
+        let Sightings { appeared, mut vanished, listing, requests, stirred, complete, untold } =
+            self.discovery.look(now);
         self.stirred = stirred;
+        if untold && !self.starting && !self.config.published {
+            self.doubt_since_last_find();
+        }
         self.note_step(now);
         if let Some(listing) = listing {
             self.refusal_lines = 0;
@@ -100,7 +104,9 @@ impl Aggregator {
             self.last_considered.clone_from(&name);
             self.consider(name, now);
         }
-        self.last_find = now;
+        if complete && self.pending.is_empty() {
+            self.last_find = now;
+        }
         let asked = |name: &String| crate::table::reset::take_request(name, self.uid);
         // All of them are taken; one window will do for all who asked at the same time.
         if self.config.accept_resets && requests.iter().filter(|name| asked(name)).count() > 0 {
@@ -111,7 +117,8 @@ impl Aggregator {
 
     /// Says that a clock stepped.
     fn note_step(&mut self, now: u64) {
-        let Some(step) = self.model.clock.take_step() else { return };
+        let Some((step, since)) = self.model.clock.take_step() else { return };
+        self.model.doubt_order(Span { from: since, to: now });
         let what = match step {
             Step::Back => "went back: times from before are not known".to_owned(),
             Step::Ahead(ns) => format!("ran ahead by {ns} ns: times around that moment are not known"),
@@ -187,7 +194,7 @@ impl Aggregator {
         }
         let (fate, why) = match Segment::open(&path) {
             Ok(segment) => self.admit(segment, now),
-            Err(error) if error.is_not_found() => return self.lose(now),
+            Err(error) if error.is_not_found() => return self.lose(),
             Err(error) if error.is_permission_denied() => (Fate::Hidden(mark), None),
             // Too many open files, perhaps, or no memory for a mapping.
             Err(error @ OpenError::File(FileError::Open { .. } | FileError::Map { .. })) => {
@@ -221,13 +228,14 @@ impl Aggregator {
             return (Fate::Waiting, Some(why));
         }
         if self.starting {
-            self.model.window.reach_back(segment.header().anchor_monotonic_ns);
+            let started = segment.header().anchor_monotonic_ns;
+            self.model.window.reach_back(if segment.shares_clock() { started } else { now });
         }
         match segment.is_alive() {
             Ok(true) => self.attach(segment, now),
             Ok(false) if self.can_replay(&segment) => self.replay(segment, now),
             Ok(false) => {
-                self.dead.push(segment);
+                self.dead.push((segment, monotonic_ns()));
                 (Fate::LeftAlone, None)
             }
             Err(error) => (Fate::Waiting, Some(format!("cannot ask for its lock: {error}"))),
@@ -238,14 +246,14 @@ impl Aggregator {
     fn can_replay(&self, segment: &Segment) -> bool {
         let words = segment.words();
         let whole = words.head() < words.ring.len() as u64;
-        whole && !self.starting && segment.header().anchor_monotonic_ns >= self.model.started
+        whole && !self.starting && started_at(segment) >= self.model.started
     }
 
     /// Follows a process that has ended already, from its first event to its last.
     fn replay(&mut self, segment: Segment, now: u64) -> (Fate, Option<String>) {
         let attached = self.attach(segment, now);
         if let Some(source) = self.sources.last_mut().filter(|_| attached.0 == Fate::Followed) {
-            (source.died, source.seen_alive) = (Some(now), 0);
+            (source.died, source.seen_alive) = (Some(monotonic_ns()), 0);
         }
         attached
     }
@@ -274,6 +282,7 @@ impl Aggregator {
         let header = segment.header();
         let code = u32::try_from(header.clock_kind).unwrap_or(0);
         let clock = ClockKind::from_code(code).unwrap_or(ClockKind::Monotonic);
+        let clock = Some(clock).filter(|_| segment.is_time_known());
         let Some(row) = self.model.add_process(process_stats(&segment), clock) else {
             return (Fate::Waiting, Some("there is no row left for another process".to_owned()));
         };
@@ -297,7 +306,8 @@ impl Aggregator {
         let why = if segment.is_time_known() {
             "it is in another time namespace: when it was started is not known"
         } else {
-            "it is in another time namespace and has no clock of its own: none of its times are known"
+            "it is in another time namespace and has no clock of its own: none of its times are known, and peaks are \
+             ranges while it reports"
         };
         let about = About { pid: u64::from(segment.pid()), uid: segment.uid(), file: segment.file_name() };
         let batch = self.model.batch();
@@ -321,7 +331,9 @@ impl Aggregator {
     /// part of a peak.
     pub(crate) fn report_dead(&mut self, segment: &Segment, now: u64) {
         let owner = process_stats(segment);
-        self.keep_failures_of_dead(segment, &owner);
+        if segment.is_time_known() {
+            self.keep_failures_of_dead(segment, &owner);
+        }
         let counters = last_counters(segment);
         self.fold_unfollowed(segment, &owner, counters.as_deref(), now);
         let mut held = Holdings::default();
@@ -339,23 +351,30 @@ impl Aggregator {
         now: u64,
     ) {
         let (clock, window) = (segment.calibration(), self.model.window);
-        let to_ns = |ticks: u64| clock.to_monotonic_ns(ticks);
-        let end = segment.closed_at().map_or(now, |ticks| to_ns(ticks).min(now));
+        let to_ns = |ticks: u64| if segment.is_time_known() { clock.to_monotonic_ns(ticks) } else { 0 };
+        let end = segment.closed_at().filter(|_| segment.is_time_known());
+        let end = end.map_or(now, |ticks| to_ns(ticks).min(now));
         let life = Span { from: self.model.unfollowed_since(owner.identity, owner.started), to: end };
         let Some(counters) = counters else { return self.model.fold_lost(life) };
         for (entry, counters) in segment.devices().iter().zip(counters) {
             let Some(device) = self.model.device_row(entry, segment.uid()) else { continue };
             let share = Share { identity: owner.identity, pid: owner.pid, counters };
-            self.model.fold_unfollowed(device, &share, life, |ticks| {
-                Some(to_ns(ticks)).filter(|time| ticks != 0 && *time != 0 && *time >= window.begin())
-            });
+            let times = own_peaks(counters).map(|own| if own.ticks == 0 { 0 } else { to_ns(own.ticks) });
+            let times = times.map(|time| Some(time).filter(|time| *time <= now && window.has(*time)));
+            self.model.fold_unfollowed(device, &share, life, &times);
         }
     }
 
     /// A file was there and is gone before it could be opened: a process ended that nobody followed.
-    fn lose(&mut self, now: u64) {
+    fn lose(&mut self) {
         self.model.totals.lost += 1;
-        self.lost = Some(Span { from: self.last_find, to: now });
+        self.doubt_since_last_find();
+    }
+
+    /// Processes may have come and gone since files were last looked for, without anybody being told.
+    fn doubt_since_last_find(&mut self) {
+        let life = Span { from: self.last_find, to: monotonic_ns() };
+        self.lost = Some(self.lost.map_or(life, |lost| lost.union(life)));
     }
 
     /// Brings what a segment says of itself beside its events up to date.
@@ -391,6 +410,11 @@ fn foreign_descriptors() -> u64 {
 
 const _: () = assert!(Anomaly::ALL.len() <= 16);
 
+/// When a segment was made. In another time namespace that is a time of another clock: 0, before all that is known.
+fn started_at(segment: &Segment) -> u64 {
+    if segment.shares_clock() { segment.header().anchor_monotonic_ns } else { 0 }
+}
+
 fn process_stats(segment: &Segment) -> ProcessStats {
     let header = segment.header();
     ProcessStats {
@@ -399,8 +423,7 @@ fn process_stats(segment: &Segment) -> ProcessStats {
         pid: u64::from(segment.pid()),
         pid_namespace: header.pid_namespace,
         uid: u64::from(segment.uid()),
-        // In another time namespace it is a time of another clock; 0 is before all that is known here.
-        started: if segment.shares_clock() { header.anchor_monotonic_ns } else { 0 },
+        started: started_at(segment),
         name: text::encode(&segment.process_name()),
         source: header.source,
         on_behalf_of: header.on_behalf_of,

@@ -32,7 +32,10 @@ pub(crate) struct Clock {
     /// Ticks of the best clock at the last look.
     ticks: u64,
     steps: u64,
-    news: Option<Step>,
+    /// The last step, and since when it may have been.
+    news: Option<(Step, u64)>,
+    /// When the lines were last found to be right.
+    corrected: u64,
 }
 
 /// A clock that did what clocks do not.
@@ -69,7 +72,15 @@ impl Clock {
     /// Begins to measure every clock of this machine. Ask for no time before [`Clock::measure`].
     pub(crate) fn begin() -> Clock {
         let lines = KINDS.map(|kind| Line::new(kind, Anchor::default(), Anchor::now(kind)));
-        Clock { lines, next_correction: 0, suspended: suspended(), ticks: 0, steps: 0, news: None }
+        Clock {
+            lines,
+            next_correction: 0,
+            suspended: suspended(),
+            ticks: 0,
+            steps: 0,
+            news: None,
+            corrected: monotonic_ns(),
+        }
     }
 
     /// Ends the first measurement, once it has taken two milliseconds.
@@ -91,13 +102,14 @@ impl Clock {
         clock
     }
 
-    /// The time of a tick. Later ticks never get earlier times.
+    /// The time of a tick. Later ticks never get earlier times. Of a clock that means nothing here, it is never known.
     #[inline]
-    pub(crate) fn to_ns(&self, kind: ClockKind, ticks: u64) -> u64 {
+    pub(crate) fn to_ns(&self, kind: Option<ClockKind>, ticks: u64) -> u64 {
         match kind {
-            ClockKind::Tsc => self.lines[0].to_ns(ticks),
-            ClockKind::Cntvct => self.lines[1].to_ns(ticks),
-            ClockKind::Monotonic => ticks,
+            Some(ClockKind::Tsc) => self.lines[0].to_ns(ticks),
+            Some(ClockKind::Cntvct) => self.lines[1].to_ns(ticks),
+            Some(ClockKind::Monotonic) => ticks,
+            None => 0,
         }
     }
 
@@ -106,8 +118,8 @@ impl Clock {
         self.steps
     }
 
-    /// The last step, once.
-    pub(crate) fn take_step(&mut self) -> Option<Step> {
+    /// The last step, once, and since when it may have been.
+    pub(crate) fn take_step(&mut self) -> Option<(Step, u64)> {
         self.news.take()
     }
 
@@ -121,9 +133,10 @@ impl Clock {
             return;
         }
         self.next_correction = now + PERIOD_NS;
+        let since = std::mem::replace(&mut self.corrected, now);
         for line in &mut self.lines {
             if let Some(step) = line.correct(Anchor::now(line.kind), woke) {
-                (self.steps, self.news) = (self.steps + 1, Some(step));
+                (self.steps, self.news) = (self.steps + 1, Some((step, since)));
             }
         }
     }
@@ -347,7 +360,7 @@ mod tests {
         let kind = ClockKind::best();
         let (before, ticks, after) = (monotonic_ns(), kind.ticks(), monotonic_ns());
         let slack = 100_000_000;
-        let time = clock.to_ns(kind, ticks);
+        let time = clock.to_ns(Some(kind), ticks);
         assert!(before <= time + slack && time <= after + slack);
     }
 }

@@ -36,7 +36,7 @@ impl Aggregator {
             if source.died.is_some() || (now < source.next_check && !source.segment.is_closed()) {
                 continue;
             }
-            source.look(now);
+            source.look();
             self.refresh(index);
         }
     }
@@ -49,9 +49,9 @@ impl Aggregator {
 
     /// Folds the lives of processes that nobody followed. Not before windows are open that were asked for: they may
     /// have lived in them.
-    pub(crate) fn fold_dead(&mut self, now: u64) {
-        for segment in std::mem::take(&mut self.dead) {
-            self.report_dead(&segment, now);
+    pub(crate) fn fold_dead(&mut self) {
+        for (segment, noticed) in std::mem::take(&mut self.dead) {
+            self.report_dead(&segment, noticed);
         }
         if let Some(life) = self.lost.take() {
             self.model.fold_lost(life);
@@ -74,9 +74,8 @@ impl Aggregator {
         }
         asked.sort_unstable();
         let mut found = false;
-        let now = monotonic_ns();
         for source in self.sources.iter_mut().filter(|source| asked.binary_search(&source.process).is_ok()) {
-            source.look(now);
+            source.look();
             found |= source.died.is_some();
         }
         found
@@ -85,8 +84,13 @@ impl Aggregator {
     /// Reclaims what dead processes held. First every event of theirs is folded, and every event of others from
     /// before their end was noticed: these happened while it was held. Returns how far that is.
     pub(crate) fn bury_dead(&mut self) -> u64 {
-        let noticed = self.sources.iter().filter_map(|source| source.died).max().unwrap_or(self.model.now);
+        let followed = self.sources.iter().filter_map(|source| source.died);
+        let unfollowed = self.dead.iter().map(|(_, noticed)| *noticed).chain(self.lost.map(|life| life.to));
+        let noticed = followed.chain(unfollowed).max().unwrap_or(self.model.now);
         let folded_through = self.follow(monotonic_ns(), noticed);
+        // A window that was asked for while they lived begins with what they held, also if a flood of events keeps the
+        // merge from coming as far. What is folded later of the time before counts in it as it does when it comes late.
+        self.begin_windows(noticed);
         let now = monotonic_ns();
         let mut index = 0;
         while let Some(source) = self.sources.get(index) {
@@ -98,7 +102,7 @@ impl Aggregator {
                 index += 1;
             }
         }
-        self.fold_dead(now);
+        self.fold_dead();
         folded_through
     }
 
@@ -106,12 +110,18 @@ impl Aggregator {
         let source = self.sources.swap_remove(index);
         let held = self.model.holdings(source.process);
         let noticed = source.died.unwrap_or(now);
-        let closed = source.segment.closed_at().map(|ticks| self.model.clock.to_ns(source.clock, ticks));
+        let closed = source.segment.closed_at().filter(|_| source.clock.is_some());
+        let closed = closed.map(|ticks| self.model.clock.to_ns(source.clock, ticks));
         // Whatever it says: nobody closes a segment before its last event or after its end was noticed.
         let last_event =
             self.model.processes.get(source.process).map_or(0, |process| process.stats.last_event);
         let closed = closed.map(|closed| closed.min(noticed).max(last_event));
-        self.model.bury(source.process, closed, source.seen_alive, noticed);
+        if source.is_done() {
+            self.model.bury(source.process, closed, source.seen_alive, noticed);
+        } else {
+            // Somebody writes there without the lock: what is not folded by now never will be.
+            self.model.disown(source.process, source.attached);
+        }
         let batch = self.model.batch();
         if let Some(process) = self.model.processes.change(batch, source.process) {
             process.stats.state = process_state::ENDED;
@@ -161,9 +171,8 @@ impl Aggregator {
         let source = &mut self.sources[index];
         source.give_up();
         let (process, pid, uid) = (source.process, source.segment.pid(), source.segment.uid());
-        let (file, started) =
-            (source.segment.file_name().to_owned(), source.segment.header().anchor_monotonic_ns);
-        self.model.disown(process, started);
+        let (file, attached) = (source.segment.file_name().to_owned(), source.attached);
+        self.model.disown(process, attached);
         let (batch, now) = (self.model.batch(), self.model.now);
         if let Some(process) = self.model.processes.change(batch, process) {
             process.stats.flags |= process_flags::BROKEN;

@@ -28,6 +28,10 @@ pub(crate) struct Sightings {
     pub(crate) requests: Vec<String>,
     /// Whether anything happened in the folder, be it ours or not.
     pub(crate) stirred: bool,
+    /// Whether all that there is to see was seen; the rest waits for the next look.
+    pub(crate) complete: bool,
+    /// Whether names may have come and gone since the last look without a trace.
+    pub(crate) untold: bool,
 }
 
 /// Watches /dev/shm for one namespace.
@@ -39,11 +43,13 @@ pub(crate) struct Discovery {
     /// Between two looks at the whole folder.
     period: u64,
     next_rescan: u64,
+    /// Whether everything since the last look was told.
+    told: bool,
 }
 
 impl Discovery {
     pub(crate) fn new(namespace: Namespace, request_prefix: String) -> Discovery {
-        Discovery { namespace, request_prefix, inotify: None, period: RESCAN_NS, next_rescan: 0 }
+        Discovery { namespace, request_prefix, inotify: None, period: RESCAN_NS, next_rescan: 0, told: false }
     }
 
     /// Notices changes at once from now on. Where inotify is not to be had, by reading the folder each time.
@@ -63,26 +69,27 @@ impl Discovery {
 
     /// What changed since the last look.
     pub(crate) fn look(&mut self, now: u64) -> Sightings {
-        let mut sightings = Sightings::default();
-        let complete = self.read_events(&mut sightings);
-        if !complete || now >= self.next_rescan {
+        let mut sightings = Sightings { untold: !self.told, complete: true, ..Sightings::default() };
+        self.told = self.inotify.is_some();
+        self.read_events(&mut sightings);
+        if sightings.untold || now >= self.next_rescan {
             self.next_rescan = now.saturating_add(self.period);
             self.rescan(&mut sightings);
         }
         sightings
     }
 
-    /// Says whether every event was seen.
-    fn read_events(&self, sightings: &mut Sightings) -> bool {
-        let Some(inotify) = &self.inotify else { return true };
+    fn read_events(&self, sightings: &mut Sightings) {
+        let Some(inotify) = &self.inotify else { return };
         let mut buffer = [MaybeUninit::uninit(); 4096];
         let mut reader = inotify::Reader::new(inotify, &mut buffer);
         for _ in 0..MAX_EVENTS {
             // Would block: nothing more. Any other error: the rescan is behind it.
-            let Ok(event) = reader.next() else { return true };
+            let Ok(event) = reader.next() else { return };
             sightings.stirred = true;
             if event.events().contains(ReadFlags::QUEUE_OVERFLOW) {
-                return false;
+                sightings.untold = true;
+                return;
             }
             let Some(name) = event.file_name().and_then(|name| name.to_str().ok()) else { continue };
             let gone = event.events().intersects(ReadFlags::DELETE | ReadFlags::MOVED_FROM);
@@ -93,7 +100,7 @@ impl Discovery {
                 list.push(name.to_owned());
             }
         }
-        true
+        sightings.complete = false;
     }
 
     fn rescan(&self, sightings: &mut Sightings) {

@@ -32,7 +32,8 @@ pub(crate) struct Source {
     pub(crate) segment: Segment,
     /// Its row in the process list.
     pub(crate) process: usize,
-    pub(crate) clock: ClockKind,
+    /// `None` if its times mean nothing here.
+    pub(crate) clock: Option<ClockKind>,
     cursor: Cursor,
     /// Per device, the position up to which its counters had everything when they were read.
     complete: Vec<u64>,
@@ -51,6 +52,8 @@ pub(crate) struct Source {
     /// What was known of each device when it was last looked at.
     told: Vec<u64>,
     pub(crate) next_check: u64,
+    /// When it was found.
+    pub(crate) attached: u64,
     /// When it was last known to live.
     pub(crate) seen_alive: u64,
     pub(crate) died: Option<u64>,
@@ -60,9 +63,9 @@ pub(crate) struct Source {
 
 impl Source {
     /// Follows a segment from its first event if the ring still has it, else from now on.
-    pub(crate) fn new(segment: Segment, process: usize, clock: ClockKind, now: u64) -> Source {
+    pub(crate) fn new(segment: Segment, process: usize, clock: Option<ClockKind>, now: u64) -> Source {
         let words = segment.words();
-        let whole = words.head() < words.ring.len() as u64;
+        let whole = words.head() < words.ring.len() as u64 && clock.is_some();
         Source {
             process,
             clock,
@@ -79,6 +82,7 @@ impl Source {
             told: Vec::new(),
             // Spread, so that no poll looks at all locks.
             next_check: now + CHECK_NS * (process as u64 % 16) / 16,
+            attached: now,
             seen_alive: now,
             died: None,
             broken: false,
@@ -95,12 +99,14 @@ impl Source {
         }
     }
 
-    /// Asks whether its process lives, as of `now`.
-    pub(crate) fn look(&mut self, now: u64) {
-        self.next_check = now + CHECK_NS;
+    /// Asks whether its process lives. It did before the question was asked, or it did not once it was answered:
+    /// what happened in between may have happened beside what it held.
+    pub(crate) fn look(&mut self) {
+        let asked = monotonic_ns();
+        self.next_check = asked + CHECK_NS;
         match self.segment.is_alive() {
-            Ok(true) => self.seen_alive = now,
-            Ok(false) => self.died = self.died.or(Some(now)),
+            Ok(true) => self.seen_alive = asked,
+            Ok(false) => self.died = self.died.or_else(|| Some(monotonic_ns())),
             // No death: the next check asks again.
             Err(_) => {}
         }
@@ -124,6 +130,10 @@ impl Source {
             return self.attach(known);
         }
         let words = self.segment.words();
+        if self.clock.is_none() {
+            // When its events happened is not known, so they cannot be merged: what it has is, each time it has changed.
+            return if words.head() == self.position { Drained::All } else { self.attach(Known::Again) };
+        }
         self.queue.tidy();
         // Bounded by the looks, not only by what is queued: events that are no news are not.
         for _ in 0..MAX_QUEUED {
@@ -166,8 +176,8 @@ impl Source {
         };
         let Attached { devices, cursor } = state;
         let missed = match known {
-            Known::Again => cursor.position().saturating_sub(self.position),
-            Known::First => 0,
+            Known::Again if self.clock.is_some() => cursor.position().saturating_sub(self.position),
+            Known::Again | Known::First => 0,
         };
         self.before_state = self.last_time;
         // Now, not the time of the last event: this is the moment that the counters are known to be of.

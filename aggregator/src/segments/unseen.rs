@@ -103,7 +103,7 @@ impl Aggregator {
         let batch = self.model.batch();
         self.model.notices.reason(batch, notice_kind::UNSEEN, About { pid, uid, file: &file }, now, WHY);
         // Without a row it is not shown, and counted all the same.
-        let row = self.model.add_process(stats, ClockKind::Monotonic).unwrap_or(usize::MAX);
+        let row = self.model.add_process(stats, Some(ClockKind::Monotonic)).unwrap_or(usize::MAX);
         self.unseen.push(Unseen { row, stats });
     }
 

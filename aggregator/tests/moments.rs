@@ -1,0 +1,272 @@
+//! Ends, windows and lives that nobody followed, at the moments between two looks of an aggregator. Each of these was
+//! called exact once, and was not.
+
+mod common;
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use common::{Scene, TestProcess, buffer, chip, device, settled};
+use shm_layout::table::{Peak, bucket_flags};
+use shm_layout::{Class, Event, EventKind, UNKNOWN, flags};
+use tt_shm_aggregator::{Aggregator, Config, Only};
+use tt_shm_os::{ClockKind, monotonic_ns};
+
+const HUGE: u64 = 1 << 49;
+
+type Work = Box<dyn FnOnce() + Send>;
+
+/// An aggregator that does some work once, in the middle of a poll: when it has found the next segment.
+fn interrupted(scene: &Scene) -> (Aggregator, impl Fn(Work)) {
+    let work: Arc<Mutex<Option<Work>>> = Arc::default();
+    let taken = work.clone();
+    let only = Only::those(move |_| {
+        let work = taken.lock().unwrap().take();
+        work.into_iter().for_each(|work| work());
+        true
+    });
+    let aggregator = Aggregator::new(Config { only, ..Config::new(scene.namespace.clone()) }).unwrap();
+    (aggregator, move |new| *work.lock().unwrap() = Some(new))
+}
+
+fn pause() {
+    std::thread::sleep(Duration::from_millis(1));
+}
+
+/// One process holds 500 and ends after a poll began; before that, another had 300 for a moment.
+fn ended_within_a_poll(end: fn(TestProcess)) -> Peak {
+    let scene = Scene::new();
+    let (mut aggregator, interrupt) = interrupted(&scene);
+    let (mut holder, mut other) = (scene.process(), scene.process());
+    holder.register(chip(1));
+    other.register(chip(1));
+    holder.alloc(0, Class::Dram, 500);
+    aggregator.settle();
+    let kept: Arc<Mutex<Option<TestProcess>>> = Arc::default();
+    let keep = kept.clone();
+    interrupt(Box::new(move || {
+        pause();
+        other.alloc(0, Class::Dram, 300);
+        other.free(0, Class::Dram, 300);
+        pause();
+        end(holder);
+        *keep.lock().unwrap() = Some(other);
+    }));
+    // Longer than between two looks at a lock.
+    std::thread::sleep(Duration::from_millis(300));
+    let _found = scene.process();
+    aggregator.poll();
+    device(&settled(&mut aggregator), 1).dram_peak
+}
+
+#[test]
+fn an_end_is_not_earlier_than_it_was_asked_for() {
+    for end in [TestProcess::close, drop] {
+        let peak = ended_within_a_poll(end);
+        assert!(peak.low <= 800 && peak.high >= 800, "{peak:?}, true 800");
+    }
+}
+
+/// A process is found dead, with a ring that went round. What others did beside it is folded after that.
+#[test]
+fn a_life_that_was_not_followed_counts_beside_what_is_folded_later() {
+    let scene = Scene::new();
+    let (mut aggregator, interrupt) = interrupted(&scene);
+    let mut other = scene.process();
+    other.register(chip(1));
+    other.alloc(0, Class::Dram, 1);
+    aggregator.settle();
+    let _found = scene.process();
+    let mut unfollowed = TestProcess::new(&scene.namespace, 64);
+    unfollowed.register(chip(1));
+    (0..100).for_each(|_| unfollowed.emit(Event::new(EventKind::DeviceOpen, 0)));
+    let kept: Arc<Mutex<Option<TestProcess>>> = Arc::default();
+    let keep = kept.clone();
+    interrupt(Box::new(move || {
+        pause();
+        unfollowed.alloc(0, Class::Dram, 500);
+        other.alloc(0, Class::Dram, 400);
+        other.free(0, Class::Dram, 400);
+        pause();
+        unfollowed.close();
+        *keep.lock().unwrap() = Some(other);
+    }));
+    aggregator.poll();
+    let peak = device(&settled(&mut aggregator), 1).dram_peak;
+    assert!(peak.low <= 901 && peak.high >= 901, "{peak:?}, true 901");
+}
+
+/// A window is asked for, somebody who was there then ends, and a flood keeps the merge from coming as far.
+#[test]
+fn a_window_begins_with_those_who_ended_before_it_was_open() {
+    let scene = Scene::new();
+    let mut aggregator = scene.aggregator();
+    let mut flood = TestProcess::new(&scene.namespace, 1 << 18);
+    let (mut holder, mut other) = (scene.process(), scene.process());
+    flood.register(chip(9));
+    holder.register(chip(1));
+    other.register(chip(1));
+    holder.alloc(0, Class::Dram, 500);
+    other.alloc(0, Class::Dram, 1);
+    aggregator.settle();
+    for _ in 0..120_000 {
+        flood.alloc(0, Class::L1, 1);
+        flood.free(0, Class::L1, 1);
+    }
+    pause();
+    aggregator.reset_window();
+    pause();
+    holder.close();
+    pause();
+    while aggregator.snapshot().windows == 0 {
+        aggregator.poll();
+    }
+    let peak = device(&settled(&mut aggregator), 1).dram_peak;
+    assert!(peak.low <= 501 && peak.high >= 501, "{peak:?}, true 501");
+}
+
+/// Two programs in two lanes run one kernel: it is loaded once, and resident twice.
+#[test]
+fn more_may_be_resident_than_is_loaded() {
+    let scene = Scene::new();
+    let mut aggregator = scene.aggregator();
+    let mut process = TestProcess::new(&scene.namespace, 64);
+    process.register(chip(1));
+    process.emit(Event::new(EventKind::DeviceOpen, 0));
+    aggregator.settle();
+    let dispatch = |program: u64, lane: u16, bytes: u64| Event {
+        id: program,
+        aux: bytes,
+        address: 1,
+        place: lane,
+        flags: flags::RESIDENT,
+        class: Class::KernelApplication as u8,
+        ..Event::new(EventKind::KernelDispatch, 0)
+    };
+    process.emit(buffer(EventKind::KernelLoad, 0, Class::KernelApplication, 100));
+    process.emit(dispatch(1, 0, 100));
+    process.emit(dispatch(2, 3, 100));
+    assert_eq!(process.counters(0).kernels_resident(), 200);
+    process.emit(dispatch(3, 0, 0));
+    process.emit(dispatch(4, 3, 0));
+    (0..100).for_each(|_| process.emit(Event::new(EventKind::DeviceOpen, 0)));
+    let snapshot = settled(&mut aggregator);
+    assert!(snapshot.missed > 0);
+    let peak = device(&snapshot, 1).kernel_resident_peak;
+    assert!(peak.high >= 200, "{peak:?}, true 200");
+}
+
+#[test]
+fn who_could_not_be_read_may_have_used_a_chip_that_is_named_later() {
+    let scene = Scene::new();
+    let mut aggregator = scene.aggregator();
+    let brief = scene.process();
+    std::fs::remove_file(&brief.path).unwrap();
+    drop(brief);
+    assert_eq!(settled(&mut aggregator).lost, 1);
+    let mut later = scene.process();
+    later.register(chip(2));
+    later.alloc(0, Class::Dram, 100);
+    let peak = device(&settled(&mut aggregator), 2).dram_peak;
+    assert_eq!((peak.low, peak.high), (100, UNKNOWN));
+    aggregator.reset_window();
+    aggregator.settle();
+    later.register(chip(3));
+    later.alloc(1, Class::Dram, 50);
+    let peak = device(&settled(&mut aggregator), 3).dram_peak;
+    assert_eq!((peak.low, peak.high), (50, 50), "not in a later window");
+}
+
+/// What a broken process said of itself, and of the times of its events, is not believed either.
+#[test]
+fn a_broken_process_is_in_no_figure_whatever_times_it_claimed() {
+    let hour = 3_600_000_000_000;
+    for (ahead, is_old) in [(hour, false), (0, true)] {
+        let scene = Scene::new();
+        let mut aggregator = scene.aggregator();
+        let mut honest = scene.process();
+        honest.register(chip(1));
+        honest.alloc(0, Class::Dram, 10);
+        for _ in 0..3 {
+            // Several slices of time.
+            std::thread::sleep(Duration::from_millis(15));
+            honest.free(0, Class::Dram, 10);
+            honest.alloc(0, Class::Dram, 10);
+            aggregator.settle();
+        }
+        let mut broken = scene.process();
+        broken.change_header(|header| header.anchor_monotonic_ns += ahead);
+        broken.register(chip(1));
+        aggregator.settle();
+        let now = broken.clock.ticks();
+        broken.emit_raw(Event {
+            time: if is_old { 1 } else { now },
+            ..buffer(EventKind::Alloc, 0, Class::Dram, HUGE)
+        });
+        aggregator.settle();
+        std::thread::sleep(Duration::from_millis(300));
+        aggregator.settle();
+        broken.free(0, Class::Dram, HUGE + 1);
+        let peak = device(&settled(&mut aggregator), 1).dram_peak;
+        assert_eq!((peak.low, peak.high), (10, UNKNOWN));
+        for resolution in 0..3 {
+            let history = aggregator.history(0, resolution);
+            let spoilt = history.iter().find(|b| b.dram_max >= HUGE && b.flags & bucket_flags::INEXACT == 0);
+            assert!(spoilt.is_none(), "{spoilt:?}");
+        }
+    }
+}
+
+/// A process of another time namespace without a counter of its own: its times are an hour behind.
+#[test]
+fn times_that_mean_nothing_are_not_merged() {
+    let scene = Scene::new();
+    let mut aggregator = scene.aggregator();
+    let (mut elsewhere, mut here) = (scene.process(), scene.process());
+    elsewhere.change_header(|header| {
+        header.clock_kind = u64::from(ClockKind::Monotonic.code());
+        header.time_namespace = 12345;
+    });
+    elsewhere.register(chip(1));
+    here.register(chip(1));
+    here.alloc(0, Class::Dram, 700);
+    here.free(0, Class::Dram, 700);
+    aggregator.settle();
+    let behind = monotonic_ns().saturating_sub(3_600_000_000_000);
+    elsewhere.emit_raw(Event { time: behind, ..buffer(EventKind::Alloc, 0, Class::Dram, 100) });
+    let snapshot = settled(&mut aggregator);
+    let shown = device(&snapshot, 1);
+    assert_eq!(shown.dram_used_bytes, 100);
+    assert!(shown.dram_peak.low <= 700 && shown.dram_peak.high >= 700, "{:?}, true 700", shown.dram_peak);
+    let own = snapshot.usages.iter().find(|(_, usage)| usage.counters.dram_peak_bytes == 100).unwrap().1;
+    assert_eq!(own.counters.dram_peak_time, 0, "unknown, not {behind}");
+    elsewhere.emit_raw(Event { time: behind + 1, ..buffer(EventKind::Free, 0, Class::Dram, 100) });
+    let snapshot = settled(&mut aggregator);
+    assert_eq!((device(&snapshot, 1).dram_used_bytes, snapshot.missed), (0, 0));
+    drop(elsewhere);
+    while aggregator.segments() == 2 {
+        aggregator.settle();
+    }
+    aggregator.reset_window();
+    let peak = device(&settled(&mut aggregator), 1).dram_peak;
+    assert_eq!((peak.low, peak.high), (0, 0), "exact again in a later window");
+}
+
+/// Who is not told of names and publishes no table cannot know who came and went.
+#[test]
+fn without_being_told_of_names_a_peak_is_at_least() {
+    let scene = Scene::new();
+    let mut process = scene.process();
+    let unwatched = Config { watch: false, ..Config::new(scene.namespace.clone()) };
+    let mut aggregator = Aggregator::new(unwatched).unwrap();
+    process.register(chip(1));
+    process.alloc(0, Class::Dram, 100);
+    aggregator.settle();
+    aggregator.reset_window();
+    assert_eq!(device(&settled(&mut aggregator), 1).dram_peak.high, UNKNOWN);
+    aggregator.watch();
+    aggregator.settle();
+    aggregator.reset_window();
+    let peak = device(&settled(&mut aggregator), 1).dram_peak;
+    assert_eq!((peak.low, peak.high), (100, 100), "from when it is told");
+}
