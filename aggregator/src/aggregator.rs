@@ -1,21 +1,25 @@
 //! The state machine: one poll looks at everything once.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::os::fd::BorrowedFd;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec};
+use shm_layout::protocol::observe::Attached;
+use shm_layout::table::notice_kind;
 use tt_shm_os::monotonic_ns;
 use tt_shm_reader::Segment;
 
 use crate::config::Config;
 use crate::error::StartError;
 use crate::merge::fold::Known;
-use crate::merge::queue::{Run, State};
+use crate::merge::queue::{Item, Run, State};
 use crate::merge::streams::merge;
 use crate::merge::stretch::FoldError;
 use crate::model::Model;
+use crate::model::notice::About;
 use crate::model::timeline::Span;
+use crate::model::uncounted::Recount;
 use crate::segments::attach::{Fate, MAX_OPENS, MAX_PENDING};
 use crate::segments::clock::Clock;
 use crate::segments::decease::LeftToRun;
@@ -38,6 +42,10 @@ const MAX_FOLLOW_NS: u64 = 20_000_000;
 const MAX_HELD_BACK_NS: u64 = 2_000_000_000;
 /// Times that a poll asks who lives, each after burying those who did not.
 const MAX_LOOKS_AT_HOLDERS: usize = 4;
+/// Processes on devices that are asked in a poll whether there is room for them now.
+const MAX_OFFERS: usize = 256;
+/// Processes whose counters are read for that in a poll.
+const MAX_RECOUNTS: usize = 16;
 
 /// What a poll found.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -82,6 +90,8 @@ pub struct Aggregator {
     pub(crate) stirred: bool,
     /// When windows of peaks were asked for that are not open yet.
     pub(crate) windows_due: VecDeque<u64>,
+    /// Users of whom it was said that not all of their devices are counted, with the file that was named.
+    told_uncounted: BTreeMap<u32, String>,
     busy_until: u64,
     sleep: Duration,
 }
@@ -127,6 +137,7 @@ impl Aggregator {
             unseen: Vec::new(),
             stirred: false,
             windows_due: VecDeque::new(),
+            told_uncounted: BTreeMap::new(),
             busy_until: 0,
             sleep: SHORT_SLEEP,
         };
@@ -202,11 +213,13 @@ impl Aggregator {
             folded_through = self.bury_dead();
         }
         self.expire(now);
+        self.offer_room(folded_through);
         // Not later than files were looked for: who came after that is not followed yet.
         let known = self.sources.iter().map(|source| source.known_until(folded_through));
         self.model.as_of = known.fold(folded_through.min(self.last_find), u64::min);
         let unread = self.unread() > 0;
-        self.model.set_incomplete(unread);
+        self.model.set_unread(unread);
+        self.tell_uncounted(now);
         self.model.tick(folded_through);
         let activity =
             Activity { events: self.model.totals.events - before, changed: self.model.end_batch() };
@@ -315,6 +328,79 @@ impl Aggregator {
         folded
     }
 
+    /// Counts processes on devices for which there was no room and is now. Everything up to `folded_through` is folded.
+    fn offer_room(&mut self, folded_through: u64) {
+        for _ in 0..MAX_OFFERS {
+            if self.model.uncounted.is_asked() || self.model.recounts.len() >= MAX_RECOUNTS {
+                break;
+            }
+            let Some(process) = self.model.next_countable() else { continue };
+            let source = self.sources.iter().find(|source| source.process == process && !source.broken);
+            let Some(source) = source.filter(|_| !self.model.recounts.contains_key(&process)) else {
+                continue;
+            };
+            match recount(&source.segment) {
+                Some(recount) => _ = self.model.recounts.insert(process, recount),
+                // The process was faster, or cannot be true, which is found out elsewhere.
+                None => {
+                    self.model.uncounted.ask_again();
+                    break;
+                }
+            }
+        }
+        self.count_idle(folded_through);
+    }
+
+    /// Counts those in that have done nothing since their counters were read.
+    fn count_idle(&mut self, folded_through: u64) {
+        let waiting: Vec<usize> = self.model.recounts.keys().copied().collect();
+        for process in waiting {
+            let source = self.sources.iter().find(|source| source.process == process && !source.broken);
+            let Some(source) = source else {
+                self.model.recounts.remove(&process);
+                continue;
+            };
+            let recount = &self.model.recounts[&process];
+            // It has now what it had then.
+            if source.position() >= recount.position && !source.is_waiting() {
+                self.model.count_again(process, folded_through);
+            }
+        }
+    }
+
+    /// Says of which users not all devices are counted, and takes it back when they are.
+    fn tell_uncounted(&mut self, now: u64) {
+        if self.model.uncounted.users().eq(self.told_uncounted.keys().copied()) {
+            return;
+        }
+        let users: Vec<u32> = self.model.uncounted.users().collect();
+        for uid in &users {
+            if self.told_uncounted.contains_key(uid) {
+                continue;
+            }
+            let process = self.model.uncounted.process_of(*uid);
+            let Some(source) = self.sources.iter().find(|source| Some(source.process) == process) else {
+                continue;
+            };
+            let file = source.segment.file_name().to_owned();
+            let about = About { pid: u64::from(source.segment.pid()), uid: *uid, file: &file };
+            let why = "more devices than there is room for: some of its user's are missing or incomplete";
+            let batch = self.model.batch();
+            self.model.notices.reason(batch, notice_kind::UNCOUNTED, about, now, why);
+            self.config.log.line(format_args!("{file}: {why}"));
+            self.told_uncounted.insert(*uid, file);
+        }
+        let model = &mut self.model;
+        self.told_uncounted.retain(|uid, file| {
+            let holds = users.contains(uid);
+            if !holds {
+                let batch = model.batch();
+                model.notices.withdraw(batch, file);
+            }
+            holds
+        });
+    }
+
     fn plan_sleep(&mut self, now: u64, active: bool) {
         if active {
             self.busy_until = now + BUSY_NS;
@@ -376,11 +462,44 @@ fn wait_for(descriptors: &[Option<BorrowedFd<'_>>], time: Duration) -> bool {
 /// Folds what waits in a source; the error says why the segment is broken.
 fn fold_run(model: &mut Model, source: &Source, run: &mut Run<'_>) -> Result<(), FoldError> {
     loop {
+        fold_to_recount(model, source, run)?;
         model.fold_events(source.process, source.devices, run)?;
         let Some((time, state)) = run.state() else { return Ok(()) };
         fold_state(model, source, time, state);
         run.pass();
     }
+}
+
+/// Folds the events up to the position of the counters that wait for it, and counts these in.
+fn fold_to_recount(model: &mut Model, source: &Source, run: &mut Run<'_>) -> Result<(), FoldError> {
+    let process = source.process;
+    let Some(position) = model.recounts.get(&process).map(|recount| recount.position) else { return Ok(()) };
+    while let Some((time, event)) = run.event() {
+        if event.stamp > position {
+            model.count_again(process, time);
+            break;
+        }
+        // One at a time: the next may be the first one that is not in those counters.
+        let one = [(time, Item::Event(*event))];
+        model.fold_events(process, source.devices, &mut Run::new(&one, time))?;
+        run.pass();
+    }
+    Ok(())
+}
+
+/// The counters of a process as they are now, if they can be read and be true.
+fn recount(segment: &Segment) -> Option<Recount> {
+    let words = segment.words();
+    let mut attached = Attached::new(&words).ok()?;
+    let plausible =
+        |attached: &Attached| attached.devices.iter().all(|(counters, _)| counters.is_plausible());
+    // Before anything is added to them: sums of plausible counters do not overflow.
+    if !plausible(&attached) || attached.catch_up(&words).is_err() || !plausible(&attached) {
+        return None;
+    }
+    let counters = attached.devices.iter().enumerate();
+    let devices = counters.map_while(|(device, (counters, _))| Some((words.device(device)?, *counters)));
+    Some(Recount { position: attached.cursor.position(), devices: devices.collect() })
 }
 
 fn fold_state(model: &mut Model, source: &Source, time: u64, state: &State) {
@@ -408,6 +527,15 @@ fn fold_state(model: &mut Model, source: &Source, time: u64, state: &State) {
     for (usage, counters) in usages.into_iter().zip(&state.devices) {
         if let Some(usage) = usage {
             model.fold_counters(usage, *counters, time, since);
+        }
+    }
+    // What waited was of an earlier moment; this is as good.
+    if model.recounts.remove(&source.process).is_some() {
+        let words = source.segment.words();
+        for (device, counters) in state.devices.iter().enumerate() {
+            if let Some(entry) = words.device(device) {
+                model.count_pair((source.process, device), &entry, *counters, time);
+            }
         }
     }
 }

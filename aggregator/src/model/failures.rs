@@ -211,19 +211,18 @@ impl Model {
             Some((usage.process, &self.processes.get(usage.process)?.stats, &usage.counters))
         });
         compose(&mut record, shares);
-        if !device.failed_late && self.knows_all_holders(failure.time) {
+        let counted = !self.uncounted.is_on(chip_id);
+        if counted && !device.failed_late && self.knows_all_holders(failure.time) {
             record.flags |= failure_flags::HOLDERS_EXACT;
         }
         let batch = self.batch();
         self.failures.note(batch, record);
     }
 
-    /// Who had ended before the aggregator came, found no row or is left out of all totals is not among the
-    /// holders.
+    /// Who had ended before the aggregator came or is left out of all totals is not among the holders.
     fn knows_all_holders(&self, time: u64) -> bool {
         let broken = |process: &ProcessStats| process.flags & process_flags::BROKEN != 0;
         time >= self.started
-            && self.totals.uncounted == 0
             && !self.behind
             && !self.processes.values().any(|(_, process)| broken(&process.stats))
     }

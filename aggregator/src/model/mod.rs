@@ -11,6 +11,7 @@ mod rates;
 pub(crate) mod rows;
 mod tick;
 pub(crate) mod timeline;
+pub(crate) mod uncounted;
 mod view;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -27,14 +28,17 @@ use crate::model::notice::{Holdings, Notices};
 use crate::model::rates::Rate;
 use crate::model::rows::Rows;
 use crate::model::timeline::{Doubt, Span, Timeline};
+use crate::model::uncounted::{Forgotten, Pair, Recount, Uncounted};
 use crate::segments::clock::Clock;
 
-/// Device rows that users other than our own may fill each; the rest stays for the others.
-const FOREIGN_DEVICES: usize = MAX_DEVICES / 2;
+/// Device rows that users other than our own may fill each: as many as a process can list.
+const FOREIGN_DEVICES: usize = MAX_DEVICES;
+/// Device rows that all of them may fill together; the rest stays for our own.
+const ALL_FOREIGN_DEVICES: usize = TABLE_DEVICES - MAX_DEVICES / 2;
 /// Processes on devices that are counted. The table has rows for the first of them; the others are in all sums.
 const MAX_COUNTED: usize = 1 << 18;
 /// The same of each user other than our own: bounds what a crowd of processes can make us keep.
-const FOREIGN_COUNTED: usize = 1 << 16;
+const FOREIGN_COUNTED: usize = if cfg!(test) { 8 } else { 1 << 16 };
 /// Rows of the table for them that each other user may fill.
 const FOREIGN_USAGES: usize = MAX_USAGES / 4;
 /// Longer than any poll takes: what is later than that is not true.
@@ -87,8 +91,6 @@ pub(crate) struct Totals {
     pub(crate) late: u64,
     /// Processes whose file was gone before it could be opened.
     pub(crate) lost: u64,
-    /// Devices of processes that are not counted, because there are too many.
-    pub(crate) uncounted: u64,
 }
 
 /// The window that peaks refer to.
@@ -161,6 +163,12 @@ pub(crate) struct Model {
     /// Whether rows of the table were freed that those without one have not been offered.
     promotable: bool,
     usages_of: BTreeMap<u32, UserUsages>,
+    /// Processes on devices that found no room.
+    pub(crate) uncounted: Uncounted,
+    /// Counters of such processes, by process row, that wait for their moment in the merge.
+    pub(crate) recounts: BTreeMap<usize, Recount>,
+    /// Chips that somebody used who was not counted, or that had a row before.
+    forgotten: Forgotten,
 }
 
 impl Model {
@@ -190,6 +198,9 @@ impl Model {
             uncapped: BTreeSet::new(),
             promotable: false,
             usages_of: BTreeMap::new(),
+            uncounted: Uncounted::default(),
+            recounts: BTreeMap::new(),
+            forgotten: Forgotten::default(),
         }
     }
 
@@ -246,34 +257,46 @@ impl Model {
 
     /// Adds the next device of a process's list.
     pub(crate) fn add_device(&mut self, process: usize, entry: &DeviceEntry) {
-        let uid = self.processes.get(process).map_or(0, |process| process.stats.uid as u32);
-        let usage = self.device_row(entry, uid).and_then(|device| {
-            let usage = self.usage_row(process, device, entry, uid)?;
-            let batch = self.batch();
-            self.devices.change(batch, device)?.usages.push(usage);
-            self.unsettled.insert(device);
-            Some(usage)
-        });
-        if usage.is_none() {
-            self.totals.uncounted += 1;
-        }
+        let uid = self.uid_of(process);
+        let usage = self.count(process, entry, uid);
         let batch = self.batch();
-        if let Some(process) = self.processes.change(batch, process) {
-            process.usages.push(usage);
+        let Some(owner) = self.processes.change(batch, process) else { return };
+        let device = owner.usages.len();
+        owner.usages.push(usage);
+        if usage.is_none() {
+            self.uncounted.add((process, device), entry.chip_id, uid);
         }
     }
 
+    fn uid_of(&self, process: usize) -> u32 {
+        self.processes.get(process).map_or(0, |process| process.stats.uid as u32)
+    }
+
+    /// Gives a process a row for one of its devices, if there is room.
+    fn count(&mut self, process: usize, entry: &DeviceEntry, uid: u32) -> Option<usize> {
+        let device = self.device_row(entry, uid)?;
+        let usage = self.usage_row(process, device, entry, uid)?;
+        let batch = self.batch();
+        self.devices.change(batch, device)?.usages.push(usage);
+        self.unsettled.insert(device);
+        Some(usage)
+    }
+
+    fn row_of_chip(&self, chip: u64) -> Option<usize> {
+        self.devices.values().find(|(_, device)| device.entry.chip_id == chip).map(|(row, _)| row)
+    }
+
     pub(crate) fn device_row(&mut self, entry: &DeviceEntry, uid: u32) -> Option<usize> {
-        let known = self.devices.values().find(|(_, device)| device.entry.chip_id == entry.chip_id);
-        if let Some((row, _)) = known {
+        let chip = entry.chip_id;
+        if let Some(row) = self.row_of_chip(chip) {
             return Some(row);
         }
-        let foreign = self.devices.values().filter(|(_, device)| device.uid == uid).count();
-        if uid != self.uid && foreign >= FOREIGN_DEVICES {
-            return None;
-        }
+        let room = self.room_for_device(uid)?;
         let batch = self.batch();
-        let mut device = Device::new(entry.chip_id, uid, Timeline::new(self.window.begin(), self.started));
+        if let Some(gone) = room.and_then(|unused| self.devices.remove(batch, unused)) {
+            self.forgotten.note(gone.entry.chip_id, self.now);
+        }
+        let mut device = Device::new(chip, uid, Timeline::new(self.window.begin(), self.started));
         device.set_incomplete(self.incomplete);
         if let Some(span) = self.unread {
             device.peaks.doubt(span, &Doubt::ANYTHING_MORE);
@@ -283,14 +306,105 @@ impl Model {
             // Until now, nobody who is followed had anything on it.
             device.observe(self.now);
         }
-        match self.devices.insert(batch, device) {
-            Ok(row) => Some(row),
-            Err(device) => {
-                let unused = self.devices.values().find(|(_, device)| device.usages.is_empty())?.0;
-                self.devices.remove(batch, unused);
-                // Should it be named again, nobody knows what it had in this window.
-                self.note_unread(Span { from: self.window.begin(), to: self.now });
-                self.devices.insert(batch, device).ok()
+        let unknown_until = if self.uncounted.is_on(chip) { self.now } else { self.forgotten.take(chip) };
+        if unknown_until > 0 {
+            let life = Span { from: 0, to: unknown_until };
+            device.doubt(life, &Doubt::ANYTHING_MORE);
+            device.peaks.note_others(life);
+        }
+        // Who was not counted on it had no row to be counted in.
+        self.uncounted.ask_again();
+        self.devices.insert(batch, device).ok()
+    }
+
+    /// Whether a device that a user names may have a row, and in place of which, if not in a free one. A user's own rows
+    /// that nobody uses go first, then those of other users; what our own user had is kept as long as can be.
+    fn room_for_device(&self, uid: u32) -> Option<Option<usize>> {
+        let theirs = |device: &Device| device.uid == uid;
+        let foreign = |device: &Device| device.uid != self.uid;
+        let count =
+            |of: &dyn Fn(&Device) -> bool| self.devices.values().filter(|(_, device)| of(device)).count();
+        let unused = |of: &dyn Fn(&Device) -> bool| {
+            let rows = self.devices.values().filter(|(_, device)| device.usages.is_empty() && of(device));
+            rows.min_by_key(|(_, device)| device.gone_until).map(|(row, _)| row)
+        };
+        if uid != self.uid && count(&theirs) >= FOREIGN_DEVICES {
+            return unused(&theirs).map(Some);
+        }
+        if uid != self.uid && count(&foreign) >= ALL_FOREIGN_DEVICES {
+            return unused(&theirs).or_else(|| unused(&foreign)).map(Some);
+        }
+        if self.devices.count() < TABLE_DEVICES {
+            return Some(None);
+        }
+        unused(&theirs).or_else(|| unused(&foreign)).or_else(|| unused(&|_| true)).map(Some)
+    }
+
+    /// The next process on a device that can be counted now and could not before.
+    pub(crate) fn next_countable(&mut self) -> Option<usize> {
+        let ((process, _), chip, uid) = self.uncounted.next_due()?;
+        let has_row = self.row_of_chip(chip).is_some() || self.room_for_device(uid).is_some();
+        (has_row && self.may_count(uid)).then_some(process)
+    }
+
+    /// Counts a process on the devices where it was not, as far as there is room: its counters there were those of the
+    /// recount, and the merge has come to `time`.
+    pub(crate) fn count_again(&mut self, process: usize, time: u64) {
+        let Some(recount) = self.recounts.remove(&process) else { return };
+        for (device, (entry, counters)) in recount.devices.iter().enumerate() {
+            self.count_pair((process, device), entry, *counters, time);
+        }
+        // It may have registered more since.
+        self.uncounted.ask_again();
+    }
+
+    /// The same for one device, if the process is not counted on it.
+    pub(crate) fn count_pair(&mut self, pair: Pair, entry: &DeviceEntry, counters: Counters, time: u64) {
+        let Some((chip, uid)) = self.uncounted.remove(pair) else { return };
+        let (process, device) = pair;
+        // It is what it was registered as: a chip does not change.
+        let usage = if entry.chip_id == chip { self.count(process, entry, uid) } else { None };
+        let Some(usage) = usage else { return self.uncounted.add(pair, chip, uid) };
+        let batch = self.batch();
+        let Some(owner) = self.processes.change(batch, process) else { return };
+        let stats = owner.stats;
+        if let Some(row) = owner.usages.get_mut(device) {
+            *row = Some(usage);
+        }
+        self.fold_counters(usage, counters, time, self.unfollowed_since(stats.identity, stats.started));
+    }
+
+    /// A process that was not counted on a chip is gone from it.
+    fn forget_uncounted(&mut self, pair: Pair) {
+        let Some((chip, _)) = self.uncounted.remove(pair) else { return };
+        let started = self.processes.get(pair.0).map_or(0, |process| process.stats.started);
+        let life = Span { from: started, to: self.now };
+        let Some(row) = self.row_of_chip(chip) else { return self.forgotten.note(chip, self.now) };
+        self.settle_debts(row);
+        let batch = self.batch();
+        if let Some(device) = self.devices.change(batch, row) {
+            device.doubt(life, &Doubt::ANYTHING_MORE);
+            device.peaks.note_others(life);
+        }
+        self.failures.doubt(batch, chip, life.from);
+    }
+
+    /// Whether somebody who could not be read may have something on any device. Who was read and found no room is on
+    /// one that is known, and makes only that one incomplete.
+    pub(crate) fn set_unread(&mut self, unread: bool) {
+        if self.uncounted.len() == 0 {
+            return self.set_incomplete(unread);
+        }
+        self.incomplete = unread;
+        if unread {
+            self.note_unread(Span { from: self.now, to: self.now });
+        }
+        for row in 0..self.devices.high_water() {
+            let Some(device) = self.devices.get_mut(row) else { continue };
+            let incomplete = unread || self.uncounted.is_on(device.entry.chip_id);
+            if device.set_incomplete(incomplete) {
+                let batch = self.batch();
+                self.devices.change(batch, row);
             }
         }
     }
@@ -300,9 +414,15 @@ impl Model {
         self.unread = Some(self.unread.map_or(span, |unread| unread.union(span)));
     }
 
+    /// Whether one more of a user's processes on devices can be counted.
+    fn may_count(&self, uid: u32) -> bool {
+        let counted = self.usages_of.get(&uid).map_or(0, |theirs| theirs.counted);
+        let first = if self.may_list(uid) { 0 } else { MAX_USAGES };
+        (uid == self.uid || counted < FOREIGN_COUNTED) && self.usages.free_from(first).is_some()
+    }
+
     fn usage_row(&mut self, process: usize, device: usize, entry: &DeviceEntry, uid: u32) -> Option<usize> {
-        let theirs = self.usages_of.get(&uid).copied().unwrap_or_default();
-        if uid != self.uid && theirs.counted >= FOREIGN_COUNTED {
+        if !self.may_count(uid) {
             return None;
         }
         let usage = Usage {
@@ -337,6 +457,7 @@ impl Model {
             theirs.listed -= usize::from(row < MAX_USAGES);
         }
         self.promotable |= row < MAX_USAGES;
+        self.uncounted.ask_again();
     }
 
     /// Processes on devices that are counted and have no row of the table's.
@@ -346,7 +467,7 @@ impl Model {
 
     /// Processes on devices that the table does not show, counted or not.
     pub(crate) fn overflow(&self) -> u64 {
-        self.totals.uncounted.saturating_add(self.unlisted() as u64)
+        (self.uncounted.len() + self.unlisted()) as u64
     }
 
     /// Gives rows of the table that were freed to some who have none.
@@ -413,6 +534,7 @@ impl Model {
         let settled = claims::settle(device.entry.chip_id, &claims);
         let disputed: Vec<bool> = claims.iter().map(|claim| claim.is_disputed(&settled)).collect();
         let conflict = disputed.contains(&true);
+        let charged = self.charged_for(device.uid, &usages);
         for (row, disputed) in rows.into_iter().zip(disputed) {
             if self.usages.get(row).is_some_and(|usage| usage.conflict != disputed) {
                 let batch = self.batch();
@@ -423,6 +545,17 @@ impl Model {
             let batch = self.batch();
             self.devices.change(batch, row);
         }
+        if let Some(device) = self.devices.get_mut(row) {
+            device.uid = charged;
+        }
+    }
+
+    /// Which user's share of the rows a device is part of: our own if one of ours is on it, else that of who made the
+    /// row, as long as one of theirs is.
+    fn charged_for(&self, made_by: u32, usages: &[&Usage]) -> u32 {
+        let is_on_it = |uid: &u32| usages.iter().any(|usage| usage.uid == *uid);
+        let first = usages.first().map_or(made_by, |usage| usage.uid);
+        [self.uid, made_by].into_iter().find(is_on_it).unwrap_or(first)
     }
 
     /// Since when a process that we found was not followed: from its start, or since an earlier aggregator ended that
@@ -450,10 +583,12 @@ impl Model {
     /// Takes away a process's usage rows, each with the row of its device.
     pub(crate) fn take_usages(&mut self, process: usize) -> Vec<(usize, usize)> {
         let batch = self.batch();
-        let Some(process) = self.processes.change(batch, process) else { return Vec::new() };
-        let rows = std::mem::take(&mut process.usages);
-        let uncounted = rows.iter().filter(|row| row.is_none()).count() as u64;
-        self.totals.uncounted = self.totals.uncounted.saturating_sub(uncounted);
+        self.recounts.remove(&process);
+        let Some(owner) = self.processes.change(batch, process) else { return Vec::new() };
+        let rows = std::mem::take(&mut owner.usages);
+        for (device, _) in rows.iter().enumerate().filter(|(_, row)| row.is_none()) {
+            self.forget_uncounted((process, device));
+        }
         rows.into_iter().flatten().filter_map(|row| Some((row, self.usages.get(row)?.device))).collect()
     }
 

@@ -65,11 +65,12 @@ impl Notices {
         self.push(Notice { bytes, counts, ..blank(batch, notice_kind::RECLAIMED, about, time) });
     }
 
-    /// Takes back that a file was refused, or could not be seen: that no longer holds.
+    /// Takes back that a file was refused, could not be seen or not be counted: that no longer holds.
     pub(crate) fn withdraw(&mut self, batch: u64, file: &str) {
-        let refused =
-            |notice: &&mut Notice| matches!(notice.kind, notice_kind::REFUSED | notice_kind::UNSEEN);
-        for notice in self.latest.iter_mut().filter(refused) {
+        let withdrawable = |notice: &&mut Notice| {
+            matches!(notice.kind, notice_kind::REFUSED | notice_kind::UNSEEN | notice_kind::UNCOUNTED)
+        };
+        for notice in self.latest.iter_mut().filter(withdrawable) {
             if text::decode(&notice.file) == file {
                 (notice.kind, notice.generation) = (notice_kind::WITHDRAWN, batch);
             }

@@ -89,7 +89,7 @@ impl Aggregator {
         let kept_out = self.known.values().filter(may_hold).count();
         let broken = self.sources.iter().filter(|source| source.broken).count();
         let unopened = self.pending.iter().filter(|name| !self.known.contains_key(*name)).count();
-        (kept_out + broken + unopened) as u64 + self.model.totals.uncounted + self.unseen()
+        (kept_out + broken + unopened) as u64 + self.unseen()
     }
 
     fn freshness(&self) -> Freshness {

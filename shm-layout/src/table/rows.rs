@@ -121,6 +121,8 @@ pub mod notice_kind {
     pub const UNSEEN: u64 = 4;
     /// A clock stepped; `text` says which way, and what is not known therefore.
     pub const CLOCK: u64 = 5;
+    /// Processes of a user are on devices for which there is no room; `text` says how many. The file is that of one.
+    pub const UNCOUNTED: u64 = 6;
 }
 
 viewed_struct! {

@@ -13,7 +13,7 @@ use crate::segments::Hidden;
 /// Something that could not be read or believed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
-    /// `refused`, `broken`, `unseen`, `lost`, `clock`, `hidden`, `overflow` or `no_room`.
+    /// `refused`, `broken`, `unseen`, `lost`, `clock`, `uncounted`, `hidden`, `overflow` or `no_room`.
     pub kind: &'static str,
     /// The process, if known.
     pub pid: Option<u64>,
@@ -46,6 +46,7 @@ impl Problem {
             notice_kind::BROKEN => "broken",
             notice_kind::UNSEEN => "unseen",
             notice_kind::CLOCK => "clock",
+            notice_kind::UNCOUNTED => "uncounted",
             _ => return None,
         };
         Some(Problem {
