@@ -11,8 +11,8 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use rustix::fs::{AtFlags, CWD};
 use shm_layout::protocol::commit::Accounts;
 use shm_layout::{
-    Class, Counters, DeviceEntry, Event, EventKind, NO_ROW, SegmentHeader, SegmentWords, control, known,
-    store_pod, text,
+    Block, Class, Counters, DeviceEntry, Event, EventKind, NO_ROW, SegmentHeader, SegmentWords, control,
+    known, store_pod, text,
 };
 use tt_shm_aggregator::{Aggregator, Config};
 use tt_shm_os::{
@@ -87,6 +87,20 @@ impl TestProcess {
     }
 
     pub(crate) fn with_identity(namespace: &Namespace, ring_slots: u64, identity: u64) -> TestProcess {
+        TestProcess::with_memory(namespace, ring_slots, identity, None)
+    }
+
+    /// One of many: with memory for no more than its ring and so many devices, which it must not exceed.
+    pub(crate) fn lean(namespace: &Namespace, devices: u64) -> TestProcess {
+        TestProcess::with_memory(namespace, 64, tt_shm_os::random_u64().unwrap(), Some(devices))
+    }
+
+    fn with_memory(
+        namespace: &Namespace,
+        ring_slots: u64,
+        identity: u64,
+        devices: Option<u64>,
+    ) -> TestProcess {
         static NEXT: AtomicU32 = AtomicU32::new(1);
         let pid = 1_000_000 + NEXT.fetch_add(1, Ordering::Relaxed);
         let clock = ClockKind::best();
@@ -106,7 +120,9 @@ impl TestProcess {
         lock_exclusive(file.as_fd()).unwrap();
         let map = WriteMap::new(&file, header.total_len as usize).unwrap();
         // As a writer does before it publishes: what has no memory behind it is refused.
-        map.populate(0, header.total_len as usize).unwrap();
+        for (start, end) in needed(&header, devices) {
+            map.populate(start as usize, (end - start) as usize).unwrap();
+        }
         store_pod(map.words(), &header);
         let path = path_of(&segment_file_name(namespace, pid, header.identity));
         link(&file, &path);
@@ -170,6 +186,17 @@ impl TestProcess {
         control[control::CLOSED_AT].store(self.clock.ticks(), Ordering::Relaxed);
         control[control::STATE].store(control::state::CLOSED, Ordering::Relaxed);
     }
+}
+
+/// What has to have memory behind it: everything, or what some devices and the ring need.
+fn needed(header: &SegmentHeader, devices: Option<u64>) -> Vec<(u64, u64)> {
+    let Some(devices) = devices else { return vec![(0, header.total_len)] };
+    let part = |block: Block, next: u64, entries: u64| {
+        (block.offset, block.offset + (next - block.offset) / block.capacity * entries)
+    };
+    let counters = part(header.counters, header.name_index.offset, devices);
+    let entries = part(header.devices, header.counters.offset, devices);
+    vec![(0, header.devices.offset), entries, counters, (header.ring.offset, header.total_len)]
 }
 
 pub(crate) fn buffer(kind: EventKind, device: u8, class: Class, size: u64) -> Event {
