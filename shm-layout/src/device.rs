@@ -270,18 +270,15 @@ impl DeviceEntry {
 }
 
 impl DeviceEntry {
-    /// What these entries of one chip agree on: of each figure, what all say who say anything. What two of them
-    /// contradict each other on stays unknown.
-    pub fn agreed<'a>(entries: impl IntoIterator<Item = &'a DeviceEntry>) -> DeviceEntry {
-        let (mut agreed, mut disputed): (DeviceEntry, u64) = (bytemuck::zeroed(), 0);
-        for entry in entries {
-            agreed.chip_id = entry.chip_id;
-            disputed |= agreed.disputed_by(entry);
-            agreed.learn(entry);
+    /// All bits of [`known`] that speak of a figure.
+    pub(crate) const FIGURES: u64 = {
+        let (mut bits, mut next) = (0, 0);
+        while next < FIELDS.len() {
+            bits |= FIELDS[next].0;
+            next += 1;
         }
-        agreed.known &= !disputed;
-        agreed
-    }
+        bits
+    };
 
     /// The bits of [`known`] of what this and another entry say differently.
     pub fn disputed_by(&self, other: &DeviceEntry) -> u64 {

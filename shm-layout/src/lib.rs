@@ -52,6 +52,7 @@
 compile_error!("the shared layout is little-endian and 64-bit");
 
 mod block;
+pub mod claims;
 mod class;
 pub mod control;
 mod counters;

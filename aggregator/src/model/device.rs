@@ -1,9 +1,9 @@
 //! A device, all processes together: sums, peaks, history.
 
+use shm_layout::claims::Settled;
 use shm_layout::table::{ClassStats, Composition, DeviceStats, Failure, device_flags};
 use shm_layout::{Class, Counters, DeviceEntry, Event, EventKind, flags};
 
-use crate::model::claims::Settled;
 use crate::model::figures::{
     CB_RESIDENT, DRAM, ETH, FIGURES, KERNEL_RESIDENT, L1, Live, Memory, Resident, Share, Sums, Used, compose,
     counted_in, held_alone, own_peaks,

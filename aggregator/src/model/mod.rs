@@ -1,7 +1,6 @@
 //! What is known of all processes and devices at one moment of merged time. No I/O, no clock of its own:
 //! processes, events and states go in, rows come out.
 
-mod claims;
 pub(crate) mod device;
 pub(crate) mod failures;
 pub(crate) mod figures;
@@ -16,11 +15,11 @@ mod view;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use shm_layout::claims::{Claims, Standing};
 use shm_layout::table::{MAX_PROCESSES, MAX_USAGES, ProcessStats, TABLE_DEVICES};
 use shm_layout::{Counters, DeviceEntry, MAX_DEVICES};
 use tt_shm_os::ClockKind;
 
-use crate::model::claims::Claim;
 use crate::model::device::Device;
 use crate::model::failures::Failures;
 use crate::model::figures::Share;
@@ -527,15 +526,16 @@ impl Model {
     /// Settles anew what is taken for true of a device, after somebody said something or left.
     fn settle_claims(&mut self, row: usize) {
         let Some(device) = self.devices.get(row) else { return };
-        let rows = device.usages.clone();
-        let usages: Vec<&Usage> = rows.iter().filter_map(|row| self.usages.get(*row)).collect();
-        let claims: Vec<Claim<'_>> =
-            usages.iter().map(|usage| Claim { uid: usage.uid, entry: &usage.entry }).collect();
-        let settled = claims::settle(device.entry.chip_id, &claims);
-        let disputed: Vec<bool> = claims.iter().map(|claim| claim.is_disputed(&settled)).collect();
-        let conflict = disputed.contains(&true);
-        let charged = self.charged_for(device.uid, &usages);
-        for (row, disputed) in rows.into_iter().zip(disputed) {
+        let usages = device.usages.iter().filter_map(|row| Some((*row, self.usages.get(*row)?)));
+        let usages: Vec<(usize, &Usage)> = usages.collect();
+        let mut claims = Claims::default();
+        usages.iter().for_each(|(_, usage)| claims.add(Standing::of(usage.uid), &usage.entry));
+        let settled = claims.settle(device.entry.chip_id);
+        let disputed: Vec<(usize, bool)> =
+            usages.iter().map(|(row, usage)| (*row, settled.is_disputed_by(&usage.entry))).collect();
+        let conflict = disputed.iter().any(|(_, disputed)| *disputed);
+        let charged = self.charged_for(device.uid, usages.iter().map(|(_, usage)| usage.uid));
+        for (row, disputed) in disputed {
             if self.usages.get(row).is_some_and(|usage| usage.conflict != disputed) {
                 let batch = self.batch();
                 self.usages.change(batch, row).expect("just found").conflict = disputed;
@@ -552,10 +552,9 @@ impl Model {
 
     /// Which user's share of the rows a device is part of: our own if one of ours is on it, else that of who made the
     /// row, as long as one of theirs is.
-    fn charged_for(&self, made_by: u32, usages: &[&Usage]) -> u32 {
-        let is_on_it = |uid: &u32| usages.iter().any(|usage| usage.uid == *uid);
-        let first = usages.first().map_or(made_by, |usage| usage.uid);
-        [self.uid, made_by].into_iter().find(is_on_it).unwrap_or(first)
+    fn charged_for(&self, made_by: u32, mut users: impl Iterator<Item = u32> + Clone) -> u32 {
+        let is_on_it = |uid: &u32| users.clone().any(|user| user == *uid);
+        [self.uid, made_by].into_iter().find(is_on_it).or_else(|| users.next()).unwrap_or(made_by)
     }
 
     /// Since when a process that we found was not followed: from its start, or since an earlier aggregator ended that
