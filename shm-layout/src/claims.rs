@@ -4,7 +4,7 @@
 //! process that contradicts that is shown with what it says, and changes nothing for anybody else; when a process ends,
 //! what it said goes with it.
 
-use crate::device::{DeviceEntry, known};
+use crate::device::{DeviceEntry, POOLS, known};
 
 /// Whose word counts before whose; the first first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -32,14 +32,20 @@ impl Standing {
 /// Each process has a number of its own for the device, and an allocator.
 const OWN: u64 = known::LOGICAL | known::SUB_DEVICE | known::MODE;
 
-/// The bits of [`known`] that speak of one memory. They are settled as one: a pool outranks the size of the chip, so
-/// whoever could add a pool to the size that root tells would replace it.
-const MEMORIES: [u64; 2] =
-    [known::DRAM | known::POOL | known::POOL << 1, known::L1 | known::POOL << 2 | known::POOL << 3];
+/// The bits of [`known`] of all pools.
+const POOL_BITS: u64 = (known::POOL << POOLS) - known::POOL;
+
+/// The bits of [`known`] that speak of one memory, and the one that says that its pools differ. They are settled as
+/// one: a pool outranks the size of the chip, so whoever could add a pool to the size that root tells would replace it.
+const MEMORIES: [(u64, u64); 2] = [
+    (known::DRAM | known::POOL | known::POOL << 1, known::DRAM_POOLS_DIFFER),
+    (known::L1 | known::POOL << 2 | known::POOL << 3, known::L1_POOLS_DIFFER),
+];
 
 /// These bits, and all of each memory that one of them speaks of.
 fn with_whole_memories(bits: u64) -> u64 {
-    MEMORIES.into_iter().filter(|memory| bits & memory != 0).fold(bits, |bits, memory| bits | memory)
+    let spoken_of = MEMORIES.into_iter().filter(|(memory, _)| bits & memory != 0);
+    spoken_of.fold(bits, |bits, (memory, _)| bits | memory)
 }
 
 /// What some say together.
@@ -49,19 +55,50 @@ struct Said {
     entry: DeviceEntry,
     /// Bits of [`known`] of what they contradict each other on.
     disputed: u64,
+    /// Bits of pools in which the allocators of one process differ. That is no contradiction, since each has its own.
+    /// What the chip has then is unknown: their pools may lie beside each other or be parts of the same memory.
+    divided: u64,
 }
 
 impl Said {
-    const NOTHING: Said = Said { entry: bytemuck::zeroed(), disputed: 0 };
+    const NOTHING: Said = Said { entry: bytemuck::zeroed(), disputed: 0, divided: 0 };
+
+    /// What one process says, which has an entry for each allocator.
+    fn of_process<'a>(entries: impl IntoIterator<Item = &'a DeviceEntry>) -> Said {
+        let mut entries: Vec<&DeviceEntry> = entries.into_iter().collect();
+        entries.sort_by_key(|entry| entry.allocator);
+        let mut all = Said::NOTHING;
+        for of_one in entries.chunk_by(|one, two| one.allocator == two.allocator) {
+            let mut said = Said::NOTHING;
+            of_one.iter().for_each(|entry| said.add(entry));
+            all.divided |= all.entry.disputed_by(&said.entry) & POOL_BITS;
+            said.entry.known &= !all.divided;
+            all.disputed |= said.disputed;
+            all.add(&said.entry);
+        }
+        all.entry.known &= !all.divided;
+        all
+    }
+
+    fn join(&mut self, process: &Said) {
+        self.disputed |= process.disputed;
+        self.divided |= process.divided;
+        self.add(&process.entry);
+    }
 
     fn add(&mut self, entry: &DeviceEntry) {
         self.disputed |= self.entry.disputed_by(entry);
         self.entry.learn(entry);
+        self.entry.learn_alignments(entry);
+    }
+
+    fn spoken(&self) -> u64 {
+        self.entry.known | self.disputed | self.divided
     }
 
     /// What nobody contradicted.
     fn agreed(&self) -> u64 {
-        self.entry.known & !self.disputed
+        self.entry.known & !self.disputed & !self.divided
     }
 }
 
@@ -79,24 +116,30 @@ impl Default for Claims {
 }
 
 impl Claims {
-    /// What a process says of the chip.
-    pub fn add(&mut self, standing: Standing, entry: &DeviceEntry) {
-        self.said[standing as usize].add(entry);
+    /// What one process says of the chip, with an entry for each allocator that it has there.
+    pub fn add<'a>(&mut self, standing: Standing, entries: impl IntoIterator<Item = &'a DeviceEntry>) {
+        self.said[standing as usize].join(&Said::of_process(entries));
     }
 
     /// Settles what is taken for true.
     pub fn settle(&self, chip_id: u64) -> Settled {
         let mut said = DeviceEntry { chip_id, ..bytemuck::zeroed() };
-        let (mut spoken, mut disputed) = (0, 0);
+        let (mut spoken, mut disputed, mut divided) = (0, 0, 0);
         for one in &self.said {
             let open = !with_whole_memories(spoken);
             said.learn(&DeviceEntry { known: one.agreed() & open, ..one.entry });
             disputed |= one.disputed & open;
-            spoken |= one.entry.known;
+            divided |= one.divided & open;
+            spoken |= one.spoken();
         }
-        let logical = said.logical();
-        let entry = DeviceEntry { known: said.known & !OWN, logical_id: 0, ..said };
-        Settled { entry, logical, disputed: disputed & !OWN }
+        let mut entry = DeviceEntry { known: said.known & !OWN, logical_id: 0, ..said };
+        for (memory, differ) in MEMORIES {
+            let pools = memory & POOL_BITS;
+            if (disputed | divided) & pools != 0 {
+                entry.known = entry.known & !pools | differ;
+            }
+        }
+        Settled { entry, logical: said.logical(), said, disputed, divided }
     }
 }
 
@@ -107,8 +150,12 @@ pub struct Settled {
     pub entry: DeviceEntry,
     /// The processes' own number for it; `None` if they have none or disagree.
     pub logical: Option<u64>,
+    /// What nobody contradicted who is believed, also a pool beside one that is unknown.
+    said: DeviceEntry,
     /// Bits of [`known`] of what is unknown because processes that count the same contradict each other.
     disputed: u64,
+    /// The same because the allocators of one process differ.
+    divided: u64,
 }
 
 impl Settled {
@@ -116,14 +163,15 @@ impl Settled {
     /// it, or takes part in a dispute that leaves something unknown.
     pub fn is_disputed_by(&self, entry: &DeviceEntry) -> bool {
         let entry = DeviceEntry { known: entry.known & DeviceEntry::FIGURES & !OWN, ..*entry };
-        let unheard = entry.known & !self.entry.known;
-        unheard | self.disputed & entry.known | self.entry.disputed_by(&entry) != 0
+        let unheard = entry.known & !self.said.known & !self.divided;
+        unheard | self.disputed & entry.known | self.said.disputed_by(&entry) != 0
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Class;
     use crate::device::Pool;
 
     const DRAM: u64 = known::DRAM;
@@ -143,7 +191,7 @@ mod tests {
 
     fn settled(claims: &[(u32, DeviceEntry)]) -> (Settled, Vec<bool>) {
         let mut all = Claims::default();
-        claims.iter().for_each(|(uid, entry)| all.add(Standing::of(*uid), entry));
+        claims.iter().for_each(|(uid, entry)| all.add(Standing::of(*uid), [entry]));
         let settled = all.settle(7);
         (settled, claims.iter().map(|(_, entry)| settled.is_disputed_by(entry)).collect())
     }
@@ -182,7 +230,7 @@ mod tests {
                 let (settled, disputed) = settled(&claims);
                 let totals = (settled.entry.dram_total(), settled.entry.l1_total());
                 assert_eq!(totals, (Some(12 << 30), Some(1 << 20)), "{pools:?}");
-                assert_eq!(settled.entry.pool(crate::Class::Trace), None);
+                assert_eq!(settled.entry.pool(Class::Trace), None);
                 assert_eq!(disputed, claims.map(|(uid, _)| uid != 0), "{pools:?}");
             }
         }
@@ -203,14 +251,89 @@ mod tests {
         assert_eq!(disputed, [false, false, false]);
     }
 
+    /// What a memory has: capacity, reserved, and what the chip has.
+    fn dram(entry: &DeviceEntry) -> (Option<u64>, Option<u64>, u64) {
+        (entry.dram_total(), entry.dram_reserved(), entry.dram_bytes * (entry.known & DRAM))
+    }
+
+    #[test]
+    fn a_capacity_whose_pools_are_disputed_is_unknown() {
+        let chip = entry(DRAM | known::L1, 40, 9);
+        let one = with_pools(chip, &[(0, 17), (1, 1), (3, 2)]);
+        for other in [&[(0, 18), (1, 1)], &[(0, 17), (1, 2)]] {
+            let beside = with_pools(entry(0, 0, 0), &[(3, 2)]);
+            let (settled, disputed) = settled(&[(5, one), (6, with_pools(chip, other)), (7, beside)]);
+            assert_eq!(dram(&settled.entry), (None, None, 40), "{other:?}");
+            assert_eq!([Class::Dram, Class::Trace].map(|class| settled.entry.pool(class)), [None, None]);
+            assert_eq!((settled.entry.l1_total(), disputed), (Some(9), vec![true, true, false]), "{other:?}");
+        }
+        let l1 = |bytes| with_pools(chip, &[(2, 5), (3, bytes)]);
+        let (settled, disputed) = settled(&[(0, l1(1)), (0, l1(2)), (6, chip)]);
+        assert_eq!((settled.entry.l1_total(), settled.entry.l1_reserved()), (None, None));
+        assert_eq!((settled.entry.dram_total(), disputed), (Some(40), vec![true, true, false]));
+    }
+
+    #[test]
+    fn an_alignment_that_is_not_told_agrees_with_any() {
+        let pool = |alignment| {
+            let mut entry = with_pools(entry(0, 0, 0), &[(0, 17)]);
+            entry.pools[0].alignment = alignment;
+            entry
+        };
+        for order in [[0, 32], [32, 0]] {
+            let (settled, disputed) = settled(&order.map(|alignment| (5, pool(alignment))));
+            let told = settled.entry.pool(Class::Dram).map(|pool| pool.alignment);
+            assert_eq!((settled.entry.dram_total(), told), (Some(17), Some(32)));
+            assert_eq!(disputed, [false, false]);
+        }
+        let (settled, disputed) = settled(&[(5, pool(0)), (5, pool(32)), (6, pool(64))]);
+        assert_eq!((settled.entry.dram_total(), disputed), (None, vec![true, true, true]));
+    }
+
+    /// An entry of this allocator, which tells a DRAM and a trace pool.
+    fn allocator(allocator: u64, dram: u64) -> DeviceEntry {
+        DeviceEntry { allocator, ..with_pools(entry(DRAM, 40, 0), &[(0, dram), (1, 1)]) }
+    }
+
+    /// Of one process with these entries, and others of other users with one each.
+    fn settled_process(own: &[DeviceEntry], others: &[DeviceEntry]) -> (Option<u64>, Vec<bool>) {
+        let mut claims = Claims::default();
+        claims.add(Standing::Other, own);
+        others.iter().for_each(|entry| claims.add(Standing::Other, [entry]));
+        let settled = claims.settle(7);
+        let disputed = own.iter().chain(others).map(|entry| settled.is_disputed_by(entry));
+        (settled.entry.dram_total(), disputed.collect())
+    }
+
+    #[test]
+    fn allocators_of_one_process_may_have_different_pools() {
+        assert_eq!(settled_process(&[allocator(1, 17), allocator(2, 17)], &[]), (Some(18), vec![false; 2]));
+        let different = [allocator(2, 9), allocator(1, 17), allocator(3, 17)];
+        assert_eq!(settled_process(&different, &[]), (None, vec![false; 3]));
+        assert_eq!(settled_process(&different, &[allocator(0, 17); 2]), (None, vec![false; 5]));
+        // Of one allocator there is only one truth.
+        let broken = [allocator(1, 17), allocator(1, 9)];
+        assert_eq!(settled_process(&broken, &[]), (None, vec![true; 2]));
+        // What the chip has is not the allocator's.
+        let sizes = [allocator(1, 17), DeviceEntry { dram_bytes: 50, ..allocator(2, 17) }];
+        assert_eq!(settled_process(&sizes, &[]), (Some(18), vec![true; 2]));
+    }
+
+    #[test]
+    fn a_process_cannot_say_that_pools_differ() {
+        let lie = entry(DRAM | known::DRAM_POOLS_DIFFER, 5, 0);
+        let (settled, disputed) = settled(&[(5, lie)]);
+        assert_eq!((settled.entry.dram_total(), disputed), (Some(5), vec![false]));
+    }
+
     #[test]
     fn a_user_believes_its_own_processes_before_strangers() {
         let of = |uid: u32| Standing::for_user(uid, 5);
         assert_eq!([of(0), of(5), of(6)], [Standing::Root, Standing::Own, Standing::Other]);
         assert_eq!(Standing::for_user(0, 0), Standing::Root);
         let mut claims = Claims::default();
-        claims.add(of(6), &DeviceEntry { logical_id: 77, ..entry(known::LOGICAL, 0, 0) });
-        claims.add(of(5), &DeviceEntry { logical_id: 3, ..entry(known::LOGICAL, 0, 0) });
+        claims.add(of(6), &[DeviceEntry { logical_id: 77, ..entry(known::LOGICAL, 0, 0) }]);
+        claims.add(of(5), &[DeviceEntry { logical_id: 3, ..entry(known::LOGICAL, 0, 0) }]);
         assert_eq!(claims.settle(7).logical, Some(3));
     }
 

@@ -31,6 +31,10 @@ pub mod known {
     pub const SUB_DEVICE: u64 = 1 << 8;
     /// `mode` is known.
     pub const MODE: u64 = 1 << 9;
+    /// In a device's row: DRAM or trace pools differ, so that the DRAM capacity is unknown, whatever `dram_bytes` says.
+    pub const DRAM_POOLS_DIFFER: u64 = 1 << 10;
+    /// The same of the L1 and L1_SMALL pools.
+    pub const L1_POOLS_DIFFER: u64 = 1 << 11;
     /// The DRAM pool is known; the bits of the other pools follow in the order of `pools`.
     pub const POOL: u64 = 1 << 12;
 }
@@ -57,6 +61,13 @@ impl Pool {
     /// Bytes of all banks.
     pub fn total(&self) -> u64 {
         self.banks.saturating_mul(self.bank_bytes)
+    }
+
+    /// Whether two say the same; an alignment that one of them does not tell is no difference.
+    fn agrees(&self, other: &Pool) -> bool {
+        let alignment = if self.alignment == 0 { other.alignment } else { self.alignment };
+        let told = |pool: &Pool| if pool.alignment == 0 { Pool { alignment, ..*pool } } else { *pool };
+        told(self) == told(other)
     }
 }
 
@@ -151,15 +162,17 @@ viewed_struct! {
 struct Capacity {
     physical: Option<u64>,
     allocatable: Option<u64>,
+    /// Whether allocators tell different pools.
+    differs: bool,
 }
 
 impl Capacity {
     fn total(&self) -> Option<u64> {
-        self.allocatable.or(self.physical)
+        self.allocatable.or(self.physical).filter(|_| !self.differs)
     }
 
     fn reserved(&self) -> Option<u64> {
-        self.physical?.checked_sub(self.allocatable?)
+        self.physical?.checked_sub(self.allocatable?).filter(|_| !self.differs)
     }
 }
 
@@ -184,6 +197,7 @@ impl DeviceEntry {
         Capacity {
             physical: self.if_known(known::DRAM, self.dram_bytes),
             allocatable: self.pools_of(Class::Dram, Class::Trace),
+            differs: self.known & known::DRAM_POOLS_DIFFER != 0,
         }
     }
 
@@ -191,10 +205,11 @@ impl DeviceEntry {
         Capacity {
             physical: self.if_known(known::L1, self.tensix_cores.saturating_mul(self.l1_per_core)),
             allocatable: self.pools_of(Class::L1, Class::L1Small),
+            differs: self.known & known::L1_POOLS_DIFFER != 0,
         }
     }
 
-    /// DRAM capacity: that of the pools, else what the process says that the chip has.
+    /// DRAM capacity: that of the pools, else what the process says that the chip has; unknown where pools differ.
     pub fn dram_total(&self) -> Option<u64> {
         self.dram().total()
     }
@@ -204,7 +219,7 @@ impl DeviceEntry {
         self.dram().reserved()
     }
 
-    /// L1 capacity: that of the pools, else that of all Tensix cores.
+    /// L1 capacity: that of the pools, else that of all Tensix cores; unknown where pools differ.
     pub fn l1_total(&self) -> Option<u64> {
         self.l1().total()
     }
@@ -247,29 +262,29 @@ impl DeviceEntry {
         Some(crate::text::decode(&self.board)).filter(|name| !name.is_empty())
     }
 
-    /// Takes over what `later` knows and this does not. Whether they agree on what both know.
+    /// Takes over what `later` knows and this does not. Whether they agree on what both know, of which nothing
+    /// changes: not even an alignment that was not told.
     pub fn learn(&mut self, later: &DeviceEntry) -> bool {
-        let mut agree = true;
-        for (bit, fields) in FIELDS {
-            if later.known & bit == 0 {
-                continue;
-            }
-            for field in fields.clone() {
-                let (mine, theirs): (&mut [u64; DEVICE_WORDS], &[u64; DEVICE_WORDS]) =
-                    (bytemuck::must_cast_mut(self), bytemuck::must_cast_ref(later));
-                if mine[KNOWN] & bit == 0 {
-                    mine[field] = theirs[field];
-                } else {
-                    agree &= mine[field] == theirs[field];
-                }
-            }
+        let (agree, news) = (self.disputed_by(later) == 0, later.known & !self.known);
+        for (bit, fields) in FIELDS.iter().filter(|(bit, _)| news & bit != 0) {
+            let (mine, theirs): (&mut [u64; DEVICE_WORDS], &[u64; DEVICE_WORDS]) =
+                (bytemuck::must_cast_mut(self), bytemuck::must_cast_ref(later));
+            mine[fields.clone()].copy_from_slice(&theirs[fields.clone()]);
             self.known |= bit;
         }
         agree
     }
-}
 
-impl DeviceEntry {
+    /// Takes over alignments that another entry tells and this does not, of pools that both know.
+    pub(crate) fn learn_alignments(&mut self, other: &DeviceEntry) {
+        let both = self.known & other.known;
+        for pool in (0..POOLS).filter(|pool| both & known::POOL << pool != 0) {
+            if self.pools[pool].alignment == 0 {
+                self.pools[pool].alignment = other.pools[pool].alignment;
+            }
+        }
+    }
+
     /// All bits of [`known`] that speak of a figure.
     pub(crate) const FIGURES: u64 = {
         let (mut bits, mut next) = (0, 0);
@@ -287,7 +302,9 @@ impl DeviceEntry {
         let differ = |(bit, fields): &&(u64, core::ops::Range<usize>)| {
             self.known & other.known & bit != 0 && mine[fields.clone()] != theirs[fields.clone()]
         };
-        FIELDS.iter().filter(differ).fold(0, |bits, (bit, _)| bits | bit)
+        let differing = FIELDS.iter().filter(differ).fold(0, |bits, (bit, _)| bits | bit);
+        let same = |pool: &usize| self.pools[*pool].agrees(&other.pools[*pool]);
+        differing & !(0..POOLS).filter(same).fold(0, |bits, pool| bits | known::POOL << pool)
     }
 }
 

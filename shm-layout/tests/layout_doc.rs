@@ -121,7 +121,10 @@ fn bits() {
     assert_codes("| flag |", named!(flags: ETHERNET, RESIDENT, CACHED, LATE, GLOBAL, PER_BANK, REQUESTED));
     assert_codes(
         "| known |",
-        named!(known: DRAM, DRAM_CHANNELS, L1, ETH, PCI, LOGICAL, BOARD, ARCH, SUB_DEVICE, MODE, POOL),
+        named!(
+            known: DRAM, DRAM_CHANNELS, L1, ETH, PCI, LOGICAL, BOARD, ARCH, SUB_DEVICE, MODE, DRAM_POOLS_DIFFER,
+            L1_POOLS_DIFFER, POOL,
+        ),
     );
 }
 

@@ -527,9 +527,12 @@ impl Model {
     fn settle_claims(&mut self, row: usize) {
         let Some(device) = self.devices.get(row) else { return };
         let usages = device.usages.iter().filter_map(|row| Some((*row, self.usages.get(*row)?)));
-        let usages: Vec<(usize, &Usage)> = usages.collect();
+        let mut usages: Vec<(usize, &Usage)> = usages.collect();
+        usages.sort_by_key(|(_, usage)| usage.process);
         let mut claims = Claims::default();
-        usages.iter().for_each(|(_, usage)| claims.add(Standing::of(usage.uid), &usage.entry));
+        for process in usages.chunk_by(|(_, one), (_, two)| one.process == two.process) {
+            claims.add(Standing::of(process[0].1.uid), process.iter().map(|(_, usage)| &usage.entry));
+        }
         let settled = claims.settle(device.entry.chip_id);
         let disputed: Vec<(usize, bool)> =
             usages.iter().map(|(row, usage)| (*row, settled.is_disputed_by(&usage.entry))).collect();
