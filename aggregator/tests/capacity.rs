@@ -4,13 +4,15 @@ mod common;
 
 use std::os::unix::fs::chown;
 
-use common::{Scene, TestProcess, chip, device, settled};
-use shm_layout::{Class, DeviceEntry, Pool, known};
+use common::{Scene, TestProcess, buffer, chip, device, settled};
+use shm_layout::{Class, DeviceEntry, Event, EventKind, Pool, flags as flag, known};
 use tt_shm_reader::{DeviceStats, TableSnapshot, device_flags, usage_flags};
 
 const STRANGER: u32 = 65_534;
 const DRAM: usize = 0;
 const TRACE: usize = 1;
+const L1: usize = 2;
+const L1_SMALL: usize = 3;
 
 /// Chip 1 with these pools of one bank: place and bytes.
 fn pooled(pools: &[(usize, u64)]) -> DeviceEntry {
@@ -88,4 +90,69 @@ fn allocators_of_one_process_are_no_conflict() {
     let shown = device(&snapshot, 1);
     assert_eq!((shown.entry.dram_total(), flags(&shown)), (None, (false, false)));
     assert_eq!(conflicts(&snapshot, &process), [false, false]);
+}
+
+/// Chip 1 with a pool of 100 bytes for each of DRAM, trace, L1 and L1_SMALL, and ethernet cores of 16 bytes in all.
+fn small_chip() -> DeviceEntry {
+    let entry = pooled(&[(DRAM, 100), (TRACE, 100), (L1, 100), (L1_SMALL, 100)]);
+    DeviceEntry { known: entry.known | known::ETH, eth_cores: 1, eth_l1_per_core: 16, ..entry }
+}
+
+/// Whether more is used than there is, if a process on such a chip emits these.
+fn is_over(entry: DeviceEntry, events: &[Event]) -> bool {
+    let scene = Scene::new();
+    let mut process = scene.process();
+    let index = process.register(entry);
+    events.iter().for_each(|event| process.emit(Event { device: index, ..*event }));
+    flags(&device(&settled(&mut scene.aggregator()), 1)).0
+}
+
+fn alloc(class: Class, bytes: u64) -> Event {
+    buffer(EventKind::Alloc, 0, class, bytes)
+}
+
+#[test]
+fn a_pool_that_holds_more_than_it_has_is_flagged() {
+    for class in [Class::Dram, Class::Trace, Class::L1, Class::L1Small] {
+        assert!(!is_over(small_chip(), &[alloc(class, 100)]), "{class:?}");
+        assert!(is_over(small_chip(), &[alloc(class, 101)]), "{class:?}");
+    }
+}
+
+#[test]
+fn pools_that_are_full_side_by_side_are_not_flagged() {
+    let full = [Class::Dram, Class::Trace, Class::L1, Class::L1Small].map(|class| alloc(class, 100));
+    assert!(!is_over(small_chip(), &full));
+    // Of a trace pool that nobody tells, nobody can say that it is full.
+    let untold = pooled(&[(DRAM, 100)]);
+    assert!(!is_over(untold, &[alloc(Class::Dram, 100), alloc(Class::Trace, 1)]));
+    assert!(is_over(untold, &[alloc(Class::Dram, 101)]));
+}
+
+#[test]
+fn programs_are_no_share_of_capacity() {
+    let cb = Event { aux: 7, ..buffer(EventKind::CbAlloc, 0, Class::Cb, 1000) };
+    let kernel = buffer(EventKind::KernelLoad, 0, Class::KernelFabric, 1000);
+    let dispatch = Event {
+        address: 1,
+        size: 1000,
+        aux: 0,
+        flags: flag::RESIDENT,
+        ..Event::new(EventKind::KernelDispatch, 0)
+    };
+    assert!(!is_over(small_chip(), &[cb, dispatch, alloc(Class::L1, 100)]), "circular buffers");
+    assert!(
+        !is_over(small_chip(), &[Event { flags: flag::ETHERNET, ..kernel }]),
+        "kernels on ethernet cores"
+    );
+    assert!(!is_over(small_chip(), &[kernel]), "kernels");
+}
+
+#[test]
+fn without_pools_what_the_chip_has_counts() {
+    let has = |dram_bytes| DeviceEntry { dram_bytes, tensix_cores: 1, l1_per_core: dram_bytes, ..chip(1) };
+    for classes in [[Class::Dram, Class::Trace], [Class::L1, Class::L1Small]] {
+        let both = classes.map(|class| alloc(class, 50));
+        assert!(!is_over(has(100), &both) && is_over(has(99), &both), "{classes:?}");
+    }
 }

@@ -311,17 +311,21 @@ impl Device {
         (self.entry, self.conflict) != before
     }
 
-    /// Whether more is in a pool than it has: some process reports wrongly. Of L1 only buffers count, since they may
-    /// lie over the memory of a program that has run.
+    /// Whether more is in a pool than it has, or where that is not known, in a memory than the chip has: some process
+    /// reports wrongly. Only buffers count: they may lie over the memory of a program that has run, and kernels are
+    /// never a share of capacity.
     fn is_over_capacity(&self) -> bool {
         let live = |class: Class| self.sums.bytes[class as usize];
-        let over = |used: u64, total: Option<u64>| total.is_some_and(|total| used > total);
-        let pools = Class::ALL.into_iter().filter_map(|class| Some((live(class), self.entry.pool(class)?)));
-        let (mut pools, l1) = (pools.into_iter(), live(Class::L1).saturating_add(live(Class::L1Small)));
+        let mut pools =
+            Class::ALL.into_iter().filter_map(|class| Some((live(class), self.entry.pool(class)?)));
+        let over = |class: Class, beside: Class, total: Option<u64>| {
+            // What is beside a pool that is known has one of its own, told or not.
+            let total = total.filter(|_| self.entry.pool(class).is_none());
+            total.is_some_and(|total| live(class).saturating_add(live(beside)) > total)
+        };
         pools.any(|(used, pool)| used > pool.total())
-            || over(self.sums.bytes[DRAM], self.entry.dram_total())
-            || over(l1, self.entry.l1_total())
-            || over(self.sums.bytes[ETH], self.entry.eth_l1_total())
+            || over(Class::Dram, Class::Trace, self.entry.dram_total())
+            || over(Class::L1, Class::L1Small, self.entry.l1_total())
     }
 
     fn flags(&self) -> u64 {

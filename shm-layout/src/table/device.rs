@@ -7,7 +7,8 @@ use crate::words::viewed_struct;
 
 /// Bits of [`DeviceStats::flags`].
 pub mod device_flags {
-    /// More is used than the device has: some process reports wrongly.
+    /// Buffers occupy more of a pool than it has, or of a memory whose pool is not known than the chip has: some process
+    /// reports wrongly.
     pub const OVER_CAPACITY: u64 = 1 << 0;
     /// Processes disagree about the device's capacity or kind.
     pub const CONFLICT: u64 = 1 << 1;
