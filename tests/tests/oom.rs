@@ -2,10 +2,11 @@
 
 mod common;
 
-use common::{FAIL, HOST, SMI, host, json, smi};
+use common::{FAIL, HOST, SMI, host, json, smi, tracker};
 use serde_json::Value;
 use tt_shm_tests::space::until;
 use tt_shm_tests::{Command, Host, Monitor, Space};
+use tt_shm_writer::{CircularBuffer, Class, DeviceInfo, Dispatch, FailedAlloc, Record};
 
 #[track_caller]
 fn oom(space: &Space, arguments: &[&str]) -> Value {
@@ -131,4 +132,94 @@ fn no_failure_is_no_error() {
     let space = Space::new();
     assert!(smi(&space, &["oom"]).starts_with("No allocation failure is known"));
     assert_eq!(oom(&space, &[])["failures"], Value::Array(vec![]));
+}
+
+const MIB: u64 = 1 << 20;
+
+/// 768 MiB over 12 banks: enough is free in each, but not in one piece; then it would have fitted; then nobody knows.
+fn fail_over_banks(space: &Space) -> tt_shm_writer::Tracker {
+    let tracker = tracker(space);
+    let device = tracker.register_device(&DeviceInfo { chip_id: 5, ..DeviceInfo::default() }).unwrap();
+    let asked = FailedAlloc::new(Class::Dram, 768 * MIB);
+    let needed = asked.needed_per_bank(64 * MIB, 12);
+    for failed in
+        [needed.free_per_bank(100 * MIB, 30 * MIB), needed.free_per_bank(100 * MIB, 70 * MIB), asked]
+    {
+        tracker.alloc_failed(device, failed).unwrap();
+    }
+    tracker
+}
+
+#[track_caller]
+fn assert_told_by_bank(space: &Space, oom: &Value) {
+    let failures = oom["failures"].as_array().unwrap();
+    let [unknown, fits, pieces] = &failures[..] else { panic!("{oom:#}") };
+    assert_eq!((&pieces["cause"], &fits["cause"]), (&"fragmented".into(), &Value::Null), "{oom:#}");
+    for (key, value) in
+        [("per_bank", true.into()), ("needed_per_bank_bytes", (64 * MIB).into()), ("banks", Value::from(12))]
+    {
+        assert_eq!(pieces[key], value, "{key}");
+    }
+    for key in ["free_bytes", "largest_free_bytes", "needed_per_bank_bytes", "banks", "cause"] {
+        assert_eq!(unknown[key], Value::Null, "{key}");
+    }
+    let text = smi(space, &["oom"]);
+    let line =
+        "needed 64.0 MiB in each of 12 banks; free 100.0 MiB per bank, largest gap 30.0 MiB per bank: enough";
+    assert!(text.contains(line), "{text}");
+    for output in [text, oom.to_string()] {
+        assert!(!output.contains("18446744073709551615") && !output.contains("0xffffffff"), "{output}");
+    }
+}
+
+#[test]
+fn figures_of_a_bank_are_compared_with_what_a_bank_needs() {
+    let space = Space::new();
+    let tracker = fail_over_banks(&space);
+    assert_told_by_bank(&space, &oom(&space, &[]));
+    let _monitor = Monitor::start(SMI, &space);
+    let seen =
+        until("an aggregator", || Some(oom(&space, &[])).filter(|oom| !oom["aggregator_pid"].is_null()));
+    assert_told_by_bank(&space, &seen);
+    let device = tracker.register_device(&DeviceInfo { chip_id: 5, ..DeviceInfo::default() }).unwrap();
+    let failed = FailedAlloc::new(Class::Dram, 768 * MIB).needed_per_bank(64 * MIB, 12);
+    tracker.alloc_failed(device, failed.free_per_bank(100 * MIB, 30 * MIB)).unwrap();
+    let recorded = until("it is recorded", || {
+        let oom = oom(&space, &[]);
+        oom["failures"][0]["held"]["exact"].as_bool().filter(|exact| *exact).map(|_| oom)
+    });
+    let failure = &recorded["failures"][0];
+    assert_eq!((&failure["cause"], &failure["per_bank"]), (&"fragmented".into(), &true.into()));
+    assert!(
+        smi(&space, &["snapshot", "--detail"])
+            .contains("100.0 MiB per bank free, largest block 30.0 MiB per bank")
+    );
+}
+
+#[test]
+fn events_say_what_a_bank_had_and_how_often_and_where_a_program_ran() {
+    let space = Space::new();
+    let tracker = fail_over_banks(&space);
+    let device = tracker.register_device(&DeviceInfo { chip_id: 5, ..DeviceInfo::default() }).unwrap();
+    tracker.cb_alloc(device, CircularBuffer::new(7, 1, 4096, 64)).unwrap();
+    tracker.dispatch(device, Dispatch::new(7).times(32).lane(1).queue(2)).unwrap();
+    let text = smi(&space, &["events"]);
+    for line in [
+        "asked 805306368 bytes (67108864 in each of 12 banks), 104857600 per bank free, largest block 31457280 per bank",
+        "asked 805306368 bytes, - free, largest block -",
+        "(cached, 32 times, lane 1, queue 2)",
+    ] {
+        assert!(text.contains(line), "no {line:?} in\n{text}");
+    }
+    let lines = smi(&space, &["events", "--json"]);
+    let events: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let dispatch = events.iter().find(|event| event["event"] == "KERNEL_DISPATCH").unwrap();
+    assert_eq!(
+        (&dispatch["times"], &dispatch["lane"], &dispatch["queue"]),
+        (&32.into(), &1.into(), &2.into())
+    );
+    let failed: Vec<&Value> = events.iter().filter(|event| event["event"] == "ALLOC_FAILED").collect();
+    assert_eq!((&failed[0]["per_bank"], &failed[0]["banks"]), (&true.into(), &12.into()));
+    assert_eq!((&failed[2]["free_bytes"], &failed[2]["needed_per_bank_bytes"]), (&Value::Null, &Value::Null));
+    assert!(!(text + &lines).contains("18446744073709551615"));
 }

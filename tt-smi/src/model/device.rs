@@ -2,7 +2,7 @@
 
 use tt_shm_reader::{Class, Composition, DeviceEntry, DeviceStats, device_flags, known};
 
-use super::{ClassFigure, Interval, Memory, Peak, kernel_loaded, live_range, requested, said};
+use super::{ClassFigure, Interval, Memory, Peak, Shortage, kernel_loaded, live_range, requested};
 use crate::directory::DeviceId;
 use crate::escape::Foreign;
 
@@ -89,18 +89,8 @@ pub struct LastFailure {
     pub pid: u64,
     /// Of what, unless foreign to this version.
     pub class: Option<Class>,
-    /// Bytes asked for.
-    pub request: u64,
-    /// Bytes free then, if known.
-    pub free: Option<u64>,
-    /// Largest free block then, if known.
-    pub largest_free: Option<u64>,
-    /// Bytes needed in each bank, if known.
-    pub needed_per_bank: Option<u64>,
-    /// Banks, if known.
-    pub banks: Option<u64>,
-    /// Whether free bytes and the largest free block are those of one bank.
-    pub per_bank: bool,
+    /// What was asked for, needed and free.
+    pub shortage: Shortage,
 }
 
 /// What a peak was made of.
@@ -259,11 +249,6 @@ fn last_failure(failure: &tt_shm_reader::Failure) -> Option<LastFailure> {
         time: failure.time,
         pid: failure.pid,
         class: u8::try_from(failure.class).ok().and_then(Class::from_code),
-        request: failure.request_bytes,
-        free: said(failure.free_bytes),
-        largest_free: said(failure.largest_free_bytes),
-        needed_per_bank: said(failure.needed_per_bank_bytes),
-        banks: Some(failure.banks).filter(|banks| *banks != 0),
-        per_bank: failure.per_bank != 0,
+        shortage: failure.into(),
     })
 }

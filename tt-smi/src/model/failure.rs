@@ -2,10 +2,11 @@
 
 use tt_shm_os::PidMap;
 use tt_shm_reader::{
-    Class, EventKind, FailureHolder, FailureRecord, ProcessStats, TableSnapshot, UNKNOWN as NOT_SAID,
-    failure_flags, process_state, text,
+    Class, EventKind, FailureHolder, FailureRecord, ProcessStats, TableSnapshot, failure_flags,
+    process_state, text,
 };
 
+use super::shortage::Shortage;
 use crate::directory::Directory;
 use crate::escape::Foreign;
 use crate::output::units::UNKNOWN;
@@ -25,12 +26,8 @@ pub struct Failure {
     pub uid: u32,
     /// Of what, unless foreign to this version.
     pub class: Option<Class>,
-    /// Bytes asked for.
-    pub request: u64,
-    /// Bytes free then.
-    pub free: Option<u64>,
-    /// Largest free block then.
-    pub largest_free: Option<u64>,
+    /// What was asked for, needed and free.
+    pub shortage: Shortage,
     /// Who held what then; `None` if nobody knows.
     pub holders: Option<Holders>,
     /// What came before on the device, oldest first.
@@ -87,29 +84,10 @@ pub struct Before {
     pub kind: Option<EventKind>,
     /// Of what, where that says something.
     pub class: Option<Class>,
-    /// Buffer, circular buffer, kernel or program id.
-    pub id: u64,
+    /// Buffer, circular buffer, kernel or program id; nothing that failed has one.
+    pub id: Option<u64>,
     /// Bytes, of events that have some.
     pub size: Option<u64>,
-}
-
-/// Why an allocation failed, as far as the figures tell.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Cause {
-    /// Less was free than was asked for.
-    Exhausted,
-    /// Enough was free, but not in one piece.
-    Fragmented,
-}
-
-impl Cause {
-    /// The word for it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Cause::Exhausted => "exhausted",
-            Cause::Fragmented => "fragmented",
-        }
-    }
 }
 
 impl Failure {
@@ -130,9 +108,7 @@ impl Failure {
             who: people.who(identity, pid_namespace, pid, &record.name),
             uid: record.uid as u32,
             class: u8::try_from(record.class).ok().and_then(Class::from_code),
-            request: record.request_bytes,
-            free: said(record.free_bytes),
-            largest_free: said(record.largest_free_bytes),
+            shortage: record.into(),
             holders: (exact || record.holder_count > 0).then(|| people.holders(record, exact)),
             events: record.past().unwrap_or_default().iter().map(Before::from).collect(),
             events_complete: record.has(failure_flags::EVENTS_COMPLETE),
@@ -145,15 +121,6 @@ impl Failure {
         self.events_complete = false;
         if let Some(holders) = &mut self.holders {
             holders.exact = false;
-        }
-    }
-
-    /// Why it failed: too little was free, or not in one piece. `None` if the figures do not tell.
-    pub fn cause(&self) -> Option<Cause> {
-        match (self.free, self.largest_free) {
-            (Some(free), _) if free < self.request => Some(Cause::Exhausted),
-            (Some(_), Some(largest)) if largest < self.request => Some(Cause::Fragmented),
-            _ => None,
         }
     }
 }
@@ -184,15 +151,10 @@ impl From<&tt_shm_reader::PastEvent> for Before {
             pid: event.pid,
             kind,
             class: class.filter(|_| has_class),
-            id: event.id,
+            id: Some(event.id).filter(|_| kind != Some(AllocFailed)),
             size: has_bytes.then_some(event.size),
         }
     }
-}
-
-/// What a process says, unless it says that it does not know.
-pub(crate) fn said(bytes: u64) -> Option<u64> {
-    Some(bytes).filter(|bytes| *bytes != NOT_SAID)
 }
 
 /// Names processes, also those of the past.

@@ -7,10 +7,10 @@ mod interval;
 mod problem;
 mod process;
 mod ranges;
+mod shortage;
 
 pub use device::{Device, Holder, KernelRing, LastFailure, Makeup};
-pub(crate) use failure::said;
-pub use failure::{Before, Cause, Failure, HeldBy, Holders, Who};
+pub use failure::{Before, Failure, HeldBy, Holders, Who};
 pub use figures::{
     ClassFigure, Clock, Memory, Peak, basis, core_type_name, kernel_loaded, live_range, requested, rfc3339,
 };
@@ -18,6 +18,8 @@ pub use interval::Interval;
 pub use problem::{Problem, Reclaimed};
 pub use process::{Claim, Process, ProcessState, Usage};
 pub use ranges::ranges;
+pub(crate) use shortage::said;
+pub use shortage::{Cause, Shortage};
 
 use tt_shm_reader::{Class, TableSnapshot};
 

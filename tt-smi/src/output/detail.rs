@@ -88,9 +88,9 @@ fn write_activity(out: &mut dyn Write, device: &Device, model: &Model, paint: Pa
         "last failure {} ago: pid {} asked {} of {class}, {} free, largest block {}",
         age(model.clock.age_ns(failure.time)),
         failure.pid,
-        bytes(failure.request),
-        failure.free.map_or_else(|| UNKNOWN.to_owned(), bytes),
-        failure.largest_free.map_or_else(|| UNKNOWN.to_owned(), bytes),
+        bytes(failure.shortage.request),
+        failure.shortage.free_text(),
+        failure.shortage.largest_text(),
     );
     writeln!(out, "  {}", paint.warn(&text))
 }

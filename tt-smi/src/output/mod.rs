@@ -8,6 +8,7 @@ pub(crate) mod identity_json;
 pub mod json;
 pub mod paint;
 pub mod prometheus;
+pub(crate) mod shortage_json;
 pub mod snapshot_json;
 pub mod table;
 pub mod units;

@@ -8,6 +8,7 @@ use tt_shm_reader::Class;
 use super::figures_json::{Figures, FiguresJson};
 use super::identity_json::{ClaimJson, DeviceIdentityJson, ErrorJson, IdentityJson, error_json};
 use super::json::Envelope;
+use super::shortage_json::ShortageJson;
 use crate::escape::Foreign;
 use crate::model::{Clock, Device, Model, Process, Usage};
 
@@ -61,12 +62,8 @@ struct FailureJson {
     time: String,
     pid: u64,
     class: Option<&'static str>,
-    request_bytes: u64,
-    free_bytes: Option<u64>,
-    largest_free_bytes: Option<u64>,
-    needed_per_bank_bytes: Option<u64>,
-    banks: Option<u64>,
-    per_bank: bool,
+    #[serde(flatten)]
+    shortage: ShortageJson,
 }
 
 #[derive(Debug, Serialize)]
@@ -161,12 +158,7 @@ fn device_json(device: &Device, age_ms: u64, clock: Clock) -> DeviceJson {
             time: clock.rfc3339(failure.time),
             pid: failure.pid,
             class: failure.class.map(Class::name),
-            request_bytes: failure.request,
-            free_bytes: failure.free,
-            largest_free_bytes: failure.largest_free,
-            needed_per_bank_bytes: failure.needed_per_bank,
-            banks: failure.banks,
-            per_bank: failure.per_bank,
+            shortage: failure.shortage.into(),
         }),
     }
 }

@@ -170,7 +170,9 @@ fn event(number: u64) -> Happened {
         7 => Event { class: Class::Cb as u8, size: 12 * KIB, aux: 0x22, ..Event::new(EventKind::CbFree, 0) },
         _ => Event { class: kernel, size: 24 * KIB, aux: 0x22, ..Event::new(EventKind::KernelUnload, 0) },
     };
-    let event = Event { id: 0x100 + number, ..event };
+    // What failed has no id; there stands what it needed in each bank.
+    let failed = event.kind() == Some(EventKind::AllocFailed);
+    let event = Event { id: if failed { tt_shm_reader::UNKNOWN } else { 0x100 + number }, ..event };
     let name = match number % 9 {
         0 => Some(WIDE.to_owned()),
         2 => Some("reader".to_owned()),

@@ -9,6 +9,7 @@ use super::Report;
 use crate::escape::Foreign;
 use crate::model::{Before, Cause, Clock, Failure, Holders, Who};
 use crate::output::json::Envelope;
+use crate::output::shortage_json::ShortageJson;
 
 type Bytes = BTreeMap<&'static str, u64>;
 
@@ -33,9 +34,8 @@ struct FailureJson {
     who: WhoJson,
     uid: u32,
     class: Option<&'static str>,
-    request_bytes: u64,
-    free_bytes: Option<u64>,
-    largest_free_bytes: Option<u64>,
+    #[serde(flatten)]
+    shortage: ShortageJson,
     /// `exhausted`, `fragmented`, or null.
     cause: Option<&'static str>,
     /// Null if nobody knows.
@@ -73,7 +73,8 @@ struct EventJson {
     pid: u64,
     event: &'static str,
     class: Option<&'static str>,
-    id: u64,
+    /// Null of an allocation that failed.
+    id: Option<u64>,
     size_bytes: Option<u64>,
 }
 
@@ -98,10 +99,8 @@ fn failure_json(failure: &Failure, clock: Clock) -> FailureJson {
         who: (&failure.who).into(),
         uid: failure.uid,
         class: failure.class.map(Class::name),
-        request_bytes: failure.request,
-        free_bytes: failure.free,
-        largest_free_bytes: failure.largest_free,
-        cause: failure.cause().map(Cause::name),
+        shortage: failure.shortage.into(),
+        cause: failure.shortage.cause().map(Cause::name),
         held: failure.holders.as_ref().map(held_json),
         events: failure.events.iter().map(|event| event_json(event, clock)).collect(),
         events_complete: failure.events_complete,

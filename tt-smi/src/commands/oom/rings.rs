@@ -6,7 +6,7 @@ use tt_shm_os::{Calibration, PidMap};
 use tt_shm_reader::{Class, Counters, DeviceEntry, Event, EventKind, FAILURE_EVENTS, PastEvent, Segment};
 
 use crate::directory::Directory;
-use crate::model::{Before, Failure, HeldBy, Holders, Who, said};
+use crate::model::{Before, Failure, HeldBy, Holders, Who};
 
 /// The failures in a process's ring, oldest first, at most the last `most`. What other processes held then it does
 /// not tell; what this one held it does if it still has all events.
@@ -95,9 +95,7 @@ impl<'a> Replay<'a> {
             who: self.who.clone(),
             uid: self.segment.uid(),
             class: event.class(),
-            request: event.size,
-            free: said(event.address),
-            largest_free: said(event.aux),
+            shortage: event.into(),
             holders: own.map(|classes| self.own_share(classes)),
             events: device.last.iter().cloned().collect(),
             events_complete: false,

@@ -9,7 +9,7 @@ use crate::escape::fit;
 use crate::model::{Before, Cause, Clock, Failure, Holders, Who};
 use crate::output::columns::{Align, Columns};
 use crate::output::paint::Paint;
-use crate::output::units::{UNKNOWN, age, bytes, bytes_or_unknown, plural};
+use crate::output::units::{UNKNOWN, age, bytes, plural};
 
 /// Longest name of a process in a table.
 const NAME: usize = 24;
@@ -36,17 +36,19 @@ fn write_failure(out: &mut dyn Write, failure: &Failure, clock: Clock, paint: Pa
         failure.device.map_or_else(|| format!("chip {:#x}", failure.chip_id), |n| format!("device {n}"));
     let class = failure.class.map_or(UNKNOWN, Class::name);
     let when = format!("{} ({} ago)", clock.rfc3339(failure.time), age(clock.age_ns(failure.time)));
-    let asked = format!("{} of {class} on {device}", bytes(failure.request));
+    let asked = format!("{} of {class} on {device}", bytes(failure.shortage.request));
     writeln!(out, "{}", paint.bold(&format!("{when}  {asked}")))?;
     let Who { name, .. } = &failure.who;
     writeln!(out, "  asked by pid {} \"{name}\"", failure.who.pid_text())?;
-    let (free, largest) = (bytes_or_unknown(failure.free), bytes_or_unknown(failure.largest_free));
-    let why = match failure.cause() {
+    let shortage = failure.shortage;
+    let needed = shortage.needed_text().map_or_else(String::new, |needed| format!("needed {needed}; "));
+    let (free, largest) = (shortage.free_text(), shortage.largest_text());
+    let why = match shortage.cause() {
         Some(Cause::Exhausted) => ": too little was free",
         Some(Cause::Fragmented) => ": enough was free, but not in one piece",
         None => "",
     };
-    writeln!(out, "  free {free}, largest gap {largest}{}", paint.warn(why))?;
+    writeln!(out, "  {needed}free {free}, largest gap {largest}{}", paint.warn(why))?;
     write_holders(out, failure, &device, paint)?;
     write_events(out, failure, clock, paint)
 }
@@ -102,7 +104,8 @@ fn write_events(out: &mut dyn Write, failure: &Failure, clock: Clock, paint: Pai
         let kind = kind.map_or("UNKNOWN", EventKind::label);
         let what = class.map_or_else(String::new, |class| format!(" {}", class.name()));
         let size = size.map_or_else(String::new, |size| format!(" {}", bytes(size)));
-        writeln!(out, "    {time} (-{ago}) pid {pid} {kind}{what}{size} id {id:#x}")?;
+        let id = id.map_or_else(String::new, |id| format!(" id {id:#x}"));
+        writeln!(out, "    {time} (-{ago}) pid {pid} {kind}{what}{size}{id}")?;
     }
     Ok(())
 }

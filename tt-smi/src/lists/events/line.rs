@@ -4,7 +4,7 @@ use serde::Serialize;
 use tt_shm_reader::{Class, Event, EventKind, MarkerPhase, NO_DEVICE, UNKNOWN as NO_VALUE, flags};
 
 use crate::escape::Foreign;
-use crate::model::{core_type_name, rfc3339};
+use crate::model::{Shortage, core_type_name, rfc3339};
 
 /// An event with its numbers resolved. Fields that its kind does not have are `None`.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -51,10 +51,22 @@ pub struct Happened {
     pub cached: Option<bool>,
     /// Of a dispatch: the circular buffers that it makes resident.
     pub cb_resident_bytes: Option<u64>,
+    /// Of a dispatch: how many it stands for.
+    pub times: Option<u64>,
+    /// Of a dispatch: the lane, which is a sub-device.
+    pub lane: Option<u8>,
+    /// Of a dispatch: the command queue.
+    pub queue: Option<u8>,
     /// Of a failed allocation.
     pub free_bytes: Option<u64>,
     /// Of a failed allocation.
     pub largest_free_bytes: Option<u64>,
+    /// Of a failed allocation: needed in each bank.
+    pub needed_per_bank_bytes: Option<u64>,
+    /// Of a failed allocation.
+    pub banks: Option<u64>,
+    /// Of a failed allocation: whether what was free is of one bank.
+    pub per_bank: Option<bool>,
     /// Of a gauge.
     pub used_bytes: Option<u64>,
     /// Of a gauge.
@@ -108,15 +120,12 @@ impl Happened {
                 program: Some(event.id),
                 cached: Some(event.has(flags::CACHED)),
                 cb_resident_bytes: Some(event.size),
+                times: Some(event.times()),
+                lane: Some(event.lane()),
+                queue: Some(event.queue()),
                 ..self
             },
-            AllocFailed => Happened {
-                size_bytes,
-                id: 0,
-                free_bytes: Some(event.address),
-                largest_free_bytes: Some(event.aux),
-                ..self.with_class(event)
-            },
+            AllocFailed => self.with_class(event).with_shortage(event.into()),
             Gauge => {
                 Happened { size_bytes, used_bytes: Some(event.address), programs: Some(event.aux), ..self }
             }
@@ -143,6 +152,19 @@ impl Happened {
             late: is_load.then(|| event.has(flags::LATE)),
             globally_allocated: (kind == CbAlloc).then(|| event.has(flags::GLOBAL)),
             ..self.with_class(event)
+        }
+    }
+
+    fn with_shortage(self, shortage: Shortage) -> Happened {
+        Happened {
+            size_bytes: Some(shortage.request),
+            id: 0,
+            free_bytes: shortage.free,
+            largest_free_bytes: shortage.largest_free,
+            needed_per_bank_bytes: shortage.needed_per_bank,
+            banks: shortage.banks,
+            per_bank: Some(shortage.per_bank),
+            ..self
         }
     }
 

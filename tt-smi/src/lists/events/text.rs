@@ -74,14 +74,33 @@ impl Happened {
         let how = if self.cached == Some(true) { "cached" } else { "sent" };
         let (kernels, cbs) = (mib(self.size_bytes.unwrap_or(0)), mib(self.cb_resident_bytes.unwrap_or(0)));
         write!(f, "[{}] Program {:#x}{} on Device {}", self.event, self.id, self.quoted(), self.device())?;
-        write!(f, " ({how}): {kernels} MiB of kernels and {cbs} MiB of CBs resident")
+        write!(f, " ({how}{}): {kernels} MiB of kernels and {cbs} MiB of CBs resident", self.dispatched())
+    }
+
+    /// How often and where, as far as that is not the usual: `, 32 times, lane 1, queue 1`.
+    fn dispatched(&self) -> String {
+        let times = self.times.filter(|times| *times != 1).map(|times| format!(", {times} times"));
+        let place = |what: &str, number: Option<u8>| {
+            number.filter(|number| *number != 0).map(|number| format!(", {what} {number}"))
+        };
+        let parts = [times, place("lane", self.lane), place("queue", self.queue)];
+        parts.into_iter().flatten().collect()
     }
 
     fn write_failed(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let bytes = |bytes: Option<u64>| bytes.unwrap_or(0);
+        let unit = if self.per_bank == Some(true) { " per bank" } else { "" };
+        let figure = |figure: Option<u64>| {
+            figure.map_or_else(|| UNKNOWN.to_owned(), |figure| format!("{figure}{unit}"))
+        };
         write!(f, "[{}] {} on Device {}: ", self.event, self.memory(), self.device())?;
-        let (asked, free, largest) = (self.size_bytes, self.free_bytes, self.largest_free_bytes);
-        write!(f, "asked {} bytes, {} free, largest block {}", bytes(asked), bytes(free), bytes(largest))
+        write!(f, "asked {} bytes", self.size_bytes.unwrap_or(0))?;
+        match (self.needed_per_bank_bytes, self.banks) {
+            (Some(needed), Some(banks)) => write!(f, " ({needed} in each of {banks} banks)")?,
+            (Some(needed), None) => write!(f, " ({needed} in each bank)")?,
+            (None, _) => {}
+        }
+        let (free, largest) = (figure(self.free_bytes), figure(self.largest_free_bytes));
+        write!(f, ", {free} free, largest block {largest}")
     }
 }
 

@@ -8,7 +8,7 @@ use super::plan::Lines;
 use crate::escape::fit;
 use crate::model::{Cause, Device, Failure, Makeup, Model};
 use crate::output::detail::INCOMPLETE;
-use crate::output::units::{UNKNOWN, age, bytes, bytes_or_unknown, bytes_short, count, percent, plural};
+use crate::output::units::{UNKNOWN, age, bytes, bytes_short, count, percent, plural};
 use crate::screen::page::Scene;
 use crate::screen::theme::Theme;
 
@@ -115,7 +115,7 @@ fn failures(device: &Device, model: &Model, width: usize) -> Vec<String> {
 }
 
 fn failure_lines(failure: &Failure, model: &Model, width: usize) -> Vec<String> {
-    let why = match failure.cause() {
+    let why = match failure.shortage.cause() {
         Some(Cause::Exhausted) => ": too little",
         Some(Cause::Fragmented) => ": enough, but in pieces",
         // Something else: banks that differ, an alignment.
@@ -125,9 +125,13 @@ fn failure_lines(failure: &Failure, model: &Model, width: usize) -> Vec<String> 
     let pid = failure.who.pid_text();
     let parts = vec![
         format!("{} ago", age(model.clock.age_ns(failure.time))),
-        format!("pid {pid} ({}) asked {} of {class}", fit(&failure.who.name, 16), bytes(failure.request)),
-        format!("{} free", bytes_or_unknown(failure.free)),
-        format!("largest block {}{why}", bytes_or_unknown(failure.largest_free)),
+        format!(
+            "pid {pid} ({}) asked {} of {class}",
+            fit(&failure.who.name, 16),
+            bytes(failure.shortage.request)
+        ),
+        format!("{} free", failure.shortage.free_text()),
+        format!("largest block {}{why}", failure.shortage.largest_text()),
     ];
     wrapped(&format!("{} ", time_of_day(model.clock, failure.time)), parts, width)
 }

@@ -24,9 +24,9 @@ fn last_failure(model: &Model) -> Option<String> {
         " {} ago on device {index} pid {} got no {} of {}; {} free, largest {}",
         age(model.clock.age_ns(failure.time)),
         failure.pid,
-        bytes(failure.request),
+        bytes(failure.shortage.request),
         failure.class.map_or(UNKNOWN, Class::name),
-        failure.free.map_or_else(|| UNKNOWN.to_owned(), bytes),
-        failure.largest_free.map_or_else(|| UNKNOWN.to_owned(), bytes),
+        failure.shortage.free_text(),
+        failure.shortage.largest_text(),
     ))
 }

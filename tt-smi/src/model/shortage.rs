@@ -1,0 +1,206 @@
+//! What was asked for, needed and free when an allocation failed, and why it failed.
+
+use tt_shm_reader::{Event, FailureRecord, UNKNOWN as NOT_SAID, failure_flags, flags};
+
+use crate::output::units::{bytes, bytes_or_unknown};
+
+/// The figures of an allocation that failed, as its process told them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Shortage {
+    /// Bytes asked for, in all banks together.
+    pub request: u64,
+    /// Bytes free then, if known.
+    pub free: Option<u64>,
+    /// Largest free block then, if known.
+    pub largest_free: Option<u64>,
+    /// Bytes needed in each bank, if known.
+    pub needed_per_bank: Option<u64>,
+    /// Banks, if known.
+    pub banks: Option<u64>,
+    /// Whether free bytes and the largest free block are those of one bank.
+    pub per_bank: bool,
+}
+
+/// Why an allocation failed, as far as the figures tell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cause {
+    /// Less was free than was needed.
+    Exhausted,
+    /// Enough was free, but not in one piece.
+    Fragmented,
+}
+
+impl Cause {
+    /// The word for it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Cause::Exhausted => "exhausted",
+            Cause::Fragmented => "fragmented",
+        }
+    }
+}
+
+impl Shortage {
+    /// Why it failed: too little was free, or not in one piece. `None` if the figures do not tell.
+    pub fn cause(&self) -> Option<Cause> {
+        let needed = if self.per_bank { self.needed_per_bank } else { Some(self.needed_in_all()) };
+        match (needed.or(self.least_per_bank()), self.free, self.largest_free) {
+            (Some(least), Some(free), _) if free < least => Some(Cause::Exhausted),
+            // By what is needed, not by the least that it can be: more than that may not have been free.
+            (_, Some(_), Some(largest)) if needed.is_some_and(|needed| largest < needed) => {
+                Some(Cause::Fragmented)
+            }
+            _ => None,
+        }
+    }
+
+    /// What it would have occupied: banks are filled in lock step, so that may be more than was asked for.
+    fn needed_in_all(&self) -> u64 {
+        let banks = self.needed_per_bank.zip(self.banks);
+        banks.map_or(0, |(needed, banks)| needed.saturating_mul(banks)).max(self.request)
+    }
+
+    /// A bank has to take its share at least, whatever the alignment.
+    fn least_per_bank(&self) -> Option<u64> {
+        self.banks.filter(|banks| *banks > 0).map(|banks| self.request.div_ceil(banks))
+    }
+
+    /// ` per bank`, or nothing: what stands behind the figures of what is free.
+    pub fn unit(&self) -> &'static str {
+        if self.per_bank { " per bank" } else { "" }
+    }
+
+    /// `64.0 MiB in each of 12 banks`; `None` if that is not known.
+    pub fn needed_text(&self) -> Option<String> {
+        let needed = bytes(self.needed_per_bank?);
+        Some(match self.banks {
+            Some(banks) => format!("{needed} in each of {banks} banks"),
+            None => format!("{needed} in each bank"),
+        })
+    }
+
+    /// What was free: `100.0 MiB per bank`, or `-`.
+    pub fn free_text(&self) -> String {
+        self.with_unit(self.free)
+    }
+
+    /// The largest free block, likewise.
+    pub fn largest_text(&self) -> String {
+        self.with_unit(self.largest_free)
+    }
+
+    fn with_unit(&self, figure: Option<u64>) -> String {
+        format!("{}{}", bytes_or_unknown(figure), if figure.is_some() { self.unit() } else { "" })
+    }
+}
+
+impl From<&FailureRecord> for Shortage {
+    fn from(record: &FailureRecord) -> Shortage {
+        Shortage {
+            request: record.request_bytes,
+            free: said(record.free_bytes),
+            largest_free: said(record.largest_free_bytes),
+            needed_per_bank: said(record.needed_per_bank_bytes),
+            banks: some_banks(record.banks),
+            per_bank: record.has(failure_flags::PER_BANK),
+        }
+    }
+}
+
+impl From<&tt_shm_reader::Failure> for Shortage {
+    fn from(failure: &tt_shm_reader::Failure) -> Shortage {
+        Shortage {
+            request: failure.request_bytes,
+            free: said(failure.free_bytes),
+            largest_free: said(failure.largest_free_bytes),
+            needed_per_bank: said(failure.needed_per_bank_bytes),
+            banks: some_banks(failure.banks),
+            per_bank: failure.per_bank != 0,
+        }
+    }
+}
+
+/// Of an event that tells of a failed allocation.
+impl From<&Event> for Shortage {
+    fn from(event: &Event) -> Shortage {
+        Shortage {
+            request: event.size,
+            free: said(event.address),
+            largest_free: said(event.aux),
+            needed_per_bank: said(event.id),
+            banks: some_banks(u64::from(event.cores)),
+            per_bank: event.has(flags::PER_BANK),
+        }
+    }
+}
+
+/// What a process says, unless it says that it does not know.
+pub(crate) fn said(bytes: u64) -> Option<u64> {
+    Some(bytes).filter(|bytes| *bytes != NOT_SAID)
+}
+
+fn some_banks(banks: u64) -> Option<u64> {
+    Some(banks).filter(|banks| *banks != 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MIB: u64 = 1 << 20;
+
+    /// 768 MiB over 12 banks, 64 MiB in each.
+    fn over_banks(free: u64, largest: u64) -> Shortage {
+        Shortage {
+            request: 768 * MIB,
+            free: Some(free * MIB),
+            largest_free: Some(largest * MIB),
+            needed_per_bank: Some(64 * MIB),
+            banks: Some(12),
+            per_bank: true,
+        }
+    }
+
+    #[test]
+    fn what_a_bank_needs_is_compared_with_what_a_bank_has() {
+        assert_eq!(over_banks(100, 30).cause(), Some(Cause::Fragmented));
+        assert_eq!(over_banks(60, 30).cause(), Some(Cause::Exhausted));
+        assert_eq!(over_banks(100, 70).cause(), None, "it would have fitted");
+        let in_all = Shortage { per_bank: false, ..over_banks(1000, 30) };
+        assert_eq!(in_all.cause(), Some(Cause::Fragmented));
+        assert_eq!(Shortage { free: Some(767 * MIB), ..in_all }.cause(), Some(Cause::Exhausted));
+    }
+
+    #[test]
+    fn padding_counts_as_needed() {
+        // A request of 12 bytes takes 32 in each of 12 banks.
+        let padded = Shortage {
+            request: 12,
+            free: Some(300),
+            largest_free: Some(300),
+            needed_per_bank: Some(32),
+            banks: Some(12),
+            per_bank: false,
+        };
+        assert_eq!(padded.cause(), Some(Cause::Exhausted));
+    }
+
+    #[test]
+    fn without_what_a_bank_needs_only_its_least_share_tells() {
+        let untold = |free, largest| Shortage { needed_per_bank: None, ..over_banks(free, largest) };
+        assert_eq!(untold(60, 60).cause(), Some(Cause::Exhausted), "12 banks share 768 MiB");
+        assert_eq!(untold(70, 30).cause(), None, "padding may need more than 70 MiB");
+        let banks_untold = Shortage { banks: None, ..untold(1, 1) };
+        assert_eq!(banks_untold.cause(), None, "one bank of how many?");
+        assert_eq!(Shortage { free: None, largest_free: None, ..over_banks(0, 0) }.cause(), None);
+    }
+
+    #[test]
+    fn figures_of_a_bank_are_called_that() {
+        let shortage = over_banks(100, 30);
+        assert_eq!(shortage.free_text(), "100.0 MiB per bank");
+        assert_eq!(shortage.needed_text().unwrap(), "64.0 MiB in each of 12 banks");
+        let unknown = Shortage { free: None, per_bank: true, ..Shortage::default() };
+        assert_eq!((unknown.free_text().as_str(), unknown.needed_text()), ("-", None));
+    }
+}
