@@ -477,3 +477,21 @@ fn a_crowd_beyond_the_rows_of_the_table_is_counted_and_forgotten() {
     let table = await_totals(&space, 1);
     assert_eq!((table.usages.len(), table.overflow), (CHIPS, 0));
 }
+
+/// A list that lacks rows is not all there is: neither of the allocations nor of the programs that they belong to.
+#[test]
+fn a_process_without_room_for_its_rows_makes_lists_inexact() {
+    let space = Space::new();
+    let mut command = space.command(HOST);
+    command.env("TT_SHM_LIVE_CAPACITY", "1");
+    let mut host = Host::spawn(command);
+    host.tell(Command::Open { ring_slots: 0, chips: vec![1] });
+    let exact = || ["allocations", "programs"].map(|command| json(&space, &[command])["exact"] == true);
+    assert_eq!(exact(), [true; 2]);
+    for id in 1..=2 {
+        host.tell(Command::Hold { id, bytes: MIB });
+    }
+    assert_eq!(exact(), [false; 2]);
+    let errors = json(&space, &["programs"])["errors"].to_string();
+    assert!(errors.contains(&format!("pid {}: 1 live allocation not listed", host.pid())), "{errors}");
+}

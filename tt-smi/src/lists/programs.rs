@@ -6,7 +6,7 @@ use serde::Serialize;
 use tt_shm_reader::{Kernel, Program, Row, RowKind, Segment, kernel_sharing};
 
 use crate::directory::Directory;
-use crate::output::units::{UNKNOWN, bytes};
+use crate::output::units::{UNKNOWN, bytes, plural};
 use crate::segments::{Called, called, lost};
 use crate::unread::Unread;
 
@@ -51,7 +51,7 @@ pub struct Listing {
     pub sharing: Vec<Sharing>,
     /// For people: what the list lacks.
     pub errors: Vec<String>,
-    /// A process is missing, or was too busy to be read at one moment.
+    /// A process is missing, was too busy to be read at one moment, or had no room for all rows.
     pub is_inexact: bool,
 }
 
@@ -74,6 +74,12 @@ impl Listing {
         self.errors.extend(lost);
         if !list.exact {
             self.errors.push(format!("pid {pid}: too busy to be read exactly; its list may lack programs"));
+        }
+        if list.unlisted > 0 {
+            self.is_inexact = true;
+            let unlisted = plural(list.unlisted, "live allocation");
+            self.errors
+                .push(format!("pid {pid}: {unlisted} not listed: it had no room; programs may lack parts"));
         }
         let clock = segment.calibration();
         for program in segment.programs_of(&list.rows) {
