@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{SMI, host};
+use common::{FAIL, SMI, host, json, segment_of};
 use rustix::process::Signal;
 use serde_json::Value;
 use shm_layout::Class;
@@ -250,4 +250,30 @@ fn root_finds_a_process_again_whose_file_has_no_name() {
     let table = snapshot(&space).unwrap();
     let process = table.processes[0].1;
     assert_eq!((process.flags, table.unseen), (tt_shm_reader::process_flags::UNLINKED, 0));
+}
+
+/// What the daemon still follows no list can open: it is named, and nothing is all there is.
+#[test]
+fn lists_name_living_processes_whose_files_have_no_name() {
+    let space = Space::new();
+    let (mut nameless, mut other) = (host(&space, [1]), host(&space, [1]));
+    let _monitor = Monitor::start(SMI, &space);
+    other.tell(Command::Grow { count: 3 });
+    other.tell(FAIL);
+    let exact = || {
+        let failure = &json(&space, &["oom"])["failures"][0];
+        let lists = ["allocations", "programs"].map(|list| json(&space, &[list])["exact"] == true);
+        (lists, failure["held"]["exact"] == true, failure["events_complete"] == true)
+    };
+    until("all of it exact", || (exact() == ([true; 2], true, true)).then_some(()));
+    nameless.tell(Command::Grow { count: 2 });
+    std::fs::remove_file(segment_of(&space, nameless.pid())).unwrap();
+    until("it is noticed", || (exact() == ([false; 2], false, false)).then_some(()));
+    for command in ["allocations", "programs", "oom"] {
+        let errors = json(&space, &[command])["errors"].to_string();
+        assert!(errors.contains(&format!("pid {}", nameless.pid())), "{command}: {errors}");
+        assert!(errors.contains("no name any more"), "{command}: {errors}");
+    }
+    nameless.kill();
+    until("its end", || (exact() == ([true; 2], true, true)).then_some(()));
 }

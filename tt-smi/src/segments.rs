@@ -8,7 +8,7 @@ use rustix::fs::{Access, access};
 use rustix::io::Errno;
 use shm_layout::table::MAX_PROCESSES;
 use tt_shm_os::{Namespace, parse_segment_name};
-use tt_shm_reader::{Segment, TableSnapshot, segment_paths};
+use tt_shm_reader::{Segment, TableSnapshot, process_flags, process_state, segment_paths};
 
 use crate::directory::{Claims, Directory};
 use crate::unread::Unread;
@@ -58,6 +58,17 @@ impl Segments {
             }
         }
         Ok(segments)
+    }
+
+    /// Notes which living processes of a table have no file here that can be opened: nothing they have is listed.
+    pub fn compare(&mut self, table: &TableSnapshot) {
+        let nameless = process_flags::UNLINKED | process_flags::UNSEEN;
+        for (_, process) in &table.processes {
+            let lives = process.state == process_state::ALIVE && process.flags & nameless != 0;
+            if lives && !self.live.iter().any(|segment| segment.identity() == process.identity) {
+                self.unread.miss(process.pid, process.uid as u32);
+            }
+        }
     }
 
     /// The devices of the live segments and, if an aggregator runs, of its table.

@@ -18,6 +18,8 @@ pub struct Unread {
     alike: BTreeMap<(u32, String), Alike>,
     /// What is missing may be of a process that lives: sums and lists are not all there is.
     pub is_missing: bool,
+    /// Of these, a process is known to live whose file has no name.
+    pub is_nameless: bool,
 }
 
 /// Those of one owner with one reason.
@@ -33,18 +35,28 @@ impl Unread {
         let uid = path.symlink_metadata().map_or(0, |stat| stat.uid());
         let reason = error.to_string().replace(&path.display().to_string(), "it");
         self.is_missing |= error.may_live(path);
-        self.add(uid, reason, path);
+        self.add(uid, reason, file_name(path));
     }
 
     /// One of more segments than are read of one user.
     pub fn leave_out(&mut self, path: &Path, uid: u32, most: usize) {
         self.is_missing = true;
-        self.add(uid, format!("over {most} of one user are not read; end some, or `tt-smi clean`"), path);
+        self.add(
+            uid,
+            format!("over {most} of one user are not read; end some, or `tt-smi clean`"),
+            file_name(path),
+        );
     }
 
-    fn add(&mut self, uid: u32, reason: String, path: &Path) {
-        let name = || path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let alike = self.alike.entry((uid, reason)).or_insert_with(|| Alike { count: 0, first: name() });
+    /// A living process whose segment nobody finds any more by its name.
+    pub fn miss(&mut self, pid: u64, uid: u32) {
+        (self.is_missing, self.is_nameless) = (true, true);
+        let reason = "it lives, but its file in /dev/shm has no name any more; only a daemon that knew it still counts it";
+        self.add(uid, reason.to_owned(), format!("pid {pid}"));
+    }
+
+    fn add(&mut self, uid: u32, reason: String, name: String) {
+        let alike = self.alike.entry((uid, reason)).or_insert(Alike { count: 0, first: name });
         alike.count += 1;
     }
 
@@ -66,6 +78,10 @@ impl Unread {
         }
         lines
     }
+}
+
+fn file_name(path: &Path) -> String {
+    path.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 
 fn line((uid, reason): &(u32, String), Alike { count, first }: &Alike) -> String {

@@ -99,9 +99,10 @@ fn ensure_readable(model: &Model) -> anyhow::Result<()> {
 
 /// The segments for a command that lists what is in them, and their devices.
 fn look(settings: &Settings) -> anyhow::Result<(Segments, Directory)> {
-    let segments = Segments::open(&settings.namespace).context("cannot list the segments")?;
-    segments.warn_dead()?;
+    let mut segments = Segments::open(&settings.namespace).context("cannot list the segments")?;
     let table = crate::source::table_snapshot(&settings.namespace);
+    table.iter().for_each(|table| segments.compare(table));
+    segments.warn_dead()?;
     let directory = segments.directory(table.as_ref());
     Ok((segments, directory))
 }

@@ -172,7 +172,8 @@ impl<'a> Feed<'a> {
 
     /// Also when the processes ended their last steps.
     fn allocations(&mut self, model: &Model, reading: &Reading) -> anyhow::Result<allocations::Listing> {
-        let segments = Segments::open(&self.namespace)?;
+        let mut segments = Segments::open(&self.namespace)?;
+        segments.compare(&reading.snapshot);
         let directory = segments.directory(Some(&reading.snapshot));
         let mut listing = allocations::Listing::default();
         self.ends.clear();
@@ -187,7 +188,8 @@ impl<'a> Feed<'a> {
     }
 
     fn programs(&self, model: &Model, reading: &Reading) -> anyhow::Result<programs::Listing> {
-        let segments = Segments::open(&self.namespace)?;
+        let mut segments = Segments::open(&self.namespace)?;
+        segments.compare(&reading.snapshot);
         let directory = segments.directory(Some(&reading.snapshot));
         let devices = 0..directory.devices.len();
         let devices: Vec<usize> = devices.filter(|device| self.wants(model, *device)).collect();

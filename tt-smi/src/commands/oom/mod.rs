@@ -24,7 +24,8 @@ use crate::unread::Unread;
 /// Runs it.
 pub(crate) fn run(args: &OomArgs, settings: &Settings) -> anyhow::Result<()> {
     let reading = Source::open(&settings.namespace)?.read()?;
-    let segments = Segments::open(&settings.namespace).context("cannot list the segments")?;
+    let mut segments = Segments::open(&settings.namespace).context("cannot list the segments")?;
+    segments.compare(&reading.snapshot);
     let directory = directory(&reading.snapshot);
     let mut failures = Failure::all(&reading.snapshot, &directory);
     if reading.origin == Origin::Embedded {
@@ -40,7 +41,8 @@ pub(crate) fn run(args: &OomArgs, settings: &Settings) -> anyhow::Result<()> {
     failures.retain(|failure| is_meant(&args.device, failure, &directory));
     refuse_nobodys_device(&args.device, &failures, &directory)?;
     failures.truncate(most);
-    if is_incomplete(&reading.snapshot) {
+    // Whoever has no file that can be found may have held more, and failed, too.
+    if is_incomplete(&reading.snapshot) || segments.unread.is_nameless {
         failures.iter_mut().for_each(Failure::doubt);
     }
     let errors = errors(&reading, &segments.unread);
