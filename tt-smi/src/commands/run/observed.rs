@@ -18,8 +18,8 @@ pub(super) struct Observed {
     /// Whether it still runs: what it holds may yet be freed.
     pub(super) alive: bool,
     pub(super) devices: Vec<DeviceEntry>,
-    /// By place in `devices`; none if they could not be read.
-    pub(super) counters: Vec<Counters>,
+    /// By place in `devices`; `None` if they could not be read.
+    pub(super) counters: Option<Vec<Counters>>,
     /// Largest first.
     pub(super) leaks: Vec<Held>,
     /// `None` if what it holds could not be read.
@@ -61,14 +61,15 @@ impl Observed {
             name: segment.process_name().into(),
             alive: segment.is_alive().unwrap_or(true),
             devices: segment.devices(),
-            counters: segment.counters().map(|now| now.counters).unwrap_or_default(),
+            counters: segment.counters().ok().map(|now| now.counters).filter(|_| !segment.is_lost()),
             leaks,
             leaks_exact: (!segment.is_lost()).then_some(live.exact && live.unlisted == 0),
         }
     }
 
-    /// Its counters on a chip.
-    pub(super) fn on(&self, chip_id: u64) -> Option<&Counters> {
-        self.counters.get(self.devices.iter().position(|entry| entry.chip_id == chip_id)?)
+    /// Its counters on a chip: of each entry, since each allocator of a chip has one.
+    pub(super) fn on(&self, chip_id: u64) -> impl Iterator<Item = &Counters> {
+        let known = self.devices.iter().zip(self.counters.iter().flatten());
+        known.filter(move |(entry, _)| entry.chip_id == chip_id).map(|(_, counters)| counters)
     }
 }

@@ -61,9 +61,11 @@ pub(super) fn report(end: End, lasted: Duration, found: Inner, followed: Option<
     let mut claims = Claims::default();
     processes.iter().for_each(|process| claims.add_entries(&process.devices));
     let directory = claims.finish();
-    let counters = processes.iter().flat_map(|process| &process.counters);
+    let counters = processes.iter().flat_map(|process| process.counters.iter().flatten());
     let failed = counters.map(|counters| counters.failed_allocs).sum();
-    let peaks = |(index, id): (usize, &DeviceId)| peaks_of(index, id, &processes, followed);
+    // Whoever is not known, or could not be read, may have used any device, and any amount of it.
+    let bounded = unknown.is_empty() && processes.iter().all(|process| process.counters.is_some());
+    let peaks = |(index, id): (usize, &DeviceId)| peaks_of(index, id, &processes, followed, bounded);
     Report {
         end,
         lasted,
@@ -76,17 +78,26 @@ pub(super) fn report(end: End, lasted: Duration, found: Inner, followed: Option<
 
 /// The peaks of a device: what the aggregation says of all processes together, if it followed all of them. What the
 /// processes counted themselves, which is exact unless they reset it, bounds it.
-fn peaks_of(index: usize, id: &DeviceId, all: &[Observed], followed: Option<&Followed>) -> Option<Peaks> {
-    let own: Vec<&Counters> = all.iter().filter_map(|one| one.on(id.chip_id)).collect();
+fn peaks_of(
+    index: usize,
+    id: &DeviceId,
+    all: &[Observed],
+    followed: Option<&Followed>,
+    bounded: bool,
+) -> Option<Peaks> {
+    let own: Vec<&Counters> = all.iter().flat_map(|one| one.on(id.chip_id)).collect();
     let all_followed = |followed: &&Followed| {
-        let mut on_chip = all.iter().filter(|one| one.on(id.chip_id).is_some());
+        let mut on_chip = all.iter().filter(|one| one.on(id.chip_id).next().is_some());
         on_chip.all(|one| followed.identities.contains(&one.identity))
     };
     let merged = followed.filter(all_followed).and_then(|followed| {
         followed.snapshot.devices.iter().find(|(_, stats)| stats.entry.chip_id == id.chip_id)
     });
     let entry = all.iter().flat_map(|one| &one.devices).find(|entry| entry.chip_id == id.chip_id)?;
-    let figures = figures(merged.map(|(_, stats)| stats), &own, id);
+    let mut figures = figures(merged.map(|(_, stats)| stats), &own, id);
+    if !bounded {
+        figures.iter_mut().for_each(|(_, peak)| peak.range.high = None);
+    }
     Some(Peaks { index, id: id.clone(), dram_total: entry.dram_total(), l1_total: entry.l1_total(), figures })
 }
 
@@ -137,5 +148,45 @@ fn ran(process: &Observed, directory: &Directory) -> Ran {
         alive: process.alive,
         leaks: process.leaks.iter().map(leak).collect(),
         leaks_exact: process.leaks_exact,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tt_shm_reader::DeviceEntry;
+
+    /// A process with so much of the DRAM of chip 7 in each of its entries.
+    fn observed(entries: &[u64]) -> Observed {
+        let counters = |dram: &u64| Counters { dram_peak_bytes: *dram, ..Counters::ZERO };
+        Observed {
+            identity: 1,
+            pid: 2,
+            name: "".into(),
+            alive: false,
+            devices: vec![DeviceEntry { chip_id: 7, ..bytemuck::Zeroable::zeroed() }; entries.len()],
+            counters: Some(entries.iter().map(counters).collect()),
+            leaks: Vec::new(),
+            leaks_exact: Some(true),
+        }
+    }
+
+    fn dram(processes: Vec<Observed>, unknown: Vec<u32>) -> Interval {
+        let found = Inner::of(processes, unknown);
+        let report = report(End::Exited(0), Duration::ZERO, found, None);
+        report.devices[0].figures[0].1.range
+    }
+
+    #[test]
+    fn entries_of_one_chip_are_added_up() {
+        assert_eq!(dram(vec![observed(&[10])], vec![]), Interval::exact(10));
+        assert_eq!(dram(vec![observed(&[10, 5])], vec![]), Interval { low: 10, high: Some(15) });
+    }
+
+    #[test]
+    fn whoever_could_not_be_read_may_have_had_anything() {
+        assert_eq!(dram(vec![observed(&[10])], vec![4711]), Interval::at_least(10));
+        let unread = Observed { counters: None, ..observed(&[3]) };
+        assert_eq!(dram(vec![observed(&[10]), unread], vec![]), Interval::at_least(10));
     }
 }

@@ -154,6 +154,12 @@ impl Found {
 }
 
 impl Inner {
+    /// What would have been found of a run of these.
+    #[cfg(test)]
+    pub(super) fn of(ended: Vec<Observed>, unknown: Vec<u32>) -> Inner {
+        Inner { ended: ended.into_iter().enumerate().collect(), unknown, ..Inner::default() }
+    }
+
     /// All processes in the order in which they appeared, and pids of those that could not be told.
     pub(super) fn into_observed(self) -> (Vec<Observed>, Vec<u32>) {
         let mut all = self.ended;
