@@ -12,6 +12,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use common::{SMI, host};
 use serde_json::Value;
+use shm_layout::protocol::stamped;
+use shm_layout::{Event, EventKind, Row, RowKind};
 use tt_shm_tests::hostile::{CASES, Case, Expect, Finished, Forged, Made, finish, peak_memory};
 use tt_shm_tests::space::{Process, until};
 use tt_shm_tests::{Command, DeviceTruth, Space, Truth};
@@ -299,4 +301,48 @@ fn what_one_ring_prints_is_bounded() {
     let json = smi(&space, &["events", "--json"]).stdout;
     let (lines, bytes) = (json.lines().count(), json.len());
     assert!(lines == 1 << 16 && bytes < 200 << 20, "{lines} lines, {bytes} bytes");
+}
+
+/// Rows without end, each with the longest name there is and a site as long, of signs that are written out.
+#[test]
+fn what_one_list_prints_is_bounded() {
+    let space = Space::new();
+    let mut honest = host(&space, [9]);
+    honest.tell(Command::Grow { count: 100_000 });
+    let listed = json(&space, &["allocations"]);
+    assert_eq!((&listed["exact"], &listed["errors"]), (&true.into(), &Value::Array(vec![])));
+    assert_eq!(listed["allocations"].as_array().unwrap().len(), 100_000, "honest ones are listed in full");
+    drop(honest);
+    let rows: u64 = 1 << 16;
+    let forged = Forged::new(&space, (64, rows, 4096), |_| {});
+    forged.devices(1);
+    forged.intern(&[0x1b; shm_layout::MAX_NAME_LEN], shm_layout::MAX_NAME_LEN as u64);
+    list(&forged, rows, RowKind::Buffer);
+    assert_bounded(&space, "allocations", rows);
+    list(&forged, rows, RowKind::Program);
+    assert_bounded(&space, "programs", rows);
+}
+
+/// Fills the list with rows of this kind.
+fn list(forged: &Forged, rows: u64, kind: RowKind) {
+    forged.emit(Event { stamp: 1, ..Event::new(EventKind::PeakReset, 0) });
+    let named =
+        Row { stamp: 1, kind: kind as u8, name: 1, site: 1, size: 64, ..bytemuck::Zeroable::zeroed() };
+    for (id, words) in (0..rows).zip(forged.words().rows) {
+        stamped::write(words, &Row { id, row: id as u32, ..named });
+    }
+    forged.set(shm_layout::control::ROWS_PUBLISHED, rows);
+}
+
+#[track_caller]
+fn assert_bounded(space: &Space, command: &str, rows: u64) {
+    let text = smi(space, &[command]);
+    let (lines, bytes) = (text.stdout.lines().count() as u64, text.stdout.len());
+    assert!(lines > rows && bytes < 32 << 20, "{command}: {lines} lines, {bytes} bytes");
+    assert!(text.stderr.contains("names cut to 32 characters"), "{command}: {}", text.stderr);
+    let shown = smi(space, &[command, "--json"]).stdout;
+    assert!(shown.len() < 128 << 20, "{command}: {} bytes of JSON", shown.len());
+    let shown: Value = serde_json::from_str(&shown).unwrap();
+    assert_eq!(shown[command].as_array().unwrap().len() as u64, rows);
+    assert!(shown["errors"].to_string().contains("names cut to 32 characters"));
 }

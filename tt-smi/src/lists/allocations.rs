@@ -6,6 +6,7 @@ use tt_shm_reader::{
     Allocation, Class, CoreType, DeviceEntry, Memory, Row, RowKind, Segment, UNKNOWN as NO_ADDRESS, flags,
 };
 
+use super::bounds::{MOST_ROWS, Names, left_out};
 use crate::cli::SortBy;
 use crate::directory::Directory;
 use crate::escape::{Foreign, fit};
@@ -67,12 +68,14 @@ pub struct Listing {
     pub unlisted: u64,
     /// A process that may live could not be read.
     pub is_missing: bool,
+    /// Live allocations that are too many of one process to be listed; subtotals have them.
+    pub left_out: u64,
 }
 
 impl Listing {
     /// Whether it is all that is live, at one moment for each process.
     pub fn is_exact(&self) -> bool {
-        self.inexact == 0 && self.unlisted == 0 && !self.is_missing
+        self.inexact == 0 && self.unlisted == 0 && self.left_out == 0 && !self.is_missing
     }
 
     /// Notes what could not be read.
@@ -108,6 +111,7 @@ impl Listing {
             let unlisted = plural(list.unlisted, "live allocation");
             self.doubts.push(format!("pid {pid}: {unlisted} not listed: it had no room; totals are exact"));
         }
+        let (mut names, mut listed, mut more) = (Names::default(), 0, 0);
         for allocation in list.list {
             let Some(item) = Item::new(allocation, segment.identity(), called, &devices).filter(&wanted)
             else {
@@ -116,8 +120,15 @@ impl Listing {
             let (bytes, count) = self.subtotals.entry((item.device, item.class)).or_default();
             *bytes = bytes.saturating_add(item.size);
             *count += 1;
-            self.items.push(item);
+            if listed == MOST_ROWS {
+                more += 1;
+                continue;
+            }
+            listed += 1;
+            self.items.push(item.bounded(&mut names));
         }
+        self.left_out += more;
+        self.doubts.extend(left_out(pid, more).into_iter().chain(names.doubt(pid)));
     }
 
     /// Puts them in order.
@@ -170,6 +181,12 @@ impl Item {
             site: site.map(Foreign::from),
             age_ns,
         })
+    }
+
+    /// With as much of its name and site as its process has left to say.
+    fn bounded(self, names: &mut Names) -> Item {
+        let mut fit = |name: Option<Foreign>| name.map(|name| names.fit(name));
+        Item { name: fit(self.name), site: fit(self.site), ..self }
     }
 
     /// Its name, and why it has no bytes if that is so.

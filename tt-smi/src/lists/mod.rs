@@ -2,6 +2,7 @@
 //! screen scrolls through them.
 
 pub mod allocations;
+mod bounds;
 pub mod events;
 pub mod extents;
 pub mod groups;

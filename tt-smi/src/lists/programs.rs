@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use tt_shm_reader::{Kernel, Program, Row, RowKind, Segment, kernel_sharing};
 
+use super::bounds::{MOST_ROWS, Names, left_out};
 use crate::directory::Directory;
 use crate::output::units::{UNKNOWN, bytes, plural};
 use crate::segments::{Called, called, lost};
@@ -67,7 +68,7 @@ impl Listing {
         let index: Vec<Option<usize>> =
             segment.devices().iter().map(|entry| directory.index_of(entry.chip_id)).collect();
         let index = |device: u8| index.get(usize::from(device)).copied().flatten();
-        let list = segment.live_list();
+        let mut list = segment.live_list();
         let Called { pid, claimed } = called(segment);
         let lost = lost(segment);
         self.is_inexact |= lost.is_some() || !list.exact;
@@ -81,16 +82,23 @@ impl Listing {
             self.errors
                 .push(format!("pid {pid}: {unlisted} not listed: it had no room; programs may lack parts"));
         }
+        let more = list.rows.len().saturating_sub(MOST_ROWS) as u64;
+        list.rows.truncate(MOST_ROWS);
+        self.is_inexact |= more > 0;
         let clock = segment.calibration();
+        let mut names = Names::default();
         for program in segment.programs_of(&list.rows) {
             let mut devices: Vec<usize> = program.device_indices().filter_map(index).collect();
             devices.sort_unstable();
             if devices.iter().any(|device| wanted.contains(device)) {
                 let ago = |ticks| clock.second.monotonic_ns.saturating_sub(clock.to_monotonic_ns(ticks));
                 let last_dispatch_ns = program.last_dispatch.map(ago);
+                let name = program.name.map(|name| names.fit(name.into()));
+                let program = Program { name: name.map(|name| name.raw().to_owned()), ..program };
                 self.entries.push(Entry { pid, claimed, program, devices, last_dispatch_ns });
             }
         }
+        self.errors.extend(left_out(pid, more).into_iter().chain(names.doubt(pid)));
         for row in list.rows.into_iter().filter(|row| row.kind() == Some(RowKind::Kernel)) {
             if let Some(device) = index(row.device).filter(|device| wanted.contains(device)) {
                 self.kernels.entry(device).or_default().push(Row { device: 0, ..row });

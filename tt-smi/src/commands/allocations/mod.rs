@@ -6,7 +6,7 @@ mod json;
 use std::io::{self, Write};
 
 use crate::cli::AllocationsArgs;
-use crate::escape::Foreign;
+use crate::escape::fit;
 use crate::lists::allocations::{Item, Listing};
 use crate::lists::groups::{Group, groups, histogram};
 use crate::output::columns::{Align, Columns};
@@ -17,6 +17,9 @@ use crate::segments::pid_text;
 use crate::select::select;
 use crate::settings::Settings;
 use json::ListingJson;
+
+/// Columns that a call site takes at most; JSON has all of it.
+const SITE: usize = 120;
 
 /// Runs it.
 pub(crate) fn run(args: &AllocationsArgs, settings: &Settings) -> anyhow::Result<()> {
@@ -126,8 +129,9 @@ fn write_items(out: &mut dyn Write, items: &[Item], paint: Paint) -> io::Result<
             age(item.age_ns),
             item.label(),
         ];
-        cells
-            .extend(sites.then(|| item.site.as_ref().map_or_else(|| UNKNOWN.to_owned(), Foreign::to_string)));
+        cells.extend(
+            sites.then(|| item.site.as_ref().map_or_else(|| UNKNOWN.to_owned(), |site| fit(site, SITE))),
+        );
         columns.push(cells);
     }
     columns.write(out, paint)

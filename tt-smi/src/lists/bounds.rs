@@ -1,0 +1,75 @@
+//! What one process may make a list hold and print. Numbers are short and names are long: a process may repeat one
+//! in every row.
+
+use std::collections::HashMap;
+
+use crate::escape::{Foreign, is_harmful};
+use crate::output::units::plural;
+
+/// Rows of one process that are listed one by one.
+pub(crate) const MOST_ROWS: usize = 1 << 17;
+/// Bytes of names, as JSON writes them, that the rows of one process have at most in full: 160 for each of 100 000.
+const MOST_NAME_BYTES: usize = 16 << 20;
+/// Characters that are left of a name beyond that.
+const CUT_NAME: usize = 32;
+
+/// What is left for the names of a process.
+#[derive(Default)]
+pub(crate) struct Names {
+    bytes: usize,
+    short: HashMap<Foreign, Foreign>,
+    cut: u64,
+}
+
+impl Names {
+    /// The name, or its beginning if too much was said already.
+    pub(crate) fn fit(&mut self, name: Foreign) -> Foreign {
+        let written = |c: char| if is_harmful(c) { 6 } else { c.len_utf8() };
+        let bytes: usize = name.raw().chars().map(written).sum();
+        if bytes <= CUT_NAME {
+            return name;
+        }
+        if self.bytes + bytes <= MOST_NAME_BYTES {
+            self.bytes += bytes;
+            return name;
+        }
+        self.cut += 1;
+        self.short.entry(name).or_insert_with_key(short).clone()
+    }
+
+    /// For people: what was cut, if anything.
+    pub(crate) fn doubt(&self, pid: u32) -> Option<String> {
+        let names = plural(self.cut, "name");
+        (self.cut > 0)
+            .then(|| format!("pid {pid}: {names} cut to {CUT_NAME} characters (over 16 MiB of names)"))
+    }
+}
+
+fn short(name: &Foreign) -> Foreign {
+    let mut short: String = name.raw().chars().take(CUT_NAME).collect();
+    short.push('…');
+    short.into()
+}
+
+/// For people: that more rows of a process are there than are listed.
+pub(crate) fn left_out(pid: u32, more: u64) -> Option<String> {
+    (more > 0).then(|| format!("{more} more of pid {pid} left out (over {MOST_ROWS} rows of one process)"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_honest_rows_are_whole_and_endless_ones_are_not() {
+        let mut names = Names::default();
+        let honest = Foreign::from("a".repeat(150));
+        assert!((0..100_000).all(|_| names.fit(honest.clone()) == honest));
+        assert_eq!(names.doubt(7), None);
+        let hostile = Foreign::from("\u{1b}".repeat(1024));
+        let shown: usize = (0..100_000).map(|_| names.fit(hostile.clone()).raw().chars().count()).sum();
+        assert!(shown < 5 << 20, "{shown}");
+        assert_eq!(names.fit("short".into()), "short".into(), "what is short anyway is never cut");
+        assert!(names.doubt(7).unwrap().contains("names cut to 32 characters"));
+    }
+}
