@@ -96,7 +96,8 @@ impl Alloc {
         Alloc { cores, ..self }
     }
 
-    /// Bytes in each bank, aligned. If the banks of its pool are known, it occupies that in all of them.
+    /// Bytes in each bank, aligned. If the banks of its pool are known, it occupies that in all of them; not in hybrid
+    /// mode, in which it may be in some of them only: say it by [`Alloc::occupied`] then.
     #[inline]
     pub fn bytes_per_bank(self, bytes_per_bank: u64) -> Alloc {
         Alloc { bytes_per_bank, ..self }

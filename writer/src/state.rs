@@ -28,7 +28,10 @@ struct Registered {
 
 impl Registered {
     fn new(entry: DeviceEntry) -> Registered {
-        let banks = Class::ALL.map(|class| entry.pool(class).map_or(0, |pool| pool.banks));
+        // In hybrid mode a buffer may be in some of them only: what it occupies is what is told, else unknown.
+        let hybrid = entry.is_hybrid() == Some(true);
+        let banks = |class: Class| entry.pool(class).filter(|_| !hybrid).map_or(0, |pool| pool.banks);
+        let banks = Class::ALL.map(banks);
         Registered { entry: Box::new(entry), banks }
     }
 }

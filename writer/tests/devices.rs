@@ -120,6 +120,34 @@ fn two_allocators_on_a_chip_are_two_entries() {
 }
 
 #[test]
+fn in_hybrid_mode_only_what_is_told_is_occupied() {
+    let tracker = open();
+    let device = tracker.register_device(&DeviceInfo { hybrid: Some(true), ..n150() }).unwrap();
+    let alloc = |id| Alloc::new(BufferType::L1, id, 100).bytes_per_bank(32);
+    // Which banks it is in, nobody said.
+    tracker.alloc(device, alloc(1)).unwrap();
+    let l1 = Class::L1 as usize;
+    let seen = counters(&tracker, device);
+    assert_eq!((seen.classes[l1].live_bytes, seen.requested_basis_bytes[l1]), (100, 100));
+    tracker.alloc(device, alloc(2).occupied(3 * 32)).unwrap();
+    let seen = counters(&tracker, device);
+    assert_eq!((seen.classes[l1].live_bytes, seen.requested_basis_bytes[l1]), (196, 100));
+    (1..3).for_each(|id| tracker.free(device, id).unwrap());
+    let seen = counters(&tracker, device);
+    assert_eq!((seen.classes[l1].live_bytes, seen.requested_basis_bytes[l1]), (0, 0));
+}
+
+#[test]
+fn that_the_mode_is_hybrid_may_be_told_later() {
+    let tracker = open();
+    let device = tracker.register_device(&n150()).unwrap();
+    tracker.alloc(device, Alloc::new(BufferType::Dram, 1, 100).bytes_per_bank(32)).unwrap();
+    tracker.register_device(&DeviceInfo { hybrid: Some(true), ..n150() }).unwrap();
+    tracker.alloc(device, Alloc::new(BufferType::Dram, 2, 100).bytes_per_bank(32)).unwrap();
+    assert_eq!(counters(&tracker, device).dram_used(), 12 * 32 + 100);
+}
+
+#[test]
 fn a_segment_says_who_writes_it_and_what_was_checked() {
     let tracker = open_with(|builder| builder.source(Source::Tap).on_behalf_of(4711));
     let reader = observe(&tracker);
