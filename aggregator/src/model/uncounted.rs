@@ -162,7 +162,7 @@ mod tests {
     /// A process of a user's on one chip.
     fn add(model: &mut Model, uid: u64, chip_id: u64) -> usize {
         let stats = ProcessStats { uid, identity: 1, ..bytemuck::Zeroable::zeroed() };
-        let process = model.add_process(stats, ClockKind::Monotonic).unwrap();
+        let process = model.add_process(stats, Some(ClockKind::Monotonic)).unwrap();
         model.add_device(process, &entry(chip_id));
         process
     }
