@@ -24,6 +24,7 @@ use crate::segments::attach::{Fate, MAX_OPENS, MAX_PENDING};
 use crate::segments::clock::Clock;
 use crate::segments::decease::LeftToRun;
 use crate::segments::discover::Discovery;
+use crate::segments::readback;
 use crate::segments::source::{Drained, Source};
 use crate::segments::unseen::Unseen;
 use crate::table::adopt::Adopted;
@@ -248,7 +249,8 @@ impl Aggregator {
             }
             self.model.settle_failures();
             if self.model.failures.has_fresh() {
-                self.complete_failures();
+                let all_read = self.unread() == 0;
+                readback::complete_failures(&mut self.model, &self.sources, all_read);
             }
             if last || folded == 0 {
                 return limit;

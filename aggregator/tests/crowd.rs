@@ -105,7 +105,8 @@ fn a_thousand_processes_on_32_chips_are_counted_and_those_who_stay_get_rows() {
         snapshot.usages.iter().map(|(_, usage)| usage.counters.classes[0].live_bytes).collect();
     let mut truth: Vec<u64> =
         staying.iter().flat_map(|process| vec![held(process); CHIPS as usize]).collect();
-    (shown.sort_unstable(), truth.sort_unstable());
+    shown.sort_unstable();
+    truth.sort_unstable();
     assert_eq!(shown, truth);
 }
 

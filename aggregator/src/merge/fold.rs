@@ -1,10 +1,12 @@
 //! Folding what is not an event in its turn: a state read as a whole, an event out of order, a life that nobody
 //! followed, an end.
 
+use shm_layout::table::{ProcessStats, failure_flags, process_flags};
 use shm_layout::{Counters, Event, Implausible, UNKNOWN};
 
 use crate::model::Model;
 use crate::model::device::{Device, owes};
+use crate::model::failures;
 use crate::model::figures::{FIGURES, Share, Sums, own_peaks};
 use crate::model::timeline::{Doubt, Span};
 use crate::model::{Process, counters_of, shares_of};
@@ -76,6 +78,52 @@ impl Model {
             if self.devices.get(device).is_some_and(|device| device.owes(owes::FAILURE)) {
                 self.record_failure(device);
             }
+        }
+    }
+
+    /// An allocation failed on a device: keeps who held what. Called when all that happened before is folded and
+    /// nothing that came after.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn record_failure(&mut self, device: usize) {
+        let Some(device) = self.devices.get_mut(device) else { return };
+        device.owes &= !owes::FAILURE;
+        let (device, (process, position)) = (&*device, device.failed);
+        let Some(owner) = self.processes.get(process).map(|process| process.stats) else { return };
+        if !self.failures.wants(&owner, position) {
+            return;
+        }
+        let (failure, chip_id) = (device.failure, device.entry.chip_id);
+        let mut record = failures::blank(&owner, chip_id, position, &failure);
+        let shares = device.usages.iter().filter_map(|row| {
+            let usage = self.usages.get(*row)?;
+            Some((usage.process, &self.processes.get(usage.process)?.stats, &usage.counters))
+        });
+        failures::compose(&mut record, shares);
+        let counted = !self.uncounted.is_on(chip_id);
+        if counted && !device.failed_late && self.knows_all_holders(failure.time) {
+            record.flags |= failure_flags::HOLDERS_EXACT;
+        }
+        let batch = self.batch();
+        self.failures.note(batch, record);
+    }
+
+    /// Who had ended before the aggregator came or is left out of all totals is not among the holders.
+    fn knows_all_holders(&self, time: u64) -> bool {
+        let broken = |process: &ProcessStats| process.flags & process_flags::BROKEN != 0;
+        time >= self.started
+            && !self.behind
+            && !self.processes.values().any(|(_, process)| broken(&process.stats))
+    }
+
+    /// A process's share on its devices was not what was folded, from `since` on.
+    pub(crate) fn doubt_failures(&mut self, process: usize, since: u64) {
+        let Some(process) = self.processes.get(process) else { return };
+        let usages = process.usages.iter().flatten().filter_map(|row| self.usages.get(*row));
+        let chips = usages.filter_map(|usage| Some(self.devices.get(usage.device)?.entry.chip_id));
+        for chip in chips.collect::<Vec<_>>() {
+            let batch = self.batch();
+            self.failures.doubt(batch, chip, since);
         }
     }
 

@@ -5,12 +5,10 @@ use std::collections::BTreeMap;
 
 use shm_layout::table::{
     FAILURE_EVENTS, FAILURE_HOLDERS, Failure, FailureHolder, FailureRecord, MAX_FAILURES, MAX_HELD,
-    PastEvent, ProcessStats, failure_flags, process_flags,
+    PastEvent, ProcessStats, failure_flags,
 };
 use shm_layout::{Class, Counters};
 
-use crate::model::Model;
-use crate::model::device::owes;
 use crate::model::rows::Rows;
 
 /// Failures of a process that one poll looks into. What a process can do at full speed must not cost more
@@ -191,54 +189,6 @@ impl Past {
     }
 }
 
-impl Model {
-    /// An allocation failed on a device: keeps who held what. Called when all that happened before is folded and
-    /// nothing that came after.
-    #[cold]
-    #[inline(never)]
-    pub(crate) fn record_failure(&mut self, device: usize) {
-        let Some(device) = self.devices.get_mut(device) else { return };
-        device.owes &= !owes::FAILURE;
-        let (device, (process, position)) = (&*device, device.failed);
-        let Some(owner) = self.processes.get(process).map(|process| process.stats) else { return };
-        if !self.failures.wants(&owner, position) {
-            return;
-        }
-        let (failure, chip_id) = (device.failure, device.entry.chip_id);
-        let mut record = blank(&owner, chip_id, position, &failure);
-        let shares = device.usages.iter().filter_map(|row| {
-            let usage = self.usages.get(*row)?;
-            Some((usage.process, &self.processes.get(usage.process)?.stats, &usage.counters))
-        });
-        compose(&mut record, shares);
-        let counted = !self.uncounted.is_on(chip_id);
-        if counted && !device.failed_late && self.knows_all_holders(failure.time) {
-            record.flags |= failure_flags::HOLDERS_EXACT;
-        }
-        let batch = self.batch();
-        self.failures.note(batch, record);
-    }
-
-    /// Who had ended before the aggregator came or is left out of all totals is not among the holders.
-    fn knows_all_holders(&self, time: u64) -> bool {
-        let broken = |process: &ProcessStats| process.flags & process_flags::BROKEN != 0;
-        time >= self.started
-            && !self.behind
-            && !self.processes.values().any(|(_, process)| broken(&process.stats))
-    }
-
-    /// A process's share on its devices was not what was folded, from `since` on.
-    pub(crate) fn doubt_failures(&mut self, process: usize, since: u64) {
-        let Some(process) = self.processes.get(process) else { return };
-        let usages = process.usages.iter().flatten().filter_map(|row| self.usages.get(*row));
-        let chips = usages.filter_map(|usage| Some(self.devices.get(usage.device)?.entry.chip_id));
-        for chip in chips.collect::<Vec<_>>() {
-            let batch = self.batch();
-            self.failures.doubt(batch, chip, since);
-        }
-    }
-}
-
 /// A failure of which nothing but the event is known.
 pub(crate) fn blank(owner: &ProcessStats, chip_id: u64, position: u64, failure: &Failure) -> FailureRecord {
     FailureRecord {
@@ -266,7 +216,7 @@ type HolderShare<'a> = (usize, &'a ProcessStats, &'a Counters);
 
 /// Puts in who holds what. A process is one holder, and holds no more than is plausible, however many entries for
 /// one chip it made.
-fn compose<'a>(record: &mut FailureRecord, shares: impl Iterator<Item = HolderShare<'a>>) {
+pub(crate) fn compose<'a>(record: &mut FailureRecord, shares: impl Iterator<Item = HolderShare<'a>>) {
     let mut by_process: BTreeMap<usize, FailureHolder> = BTreeMap::new();
     for (row, stats, counters) in shares {
         let ProcessStats { identity, pid, pid_namespace, name, .. } = *stats;

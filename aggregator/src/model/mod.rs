@@ -16,7 +16,9 @@ mod view;
 use std::collections::{BTreeMap, BTreeSet};
 
 use shm_layout::claims::{Claims, Standing};
-use shm_layout::table::{MAX_PROCESSES, MAX_USAGES, ProcessStats, TABLE_DEVICES};
+use shm_layout::table::{
+    DeviceStats, MAX_PROCESSES, MAX_USAGES, ProcessStats, TABLE_DEVICES, UsageStats, usage_flags,
+};
 use shm_layout::{Counters, DeviceEntry, MAX_DEVICES};
 use tt_shm_os::ClockKind;
 
@@ -565,6 +567,34 @@ impl Model {
     pub(crate) fn unfollowed_since(&self, identity: u64, started: u64) -> u64 {
         let known = self.window.gap.filter(|_| self.followed_before.contains(&identity));
         known.map_or(started, |(gap, _)| gap.max(started))
+    }
+
+    /// The row of a device.
+    pub(crate) fn device_stats(&self, generation: u64, device: &Device) -> DeviceStats {
+        device.stats(generation, || self.counters_on(device))
+    }
+
+    /// The row of a process.
+    pub(crate) fn process_stats(&self, generation: u64, process: &Process) -> ProcessStats {
+        ProcessStats { generation, events_per_1000s: process.rate.per_1000s(), ..process.stats }
+    }
+
+    /// The row of a process on a device.
+    pub(crate) fn usage_stats(&self, generation: u64, usage: &Usage) -> UsageStats {
+        let mut counters = usage.counters;
+        if let Some(process) = self.processes.get(usage.process) {
+            counters.map_times(|ticks| self.time_of(process.clock, ticks));
+        }
+        UsageStats {
+            generation,
+            process: usage.process as u64,
+            device: usage.device as u64,
+            logical_id: usage.entry.logical().unwrap_or(u64::MAX),
+            allocator: usage.entry.allocator,
+            flags: if usage.conflict { usage_flags::CONFLICT } else { 0 },
+            entry: usage.entry,
+            counters,
+        }
     }
 
     /// The counters of all processes on a device.

@@ -1,39 +1,11 @@
 //! The model as rows: what the table holds, and what an embedded aggregator shows.
 
-use shm_layout::table::{Bucket, DeviceStats, MAX_USAGES, ProcessStats, UsageStats, usage_flags};
+use shm_layout::table::{Bucket, MAX_USAGES};
 use tt_shm_os::monotonic_ns;
 use tt_shm_reader::{Freshness, TableSnapshot};
 
 use crate::aggregator::{Aggregator, LONG_SLEEP};
-use crate::model::{Model, Process, Usage};
 use crate::segments::attach::Fate;
-
-impl Model {
-    pub(crate) fn device_stats(&self, generation: u64, device: &crate::model::device::Device) -> DeviceStats {
-        device.stats(generation, || self.counters_on(device))
-    }
-
-    pub(crate) fn process_stats(&self, generation: u64, process: &Process) -> ProcessStats {
-        ProcessStats { generation, events_per_1000s: process.rate.per_1000s(), ..process.stats }
-    }
-
-    pub(crate) fn usage_stats(&self, generation: u64, usage: &Usage) -> UsageStats {
-        let mut counters = usage.counters;
-        if let Some(process) = self.processes.get(usage.process) {
-            counters.map_times(|ticks| self.time_of(process.clock, ticks));
-        }
-        UsageStats {
-            generation,
-            process: usage.process as u64,
-            device: usage.device as u64,
-            logical_id: usage.entry.logical().unwrap_or(u64::MAX),
-            allocator: usage.entry.allocator,
-            flags: if usage.conflict { usage_flags::CONFLICT } else { 0 },
-            entry: usage.entry,
-            counters,
-        }
-    }
-}
 
 impl Aggregator {
     /// Everything that is known now: the same that a reader gets from the table.

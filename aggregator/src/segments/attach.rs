@@ -15,8 +15,8 @@ use crate::model::notice::{About, Holdings};
 use crate::model::timeline::Span;
 use crate::segments::clock::Step;
 use crate::segments::discover::Sightings;
-use crate::segments::reap;
 use crate::segments::source::{Source, last_counters};
+use crate::segments::{readback, reap};
 
 /// Segments that users other than our own may have each, so that one cannot take all process rows.
 const FOREIGN_SEGMENTS: usize = MAX_PROCESSES / 2;
@@ -332,7 +332,7 @@ impl Aggregator {
     pub(crate) fn report_dead(&mut self, segment: &Segment, now: u64) {
         let owner = process_stats(segment);
         if segment.is_time_known() {
-            self.keep_failures_of_dead(segment, &owner);
+            readback::keep_failures_of_dead(&mut self.model, segment, &owner);
         }
         let counters = last_counters(segment);
         self.fold_unfollowed(segment, &owner, counters.as_deref(), now);

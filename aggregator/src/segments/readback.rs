@@ -6,7 +6,6 @@ use shm_layout::{Event, EventKind, SegmentWords};
 use std::sync::atomic::AtomicU64;
 use tt_shm_reader::Segment;
 
-use crate::aggregator::Aggregator;
 use crate::model::Model;
 use crate::model::device::failure_of;
 use crate::model::failures::{Past, blank};
@@ -17,50 +16,48 @@ const MAX_LOOKS_AT_DEAD: usize = 1 << 16;
 /// Failures that are taken out of a dead process's ring.
 const MAX_OF_DEAD: usize = 4;
 
-impl Aggregator {
-    /// Adds to the failures just folded what came before them.
-    #[cold]
-    #[inline(never)]
-    pub(crate) fn complete_failures(&mut self) {
-        let fresh = self.model.failures.take_fresh();
-        let (all_read, mut looks) = (self.unread() == 0, self.model.failures.looks.past);
-        for (row, record) in fresh {
-            let past = past_of(&self.sources, &self.model, &record, &mut looks);
-            let batch = self.model.batch();
-            self.model.failures.complete(batch, row, &past, all_read);
-        }
-        self.model.failures.looks.past = looks;
+/// Adds to the failures just folded what came before them. `all_read`: everybody who is there could be read.
+#[cold]
+#[inline(never)]
+pub(crate) fn complete_failures(model: &mut Model, sources: &[Source], all_read: bool) {
+    let fresh = model.failures.take_fresh();
+    let mut looks = model.failures.looks.past;
+    for (row, record) in fresh {
+        let past = past_of(sources, model, &record, &mut looks);
+        let batch = model.batch();
+        model.failures.complete(batch, row, &past, all_read);
     }
+    model.failures.looks.past = looks;
+}
 
-    /// A process was dead before we came: keeps the failures that its ring still has, before its file goes.
-    /// Who held what then nobody knows.
-    pub(crate) fn keep_failures_of_dead(&mut self, segment: &Segment, owner: &ProcessStats) {
-        let words = segment.words();
-        let (devices, calibration, now) = (segment.devices(), segment.calibration(), self.model.now.max(1));
-        let to_ns = |event: &Event| calibration.to_monotonic_ns(event.time).clamp(1, now);
-        let most = self.model.failures.looks.dead.min(MAX_LOOKS_AT_DEAD);
-        let mut looks = most;
-        let mut ring = Ring { words, position: last_position(&words), looks: &mut looks };
-        let failed: Vec<Event> = ring.by_ref().filter(is_failure).take(MAX_OF_DEAD).collect();
-        for event in failed {
-            let Some(entry) = devices.get(usize::from(event.device)) else { continue };
-            if !self.model.failures.wants(owner, event.stamp) {
-                continue;
-            }
-            let failure = failure_of(&event, owner.pid, to_ns(&event));
-            let mut record = blank(owner, entry.chip_id, event.stamp, &failure);
-            let mut ring = Ring { words, position: event.stamp - 1, looks: &mut looks };
-            let mut past = Past::default();
-            let before = ring.by_ref().filter(|past| past.device == event.device).take(FAILURE_EVENTS);
-            past.events = before.map(|past| described(&past, to_ns(&past).min(record.time), owner)).collect();
-            past.events.reverse();
-            past.events.sort_by_key(|event| event.time);
-            past.put_into(&mut record);
-            let batch = self.model.batch();
-            self.model.failures.keep(batch, record);
+/// A process was dead before we came: keeps the failures that its ring still has, before its file goes.
+/// Who held what then nobody knows.
+pub(crate) fn keep_failures_of_dead(model: &mut Model, segment: &Segment, owner: &ProcessStats) {
+    let words = segment.words();
+    let (devices, calibration, now) = (segment.devices(), segment.calibration(), model.now.max(1));
+    let to_ns = |event: &Event| calibration.to_monotonic_ns(event.time).clamp(1, now);
+    let most = model.failures.looks.dead.min(MAX_LOOKS_AT_DEAD);
+    let mut looks = most;
+    let mut ring = Ring { words, position: last_position(&words), looks: &mut looks };
+    let failed: Vec<Event> = ring.by_ref().filter(is_failure).take(MAX_OF_DEAD).collect();
+    for event in failed {
+        let Some(entry) = devices.get(usize::from(event.device)) else { continue };
+        if !model.failures.wants(owner, event.stamp) {
+            continue;
         }
-        self.model.failures.looks.dead -= most - looks;
+        let failure = failure_of(&event, owner.pid, to_ns(&event));
+        let mut record = blank(owner, entry.chip_id, event.stamp, &failure);
+        let mut ring = Ring { words, position: event.stamp - 1, looks: &mut looks };
+        let mut past = Past::default();
+        let before = ring.by_ref().filter(|past| past.device == event.device).take(FAILURE_EVENTS);
+        past.events = before.map(|past| described(&past, to_ns(&past).min(record.time), owner)).collect();
+        past.events.reverse();
+        past.events.sort_by_key(|event| event.time);
+        past.put_into(&mut record);
+        let batch = model.batch();
+        model.failures.keep(batch, record);
     }
+    model.failures.looks.dead -= most - looks;
 }
 
 fn is_failure(event: &Event) -> bool {
