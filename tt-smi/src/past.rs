@@ -2,15 +2,18 @@
 
 use std::collections::HashMap;
 
-use tt_shm_reader::{Bucket, HISTORY_BUCKETS, HISTORY_RESOLUTIONS};
+use tt_shm_reader::{Bucket, HISTORY_BUCKETS, HISTORY_RESOLUTIONS, bucket_flags};
 
 /// Histories by chip and resolution.
 #[derive(Debug, Default)]
 pub(crate) struct Past(HashMap<(u64, usize), Vec<Bucket>>);
 
 impl Past {
-    /// Keeps what a source knew of a chip.
-    pub(crate) fn keep(&mut self, chip_id: u64, resolution: usize, buckets: Vec<Bucket>) {
+    /// Keeps what a source knew of a chip. Of the newest bucket it saw a part only, whoever comes next.
+    pub(crate) fn keep(&mut self, chip_id: u64, resolution: usize, mut buckets: Vec<Bucket>) {
+        if let Some(newest) = buckets.last_mut() {
+            newest.flags |= bucket_flags::INEXACT;
+        }
         let kept = self.0.entry((chip_id, resolution)).or_default();
         *kept = merged(kept, &buckets, HISTORY_RESOLUTIONS[resolution]);
     }
@@ -76,6 +79,11 @@ mod tests {
         let seen: Vec<_> =
             all.iter().map(|b| (b.start / LENGTH, b.dram_min, b.dram_max, b.dram_last)).collect();
         assert_eq!(seen, [(1, 10, 10, 10), (2, 20, 20, 20), (3, 5, 30, 5), (4, 40, 40, 40)]);
+        let inexact = all.iter().map(|bucket| bucket.flags == bucket_flags::INEXACT);
+        let inexact: Vec<bool> = inexact.collect();
+        assert_eq!(inexact, [false, false, true, false], "of the third each saw a part");
+        let gap = past.with(7, 0, vec![bucket(5, 40)]);
+        assert_eq!(gap[2].flags, bucket_flags::INEXACT, "also where the next one begins later");
         assert_eq!(past.with(8, 0, vec![bucket(4, 40)]).len(), 1, "of another chip");
         assert_eq!(past.with(7, 1, vec![]).len(), 0, "at another resolution");
         let late = past.with(7, 0, vec![bucket(2 + HISTORY_BUCKETS as u64, 1)]);
