@@ -29,7 +29,7 @@ pub enum Origin {
     Table {
         /// Its pid.
         pid: u64,
-        /// Age of its heartbeat.
+        /// How old its figures are.
         age_ns: u64,
     },
     /// This process.
@@ -55,7 +55,7 @@ impl Origin {
         }
     }
 
-    /// How old the figures are.
+    /// How old the figures of a table are.
     pub fn age_ms(&self) -> u64 {
         match self {
             Origin::Table { age_ns, .. } => age_ns / 1_000_000,
@@ -146,7 +146,10 @@ impl Source {
         let (snapshot, origin, rates_known) = match &mut self.from {
             From::Table(table) => {
                 let snapshot = table.snapshot();
-                let origin = Origin::Table { pid: table.header().pid, age_ns: snapshot.freshness.age_ns };
+                // The heartbeat may be younger: it says that the aggregator lives, not what it has folded.
+                let folded = figures_age_ns(&snapshot, Clock::now());
+                let age_ns = folded.unwrap_or(snapshot.freshness.age_ns);
+                let origin = Origin::Table { pid: table.header().pid, age_ns };
                 let running = Clock::now().age_ns(table.header().started);
                 (snapshot, origin, u128::from(running) >= RATES_AFTER.as_nanos())
             }
@@ -255,6 +258,11 @@ fn refused_table(namespace: &Namespace) -> Option<TableError> {
     let uid = rustix::process::geteuid().as_raw();
     let open = |uid| Table::open_path(&path_of(&table_file_name(namespace, uid)), uid);
     [0, uid].into_iter().filter_map(|uid| open(uid).err()).find(|error| !error.is_not_found())
+}
+
+/// How old figures are: everything that processes had reported by then is in them. `None` before the first ones.
+pub fn figures_age_ns(snapshot: &TableSnapshot, now: Clock) -> Option<u64> {
+    Some(snapshot.as_of).filter(|as_of| *as_of != 0).map(|as_of| now.age_ns(as_of))
 }
 
 /// The rows of a running aggregator, if there is one.

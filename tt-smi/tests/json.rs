@@ -3,6 +3,7 @@
 mod common;
 
 use serde_json::Value;
+use tt_smi::model::Model;
 use tt_smi::output::snapshot_json::SnapshotJson;
 
 fn json(devices: u64) -> Value {
@@ -112,4 +113,27 @@ fn everything_that_is_missing_is_an_error() {
     assert_eq!(kinds, ["refused", "unseen", "lost", "clock", "overflow", "no_room"]);
     let overflow = json["errors"][4]["message"].as_str().unwrap();
     assert!(overflow.starts_with("4 rows") && overflow.contains("totals include them"), "{overflow}");
+}
+
+/// A heartbeat says that the aggregator lives, not that it has read what there is.
+#[test]
+fn the_age_is_that_of_the_figures() {
+    let mut snapshot = common::snapshot(1);
+    snapshot.as_of = common::NOW - 750_000_000;
+    let alone = Model { origin: tt_smi::source::Origin::Embedded, ..common::model(snapshot.clone()) };
+    for model in [common::model(snapshot.clone()), alone] {
+        let json = serde_json::to_value(SnapshotJson::new(&model, "default")).unwrap();
+        for part in [&json["aggregator"], &json["devices"][0], &json["processes"][0]] {
+            assert_eq!(part["age_ms"], 750);
+        }
+        let mut out = Vec::new();
+        tt_smi::output::csv::write_devices(&mut out, &model, "default").unwrap();
+        assert!(String::from_utf8(out).unwrap().contains(",ttbox,default,750,"));
+        let mut out = Vec::new();
+        tt_smi::output::prometheus::write(&mut out, &model).unwrap();
+        assert!(String::from_utf8(out).unwrap().contains("tt_smi_age_seconds 0.75"));
+    }
+    snapshot.as_of = 0;
+    let json = serde_json::to_value(SnapshotJson::new(&common::model(snapshot), "default")).unwrap();
+    assert_eq!(json["aggregator"]["age_ms"], Value::Null, "nothing was folded yet");
 }

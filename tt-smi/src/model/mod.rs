@@ -24,13 +24,15 @@ pub use shortage::{Cause, Shortage};
 use tt_shm_reader::{Class, TableSnapshot};
 
 use crate::directory::{Claims, Directory};
-use crate::source::{Origin, Reading};
+use crate::source::{Origin, Reading, figures_age_ns};
 
 /// Everything there is to show at one moment.
 #[derive(Clone, Debug)]
 pub struct Model {
     /// When that was.
     pub clock: Clock,
+    /// How old the figures are, whoever counted; `None` if nothing was folded yet.
+    pub age_ns: Option<u64>,
     /// Name of this machine.
     pub host: String,
     /// Who counted.
@@ -88,6 +90,7 @@ impl Model {
         let problems = problems.chain(Problem::all(snapshot, *clock)).chain(hidden.iter().map(Problem::from));
         Model {
             clock: *clock,
+            age_ns: figures_age_ns(snapshot, *clock),
             host: host(),
             origin: origin.clone(),
             devices,
@@ -124,6 +127,11 @@ impl Model {
     /// Processes that live.
     pub fn alive(&self) -> usize {
         self.processes.iter().filter(|process| process.state == ProcessState::Alive).count()
+    }
+
+    /// How old the figures are, in milliseconds.
+    pub fn age_ms(&self) -> Option<u64> {
+        self.age_ns.map(|age| age / 1_000_000)
     }
 
     /// Events per second on all devices, if known of all.

@@ -114,8 +114,8 @@ fn write(
     lines: impl Iterator<Item = Vec<String>>,
 ) -> io::Result<()> {
     let mut csv = csv::Writer::from_writer(out);
-    csv.write_record(["timestamp", "host", "namespace"].into_iter().chain(heads))?;
-    let common = [model.clock.timestamp(), model.host.clone(), namespace.to_owned()];
+    csv.write_record(["timestamp", "host", "namespace", "age_ms"].into_iter().chain(heads))?;
+    let common = [model.clock.timestamp(), model.host.clone(), namespace.to_owned(), known(model.age_ms())];
     for line in lines {
         csv.write_record(common.iter().cloned().chain(line).map(harmless))?;
     }

@@ -28,7 +28,7 @@ pub struct SnapshotJson {
 struct AggregatorJson {
     /// `null` if none runs: then tt-smi aggregated by itself.
     pid: Option<u64>,
-    age_ms: u64,
+    age_ms: Option<u64>,
     consistent: bool,
     events: u64,
     missed_events: u64,
@@ -41,7 +41,7 @@ struct AggregatorJson {
 struct DeviceJson {
     #[serde(flatten)]
     identity: DeviceIdentityJson,
-    age_ms: u64,
+    age_ms: Option<u64>,
     over_capacity: bool,
     conflict: bool,
     incomplete: bool,
@@ -72,7 +72,7 @@ struct ProcessJson {
     identity: IdentityJson,
     name: Foreign,
     source: &'static str,
-    age_ms: u64,
+    age_ms: Option<u64>,
     running_seconds: f64,
     events_per_second: Option<f64>,
     missed_events: u64,
@@ -106,7 +106,7 @@ struct ReclaimedJson {
 impl SnapshotJson {
     /// Of a model.
     pub fn new(model: &Model, namespace: &str) -> SnapshotJson {
-        let age_ms = model.origin.age_ms();
+        let age_ms = model.age_ms();
         SnapshotJson {
             envelope: Envelope::new(model.clock, &model.host, namespace),
             aggregator: AggregatorJson {
@@ -131,7 +131,7 @@ impl SnapshotJson {
     }
 }
 
-fn device_json(device: &Device, age_ms: u64, clock: Clock) -> DeviceJson {
+fn device_json(device: &Device, age_ms: Option<u64>, clock: Clock) -> DeviceJson {
     let figures = Figures {
         memories: [&device.dram, &device.l1, &device.eth_l1],
         classes: &device.classes,
@@ -163,7 +163,7 @@ fn device_json(device: &Device, age_ms: u64, clock: Clock) -> DeviceJson {
     }
 }
 
-fn process_json(process: &Process, age_ms: u64, clock: Clock) -> ProcessJson {
+fn process_json(process: &Process, age_ms: Option<u64>, clock: Clock) -> ProcessJson {
     ProcessJson {
         identity: IdentityJson::new(process),
         name: process.name.clone(),

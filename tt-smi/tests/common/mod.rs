@@ -260,7 +260,7 @@ pub(crate) fn snapshot(devices: u64) -> TableSnapshot {
         missed: 0,
         late: 0,
         lost: 0,
-        as_of: 0,
+        as_of: NOW - 2_000_000,
         refused: 1,
         window_since: NOW - 100 * SECOND,
         windows: 0,

@@ -34,8 +34,12 @@ fn about(families: &mut Families, model: &Model) {
         let kind = Labels::default().with("kind", problem.kind);
         families.add("tt_smi_problems", Kind::Gauge, problems, kind, 1.0);
     }
+    if let Some(age_ns) = model.age_ns {
+        let age = "Age of the figures: everything that processes had reported by then is in them.";
+        families.add("tt_smi_age_seconds", Kind::Gauge, age, none(), age_ns as f64 / 1e9);
+    }
     // Without an aggregator these begin anew with each snapshot, and would count nothing.
-    if let Origin::Table { age_ns, .. } = model.origin {
+    if let Origin::Table { .. } = model.origin {
         let name = "tt_aggregator_events_total";
         families.add(
             name,
@@ -46,7 +50,5 @@ fn about(families: &mut Families, model: &Model) {
         );
         let missed = "Events that were overwritten before the aggregator saw them; totals stay exact.";
         families.add("tt_aggregator_missed_events_total", Kind::Counter, missed, none(), model.missed as f64);
-        let age = "Time since the aggregator last wrote.";
-        families.add("tt_aggregator_age_seconds", Kind::Gauge, age, none(), age_ns as f64 / 1e9);
     }
 }
