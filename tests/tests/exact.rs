@@ -400,6 +400,36 @@ fn root_says_what_a_chip_is_whoever_claimed_it_first() {
     }
 }
 
+/// A stranger makes a chip up that would come first, with the address of root's.
+#[test]
+fn a_stranger_moves_no_device_of_roots() {
+    if !is_root("devices of others") {
+        return;
+    }
+    const ADDRESS: &str = "0000:03:00.0";
+    for with_daemon in [true, false] {
+        let space = Space::new();
+        let _monitor = with_daemon.then(|| Monitor::start(SMI, &space));
+        let (mut liar, mut honest) = (strange_host(&space), host(&space, []));
+        liar.tell(Command::Register { chip: 1, dram_bytes: 17, bus: 3 });
+        honest.tell(Command::Register { chip: 5, dram_bytes: 12 * GIB, bus: 3 });
+        honest.tell(Command::Hold { id: 1, bytes: MIB });
+        liar.tell(Command::Hold { id: 1, bytes: 1 });
+        until("both devices", || {
+            let shown = json(&space, &["snapshot"]);
+            let chips: Vec<_> =
+                shown["devices"].as_array()?.iter().map(|device| device["chip_id"].clone()).collect();
+            (chips == ["0x0000000000000005", "0x0000000000000001"]).then_some(())
+        });
+        for named in ["0", ADDRESS, "0x5"] {
+            let listed = json(&space, &["allocations", "--device", named]);
+            let list = listed["allocations"].as_array().unwrap();
+            assert_eq!((list.len(), &list[0]["pid"]), (1, &honest.pid().into()), "{named}: {listed}");
+            assert_eq!(list[0]["device"], 0, "{named}: {listed}");
+        }
+    }
+}
+
 /// Of the rows of the table, that of this process says that it contradicts what is taken for true, and what it says.
 fn assert_conflict(space: &Space, pid: u32) {
     let table = snapshot(space).unwrap();

@@ -1,11 +1,12 @@
 //! Which number a device has: the same in every command.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use tt_shm_reader::{DeviceEntry, Segment, TableSnapshot};
+use shm_layout::claims::{self, Standing};
+use tt_shm_reader::{DeviceEntry, Segment, TableSnapshot, process_state};
 
 /// A device as users name it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DeviceId {
     /// Stable id of the chip.
     pub chip_id: u64,
@@ -13,74 +14,120 @@ pub struct DeviceId {
     pub logical: Option<u64>,
     /// PCI address.
     pub pci: Option<String>,
+    /// The best of the living processes that have it; `None` if none has.
+    pub standing: Option<Standing>,
+    /// PCI addresses that it may be selected by, and who says so. While processes disagree, it has several, and `pci`
+    /// is unknown.
+    pub addresses: Vec<(Standing, String)>,
 }
 
-/// The devices, by logical id, then chip id; those without a logical id last. The place in it is a
-/// device's index.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+/// The devices: root's first, then the user's own, then those of others, and those that no living process has; each by
+/// logical id, then chip id. The place in it is a device's index.
+///
+/// So nobody can move a device that root uses, by naming it otherwise or by making devices up.
+#[derive(Clone, Debug, Default)]
 pub struct Directory {
     /// The devices in order.
     pub devices: Vec<DeviceId>,
+    pub(crate) claims: Claims,
 }
 
-/// What is said of the devices, before it is put in order.
-#[derive(Debug, Default)]
+/// What living processes say of the devices, before it is put in order.
+#[derive(Clone, Debug, Default)]
 pub struct Claims {
-    chips: BTreeMap<u64, Claim>,
+    user: u32,
+    chips: BTreeMap<u64, Chip>,
 }
 
-#[derive(Debug, Default)]
-struct Claim {
-    logical: Vec<u64>,
-    pci: Option<String>,
+#[derive(Clone, Debug, Default)]
+struct Chip {
+    said: claims::Claims,
+    standing: Option<Standing>,
+    /// PCI addresses, and who says so.
+    addresses: BTreeSet<(Standing, String)>,
+    /// PCI address that an aggregator settled, which may know more processes than its table has rows for.
+    settled: Option<String>,
 }
 
 impl Claims {
-    /// What the table says.
-    pub fn add_snapshot(&mut self, snapshot: &TableSnapshot) {
-        for (row, device) in &snapshot.devices {
-            self.add(&device.entry);
-            let usages = snapshot.usages.iter().filter(|(_, usage)| usage.device == *row as u64);
-            let logical = usages.map(|(_, usage)| usage.logical_id).filter(|id| *id != u64::MAX);
-            self.chips.entry(device.entry.chip_id).or_default().logical.extend(logical);
-        }
+    /// Nothing yet, for the user of this process.
+    pub fn new() -> Claims {
+        Claims::of_user(rustix::process::geteuid().as_raw())
     }
 
-    /// What was known before.
-    pub fn add_directory(&mut self, directory: &Directory) {
-        for device in &directory.devices {
-            let claim = self.chips.entry(device.chip_id).or_default();
-            claim.logical.extend(device.logical);
-            claim.pci = claim.pci.take().or_else(|| device.pci.clone());
+    fn of_user(user: u32) -> Claims {
+        Claims { user, chips: BTreeMap::new() }
+    }
+
+    /// What the table says.
+    pub fn add_snapshot(&mut self, snapshot: &TableSnapshot) {
+        let alive = snapshot.processes.iter().filter(|(_, process)| process.state == process_state::ALIVE);
+        let owners: BTreeMap<u64, u32> =
+            alive.map(|(row, process)| (*row as u64, process.uid as u32)).collect();
+        let mut said: BTreeMap<(u64, u64), Vec<&DeviceEntry>> = BTreeMap::new();
+        for (_, usage) in &snapshot.usages {
+            said.entry((usage.device, usage.process)).or_default().push(&usage.entry);
+        }
+        for (row, device) in &snapshot.devices {
+            let row = *row as u64;
+            let chip = self.chips.entry(device.entry.chip_id).or_default();
+            chip.settled = device.entry.pci_address();
+            for ((_, process), entries) in said.range((row, 0)..=(row, u64::MAX)) {
+                if let Some(uid) = owners.get(process) {
+                    chip.add(Standing::for_user(*uid, self.user), entries);
+                }
+            }
         }
     }
 
     /// What a process says.
     pub fn add_segment(&mut self, segment: &Segment) {
-        self.add_entries(&segment.devices());
+        self.add_entries(segment.uid(), &segment.devices());
     }
 
-    /// Likewise.
-    pub fn add_entries(&mut self, entries: &[DeviceEntry]) {
-        entries.iter().for_each(|entry| self.add(entry));
-    }
-
-    fn add(&mut self, entry: &DeviceEntry) {
-        let claim = self.chips.entry(entry.chip_id).or_default();
-        claim.logical.extend(entry.logical());
-        claim.pci = claim.pci.take().or_else(|| entry.pci_address());
+    /// What a process of this user says.
+    pub fn add_entries(&mut self, uid: u32, entries: &[DeviceEntry]) {
+        let standing = Standing::for_user(uid, self.user);
+        let mut by_chip: BTreeMap<u64, Vec<&DeviceEntry>> = BTreeMap::new();
+        entries.iter().for_each(|entry| by_chip.entry(entry.chip_id).or_default().push(entry));
+        for (chip_id, entries) in by_chip {
+            self.chips.entry(chip_id).or_default().add(standing, &entries);
+        }
     }
 
     /// Puts the devices in order.
     pub fn finish(self) -> Directory {
-        let device = |(chip_id, Claim { logical, pci }): (u64, Claim)| {
-            let first = logical.first().copied();
-            let agreed = first.filter(|first| logical.iter().all(|id| id == first));
-            DeviceId { chip_id, logical: agreed, pci }
-        };
-        let mut devices: Vec<DeviceId> = self.chips.into_iter().map(device).collect();
-        devices.sort_by_key(|device| (device.logical.unwrap_or(u64::MAX), device.chip_id));
-        Directory { devices }
+        let mut devices: Vec<DeviceId> = self.chips.iter().map(|(chip_id, chip)| chip.id(*chip_id)).collect();
+        devices.sort_by_key(|device| {
+            let logical = device.logical.unwrap_or(u64::MAX);
+            (device.standing.is_none(), device.standing, logical, device.chip_id)
+        });
+        Directory { devices, claims: self }
+    }
+}
+
+impl Chip {
+    /// What one process says.
+    fn add(&mut self, standing: Standing, entries: &[&DeviceEntry]) {
+        self.said.add(standing, entries.iter().copied());
+        self.standing = Some(self.standing.map_or(standing, |best| best.min(standing)));
+        self.addresses.extend(entries.iter().filter_map(|entry| Some((standing, entry.pci_address()?))));
+    }
+
+    fn id(&self, chip_id: u64) -> DeviceId {
+        let claims::Settled { entry, logical, .. } = self.said.settle(chip_id);
+        let pci = self.settled.clone().or_else(|| entry.pci_address());
+        DeviceId { chip_id, logical, pci, standing: self.standing, addresses: self.selected_by() }
+    }
+
+    /// The address that was settled; else those of whoever counts most.
+    fn selected_by(&self) -> Vec<(Standing, String)> {
+        if let Some(pci) = &self.settled {
+            let claim = self.addresses.iter().find(|(_, claimed)| claimed == pci);
+            return vec![claim.cloned().unwrap_or_else(|| (Standing::Other, pci.clone()))];
+        }
+        let best = self.addresses.first().map(|(standing, _)| *standing);
+        self.addresses.iter().filter(|(standing, _)| Some(*standing) == best).cloned().collect()
     }
 }
 
@@ -89,25 +136,57 @@ impl Directory {
     pub fn index_of(&self, chip_id: u64) -> Option<usize> {
         self.devices.iter().position(|device| device.chip_id == chip_id)
     }
+
+    /// What is taken for true of a chip.
+    pub fn settled(&self, chip_id: u64) -> Option<DeviceEntry> {
+        Some(self.claims.chips.get(&chip_id)?.said.settle(chip_id).entry)
+    }
+
+    /// What one process more says.
+    pub fn add_segment(&mut self, segment: &Segment) {
+        let mut claims = std::mem::take(&mut self.claims);
+        claims.add_segment(segment);
+        *self = claims.finish();
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tt_shm_reader::known;
+
+    const ROOT: u32 = 0;
+    const USER: u32 = 5;
+    const STRANGER: u32 = 6;
+
+    fn chip(chip_id: u64, logical_id: u64) -> DeviceEntry {
+        DeviceEntry { chip_id, logical_id, known: known::LOGICAL, ..bytemuck::Zeroable::zeroed() }
+    }
+
+    fn at(bus: u64, entry: DeviceEntry) -> DeviceEntry {
+        DeviceEntry { pci: bus << 8, known: entry.known | known::PCI, ..entry }
+    }
+
+    /// As that user sees it.
+    fn directory(user: u32, said: &[(u32, DeviceEntry)]) -> Directory {
+        let mut claims = Claims::of_user(user);
+        said.iter().for_each(|(uid, entry)| claims.add_entries(*uid, &[*entry]));
+        claims.finish()
+    }
+
+    fn chips(directory: &Directory) -> Vec<u64> {
+        directory.devices.iter().map(|device| device.chip_id).collect()
+    }
 
     fn claims(said: &[(u64, u64)]) -> Directory {
-        let mut claims = Claims::default();
-        for (chip, logical) in said {
-            claims.chips.entry(*chip).or_default().logical.push(*logical);
-        }
-        claims.finish()
+        let said: Vec<_> = said.iter().map(|(id, logical)| (USER, chip(*id, *logical))).collect();
+        directory(USER, &said)
     }
 
     #[test]
     fn logical_ids_order_devices_where_processes_agree() {
         let directory = claims(&[(30, 0), (20, 1), (30, 0), (10, 2)]);
-        let chips: Vec<u64> = directory.devices.iter().map(|device| device.chip_id).collect();
-        assert_eq!(chips, [30, 20, 10]);
+        assert_eq!(chips(&directory), [30, 20, 10]);
         assert_eq!(directory.index_of(10), Some(2));
     }
 
@@ -116,5 +195,29 @@ mod tests {
         let directory = claims(&[(30, 0), (30, 1), (40, 5)]);
         assert_eq!(directory.devices[0].chip_id, 40);
         assert_eq!(directory.devices[1].logical, None);
+    }
+
+    #[test]
+    fn a_stranger_moves_nothing_that_root_or_the_user_has() {
+        let honest = [(ROOT, chip(30, 1)), (USER, chip(20, 1)), (USER, chip(10, 2))];
+        let lies = [(STRANGER, chip(1, 0)), (STRANGER, chip(30, 77)), (STRANGER, chip(20, 77))];
+        let said = [&lies[..], &honest[..]].concat();
+        let seen = directory(USER, &said);
+        assert_eq!(chips(&seen), [30, 20, 10, 1]);
+        let logical: Vec<_> = seen.devices.iter().map(|device| device.logical).collect();
+        assert_eq!(logical, [Some(1), Some(1), Some(2), Some(0)]);
+        // To root, the user is one of many.
+        let seen = directory(ROOT, &said);
+        assert_eq!((seen.devices[0].chip_id, seen.devices[0].logical), (30, Some(1)));
+        assert_eq!(seen.devices[3].logical, None, "equals who contradict each other");
+    }
+
+    #[test]
+    fn an_address_is_that_of_whoever_counts_most() {
+        let seen = directory(USER, &[(STRANGER, at(9, chip(30, 0))), (ROOT, at(3, chip(30, 0)))]);
+        assert_eq!(seen.devices[0].pci.as_deref(), Some("0000:03:00.0"));
+        assert_eq!(seen.devices[0].addresses, [(Standing::Root, "0000:03:00.0".to_owned())]);
+        let seen = directory(ROOT, &[(STRANGER, at(9, chip(30, 0))), (USER, at(3, chip(30, 0)))]);
+        assert_eq!((&seen.devices[0].pci, seen.devices[0].addresses.len()), (&None, 2));
     }
 }

@@ -73,7 +73,7 @@ impl Segments {
 
     /// The devices of the live segments and, if an aggregator runs, of its table.
     pub fn directory(&self, table: Option<&TableSnapshot>) -> Directory {
-        let mut claims = Claims::default();
+        let mut claims = Claims::new();
         if let Some(table) = table {
             claims.add_snapshot(table);
         }

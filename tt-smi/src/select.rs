@@ -2,6 +2,7 @@
 
 use std::str::FromStr;
 
+use shm_layout::claims::Standing;
 use shm_layout::table::TABLE_DEVICES;
 use tt_shm_reader::Class;
 
@@ -54,12 +55,32 @@ fn pci(text: &str) -> Option<String> {
 }
 
 impl DeviceSelector {
-    /// Whether it means this device.
-    pub fn matches(&self, index: usize, device: &DeviceId) -> bool {
+    /// The devices that it means, by index. An address that several claim is that of the one whose word counts most, so
+    /// that nobody's device can pass for root's; more than one only if they count the same.
+    pub fn meant(&self, directory: &Directory) -> Vec<usize> {
+        let devices = directory.devices.iter().enumerate();
         match self {
-            DeviceSelector::Number(number) if *number < TABLE_DEVICES as u64 => *number == index as u64,
-            DeviceSelector::Number(chip) | DeviceSelector::Chip(chip) => *chip == device.chip_id,
-            DeviceSelector::Pci(address) => device.pci.as_ref() == Some(address),
+            DeviceSelector::Number(number) if *number < TABLE_DEVICES as u64 => {
+                devices.map(|(index, _)| index).filter(|index| *index as u64 == *number).collect()
+            }
+            DeviceSelector::Number(chip) | DeviceSelector::Chip(chip) => {
+                directory.index_of(*chip).into_iter().collect()
+            }
+            DeviceSelector::Pci(address) => {
+                let claims = devices.filter_map(|(index, device)| Some((index, claim(device, address)?)));
+                let claims: Vec<(usize, Standing)> = claims.collect();
+                let best = claims.iter().map(|(_, standing)| *standing).min();
+                claims.into_iter().filter(|(_, of)| Some(*of) == best).map(|(index, _)| index).collect()
+            }
+        }
+    }
+
+    /// Whether it is the id of this chip, which need not be there any more.
+    pub fn is_chip(&self, chip_id: u64) -> bool {
+        match self {
+            DeviceSelector::Number(chip) => *chip >= TABLE_DEVICES as u64 && *chip == chip_id,
+            DeviceSelector::Chip(chip) => *chip == chip_id,
+            DeviceSelector::Pci(_) => false,
         }
     }
 }
@@ -74,19 +95,38 @@ impl std::fmt::Display for DeviceSelector {
     }
 }
 
-/// The indices that are meant; all if nothing was said. A selector that means no device is an error.
+/// Who says that a device has this address, if anybody does.
+fn claim(device: &DeviceId, address: &str) -> Option<Standing> {
+    device.addresses.iter().find(|(_, claimed)| claimed == address).map(|(standing, _)| *standing)
+}
+
+/// A selector that may mean several devices is an error that says which.
+pub fn refuse_ambiguous(selectors: &[DeviceSelector], directory: &Directory) -> anyhow::Result<()> {
+    for selector in selectors {
+        let meant = selector.meant(directory);
+        if meant.len() > 1 {
+            let name = |index: &usize| format!("{index} (chip {:#x})", directory.devices[*index].chip_id);
+            let names: Vec<String> = meant.iter().map(name).collect();
+            anyhow::bail!(
+                "device {selector} may be any of {}, whose processes all claim that address: give an index or a chip id",
+                names.join(", ")
+            );
+        }
+    }
+    Ok(())
+}
+
+/// The indices that are meant; all if nothing was said. A selector that means no device, or several, is an error.
 pub fn select(selectors: &[DeviceSelector], directory: &Directory) -> anyhow::Result<Vec<usize>> {
     if selectors.is_empty() {
         return Ok((0..directory.devices.len()).collect());
     }
+    refuse_ambiguous(selectors, directory)?;
     let mut selected = Vec::new();
     for selector in selectors {
-        let before = selected.len();
-        let meant = directory.devices.iter().enumerate().filter(|(i, device)| selector.matches(*i, device));
-        selected.extend(meant.map(|(index, _)| index));
-        if selected.len() == before {
-            anyhow::bail!("no device {selector}: {}", known(directory.devices.len()));
-        }
+        let meant = selector.meant(directory);
+        anyhow::ensure!(!meant.is_empty(), "no device {selector}: {}", known(directory.devices.len()));
+        selected.extend(meant);
     }
     selected.sort_unstable();
     selected.dedup();
@@ -141,13 +181,30 @@ mod tests {
     use super::*;
 
     fn directory() -> Directory {
-        let device = |chip_id, pci: &str| DeviceId { chip_id, logical: None, pci: Some(pci.to_owned()) };
-        Directory {
-            devices: vec![
-                device(0x1279_2014_37fe_0afe, "0000:81:00.0"),
-                device(154_095_680_228_416, "0000:82:00.0"),
-            ],
-        }
+        let devices = [(0x1279_2014_37fe_0afe, "0000:81:00.0"), (154_095_680_228_416, "0000:82:00.0")];
+        claimed(&devices.map(|(chip_id, pci)| (chip_id, Standing::Other, pci)))
+    }
+
+    fn claimed(devices: &[(u64, Standing, &str)]) -> Directory {
+        let device = |(chip_id, standing, pci): &(u64, Standing, &str)| DeviceId {
+            chip_id: *chip_id,
+            addresses: vec![(*standing, (*pci).to_owned())],
+            ..DeviceId::default()
+        };
+        Directory { devices: devices.iter().map(device).collect(), ..Directory::default() }
+    }
+
+    #[test]
+    fn an_address_means_the_device_of_whoever_counts_most() {
+        use Standing::{Other, Own, Root};
+        const PCI: &str = "0000:81:00.0";
+        let selector: DeviceSelector = PCI.parse().unwrap();
+        let select = |devices: &[_]| select(std::slice::from_ref(&selector), &claimed(devices));
+        assert_eq!(select(&[(1, Other, PCI), (2, Root, PCI), (3, Own, PCI)]).unwrap(), [1]);
+        assert_eq!(select(&[(1, Other, PCI), (2, Other, "0000:82:00.0"), (3, Own, PCI)]).unwrap(), [2]);
+        let error =
+            select(&[(1, Other, PCI), (2, Own, "0000:82:00.0"), (3, Other, PCI)]).unwrap_err().to_string();
+        assert!(error.contains("0000:81:00.0 may be any of 0 (chip 0x1), 2 (chip 0x3)"), "{error}");
     }
 
     #[test]

@@ -1,7 +1,9 @@
 //! `tt-smi top`, or no command: the live screen.
 
 use crate::cli::ScreenArgs;
+use crate::model::directory;
 use crate::screen::{self, Options, Palette, Signs, Theme};
+use crate::select::refuse_ambiguous;
 use crate::settings::Settings;
 use crate::signals::Stop;
 use crate::source::Source;
@@ -10,6 +12,10 @@ use crate::source::Source;
 pub(crate) fn run(args: &ScreenArgs, settings: &Settings) -> anyhow::Result<()> {
     let stop = Stop::on_signals()?;
     let mut source = Source::open(&settings.namespace)?;
+    if !args.device.is_empty() {
+        // Later it shows whatever may be meant: a screen that is open does not end because of what others say.
+        refuse_ambiguous(&args.device, &directory(&source.read()?.snapshot))?;
+    }
     screen::run(&mut source, settings, options(args, settings), || stop.is_set())
 }
 

@@ -143,7 +143,7 @@ impl Model {
 
 /// The indices of a snapshot's devices.
 pub fn directory(snapshot: &TableSnapshot) -> Directory {
-    let mut claims = Claims::default();
+    let mut claims = Claims::new();
     claims.add_snapshot(snapshot);
     claims.finish()
 }

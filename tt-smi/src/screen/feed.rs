@@ -12,7 +12,7 @@ use crate::lists::{
     programs,
     suspects::steps::{StepEnd, Steps},
 };
-use crate::model::{Device, Model};
+use crate::model::{Device, Model, directory};
 use crate::procinfo;
 use crate::segments::Segments;
 use crate::select::DeviceSelector;
@@ -111,7 +111,9 @@ impl<'a> Feed<'a> {
         let reading = self.source.read()?;
         let mut model = Model::new(&reading);
         if !self.devices.is_empty() {
-            model.keep(|device| self.devices.iter().any(|named| named.matches(device.index, &device.id)));
+            let directory = directory(&reading.snapshot);
+            let meant: Vec<usize> = self.devices.iter().flat_map(|named| named.meant(&directory)).collect();
+            model.keep(|device| meant.contains(&device.index));
         }
         model.look_up(&mut self.processes);
         let more = match needs {

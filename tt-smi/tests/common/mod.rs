@@ -189,6 +189,7 @@ fn usage(process: u64, device: u64) -> UsageStats {
         process,
         device,
         logical_id: device,
+        entry: DeviceEntry { logical_id: device, known: known::LOGICAL, ..DeviceEntry::zeroed() },
         counters,
         ..bytemuck::Zeroable::zeroed()
     }

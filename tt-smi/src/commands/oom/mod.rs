@@ -12,7 +12,7 @@ use tt_shm_os::{Namespace, boot_id};
 use tt_shm_reader::{Table, TableSnapshot, device_flags};
 
 use crate::cli::OomArgs;
-use crate::directory::{DeviceId, Directory};
+use crate::directory::Directory;
 use crate::model::{Clock, Failure, Model, Problem, directory};
 use crate::output::json::write as write_json;
 use crate::segments::Segments;
@@ -27,6 +27,7 @@ pub(crate) fn run(args: &OomArgs, settings: &Settings) -> anyhow::Result<()> {
     let mut segments = Segments::open(&settings.namespace).context("cannot list the segments")?;
     segments.compare(&reading.snapshot);
     let directory = directory(&reading.snapshot);
+    crate::select::refuse_ambiguous(&args.device, &directory)?;
     let mut failures = Failure::all(&reading.snapshot, &directory);
     if reading.origin == Origin::Embedded {
         // An aggregator that was killed left what it had seen.
@@ -102,11 +103,13 @@ fn merge(mut failures: Vec<Failure>, more: Vec<Failure>) -> Vec<Failure> {
 }
 
 fn is_meant(selectors: &[DeviceSelector], failure: &Failure, directory: &Directory) -> bool {
-    let unknown = DeviceId { chip_id: failure.chip_id, logical: None, pci: None };
-    let id = failure.device.and_then(|index| directory.devices.get(index)).unwrap_or(&unknown);
-    // A device that no process has now has no index.
-    let index = failure.device.unwrap_or(usize::MAX);
-    selectors.is_empty() || selectors.iter().any(|selector| selector.matches(index, id))
+    let is_meant = |selector: &DeviceSelector| {
+        // A device that no process has now has no index.
+        let index = failure.device;
+        selector.is_chip(failure.chip_id)
+            || index.is_some_and(|index| selector.meant(directory).contains(&index))
+    };
+    selectors.is_empty() || selectors.iter().any(is_meant)
 }
 
 /// A selector that means neither a device nor a failure is a mistake.

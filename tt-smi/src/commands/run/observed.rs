@@ -14,6 +14,8 @@ pub(super) struct Observed {
     /// Identity of its segment.
     pub(super) identity: u64,
     pub(super) pid: u32,
+    /// Owner of its segment.
+    pub(super) uid: u32,
     pub(super) name: Foreign,
     /// Whether it still runs: what it holds may yet be freed.
     pub(super) alive: bool,
@@ -58,6 +60,7 @@ impl Observed {
         Observed {
             identity: segment.identity(),
             pid: shown_pid(segment),
+            uid: segment.uid(),
             name: segment.process_name().into(),
             alive: segment.is_alive().unwrap_or(true),
             devices: segment.devices(),

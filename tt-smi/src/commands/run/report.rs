@@ -58,14 +58,22 @@ pub(super) struct Peaks {
 /// Puts together what was found.
 pub(super) fn report(end: End, lasted: Duration, found: Inner, followed: Option<&Followed>) -> Report {
     let (processes, unknown) = found.into_observed();
-    let mut claims = Claims::default();
-    processes.iter().for_each(|process| claims.add_entries(&process.devices));
+    let mut claims = Claims::new();
+    processes.iter().for_each(|process| claims.add_entries(process.uid, &process.devices));
     let directory = claims.finish();
     let counters = processes.iter().flat_map(|process| process.counters.iter().flatten());
     let failed = counters.map(|counters| counters.failed_allocs).sum();
     // Whoever is not known, or could not be read, may have used any device, and any amount of it.
     let bounded = unknown.is_empty() && processes.iter().all(|process| process.counters.is_some());
-    let peaks = |(index, id): (usize, &DeviceId)| peaks_of(index, id, &processes, followed, bounded);
+    let peaks = |(index, id): (usize, &DeviceId)| {
+        let entry = directory.settled(id.chip_id)?;
+        let (dram_total, l1_total) = (entry.dram_total(), entry.l1_total());
+        let mut figures = peaks_of(id, &processes, followed);
+        if !bounded {
+            figures.iter_mut().for_each(|(_, peak)| peak.range.high = None);
+        }
+        Some(Peaks { index, id: id.clone(), dram_total, l1_total, figures })
+    };
     Report {
         end,
         lasted,
@@ -78,13 +86,7 @@ pub(super) fn report(end: End, lasted: Duration, found: Inner, followed: Option<
 
 /// The peaks of a device: what the aggregation says of all processes together, if it followed all of them. What the
 /// processes counted themselves, which is exact unless they reset it, bounds it.
-fn peaks_of(
-    index: usize,
-    id: &DeviceId,
-    all: &[Observed],
-    followed: Option<&Followed>,
-    bounded: bool,
-) -> Option<Peaks> {
+fn peaks_of(id: &DeviceId, all: &[Observed], followed: Option<&Followed>) -> Vec<(&'static str, Peak)> {
     let own: Vec<&Counters> = all.iter().flat_map(|one| one.on(id.chip_id)).collect();
     let all_followed = |followed: &&Followed| {
         let mut on_chip = all.iter().filter(|one| one.on(id.chip_id).next().is_some());
@@ -93,12 +95,7 @@ fn peaks_of(
     let merged = followed.filter(all_followed).and_then(|followed| {
         followed.snapshot.devices.iter().find(|(_, stats)| stats.entry.chip_id == id.chip_id)
     });
-    let entry = all.iter().flat_map(|one| &one.devices).find(|entry| entry.chip_id == id.chip_id)?;
-    let mut figures = figures(merged.map(|(_, stats)| stats), &own, id);
-    if !bounded {
-        figures.iter_mut().for_each(|(_, peak)| peak.range.high = None);
-    }
-    Some(Peaks { index, id: id.clone(), dram_total: entry.dram_total(), l1_total: entry.l1_total(), figures })
+    figures(merged.map(|(_, stats)| stats), &own, id)
 }
 
 fn figures(merged: Option<&DeviceStats>, own: &[&Counters], id: &DeviceId) -> Vec<(&'static str, Peak)> {
@@ -162,6 +159,7 @@ mod tests {
         Observed {
             identity: 1,
             pid: 2,
+            uid: 0,
             name: "".into(),
             alive: false,
             devices: vec![DeviceEntry { chip_id: 7, ..bytemuck::Zeroable::zeroed() }; entries.len()],

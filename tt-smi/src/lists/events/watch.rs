@@ -6,7 +6,7 @@ use tt_shm_os::Namespace;
 use tt_shm_reader::{Segment, segment_paths};
 
 use super::{Happened, Tail};
-use crate::directory::{Claims, Directory};
+use crate::directory::Directory;
 use crate::segments::shown_pid;
 
 /// Events of one process that a look takes at most, whatever the size of its ring.
@@ -79,10 +79,7 @@ impl Watch {
         for tail in &mut self.tails {
             let events = tail.read(most);
             if !events.is_empty() && tail.has_unknown_device(&self.directory) {
-                let mut claims = Claims::default();
-                claims.add_directory(&self.directory);
-                claims.add_segment(&tail.segment);
-                self.directory = claims.finish();
+                self.directory.add_segment(&tail.segment);
             }
             happened.extend(tail.describe(&events, &self.directory));
         }

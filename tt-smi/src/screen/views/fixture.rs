@@ -3,7 +3,7 @@
 use bytemuck::Zeroable;
 use ratatui::layout::Rect;
 use tt_shm_reader::{
-    Class, Counters, DeviceEntry, DeviceStats, Freshness, ProcessStats, TableSnapshot, UsageStats,
+    Class, Counters, DeviceEntry, DeviceStats, Freshness, ProcessStats, TableSnapshot, UsageStats, known,
     process_state, text,
 };
 
@@ -37,9 +37,18 @@ pub(super) fn data(devices: u64, processes: u64, more: More) -> Data {
         (dram.live_count, dram.alloc_count, dram.peak_count) = (1, 1, 1);
         (counters.dram_peak_bytes, counters.dram_peak_count) = (bytes, 1);
         let row = (process * devices + device) as usize;
+        let entry = DeviceEntry { logical_id: device, known: known::LOGICAL, ..DeviceEntry::zeroed() };
         (
             row,
-            UsageStats { generation: 1, process, device, logical_id: device, counters, ..Zeroable::zeroed() },
+            UsageStats {
+                generation: 1,
+                process,
+                device,
+                logical_id: device,
+                entry,
+                counters,
+                ..Zeroable::zeroed()
+            },
         )
     };
     let pairs = (0..processes).flat_map(|process| (0..devices).map(move |device| (process, device)));
