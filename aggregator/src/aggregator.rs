@@ -5,8 +5,8 @@ use std::os::fd::BorrowedFd;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec};
-use shm_layout::protocol::observe::Attached;
-use shm_layout::table::notice_kind;
+use shm_layout::protocol::observe::{Attached, Slot};
+use shm_layout::table::{ProcessStats, notice_kind};
 use tt_shm_os::monotonic_ns;
 use tt_shm_reader::Segment;
 
@@ -164,6 +164,7 @@ impl Aggregator {
         let read = Instant::now();
         self.model.clock.measure();
         std::thread::sleep(self.settling_time().saturating_sub(read.elapsed()));
+        self.doubt_adopted();
         self.poll();
         if self.sources.iter().any(Source::is_behind) {
             self.settle();
@@ -173,6 +174,31 @@ impl Aggregator {
         // Not before: the sums so far were those of the processes that had been read.
         self.model.begin_history();
         self.model.end_batch();
+    }
+
+    /// An event may have been committed after the earlier aggregator's last look, and have happened before it: then what
+    /// was adopted is not certain since that event. Times of a process never run backwards, so the first new one tells.
+    fn doubt_adopted(&mut self) {
+        let Some((gap, _)) = self.model.window.gap else { return };
+        let followed = self.model.followed_before.values();
+        let news = followed.filter_map(|stats| self.first_news(stats)).filter(|time| *time < gap);
+        if let Some(from) = news.min() {
+            self.model.doubt_order(Span { from, to: gap });
+        }
+    }
+
+    /// When, at the earliest, something happened that an earlier aggregator did not see of a process; `None` if nothing
+    /// did.
+    fn first_news(&self, stats: &ProcessStats) -> Option<u64> {
+        let source = self.sources.iter().find(|source| source.segment.identity() == stats.identity);
+        // Of one that is gone, or whose ring went round, nobody knows more than that it was later than what was seen.
+        let later = stats.last_event.saturating_add(1);
+        let Some(source) = source else { return Some(later) };
+        match source.segment.words().read_slot(stats.position + 1) {
+            Slot::Ready(event) => Some(self.model.time_of(source.clock, event.time)),
+            Slot::Lapped => Some(later),
+            Slot::Pending => None,
+        }
     }
 
     /// Notices new segments at once from now on, if it was not told so at its start.

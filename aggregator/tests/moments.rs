@@ -7,9 +7,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use common::{Scene, TestProcess, buffer, chip, device, settled};
-use shm_layout::table::{Peak, bucket_flags};
+use shm_layout::table::{Peak, bucket_flags, failure_flags};
 use shm_layout::{Class, Event, EventKind, UNKNOWN, flags};
-use tt_shm_aggregator::{Aggregator, Config, Only};
+use tt_shm_aggregator::{Aggregator, Claim, Config, Only, TablePublisher};
 use tt_shm_os::{ClockKind, monotonic_ns};
 
 const HUGE: u64 = 1 << 49;
@@ -123,6 +123,69 @@ fn a_window_begins_with_those_who_ended_before_it_was_open() {
     }
     let peak = device(&settled(&mut aggregator), 1).dram_peak;
     assert!(peak.low <= 501 && peak.high >= 501, "{peak:?}, true 501");
+}
+
+/// Counters are read as a whole, and then an event appears whose thread had read the clock before that: it happened
+/// before what others did meanwhile.
+#[test]
+fn an_event_from_before_a_whole_reading_comes_late() {
+    let scene = Scene::new();
+    let mut aggregator = scene.aggregator();
+    let mut lapped = TestProcess::new(&scene.namespace, 64);
+    let mut other = scene.process();
+    lapped.register(chip(1));
+    other.register(chip(1));
+    lapped.alloc(0, Class::Dram, 1);
+    aggregator.settle();
+    let slept = lapped.clock.ticks();
+    pause();
+    other.emit(buffer(EventKind::AllocFailed, 0, Class::Dram, 7));
+    other.alloc(0, Class::Dram, 500);
+    other.free(0, Class::Dram, 500);
+    // So many that the counters are read, later than all of that.
+    (0..100).for_each(|_| lapped.emit_raw(Event { time: slept, ..Event::new(EventKind::DeviceOpen, 0) }));
+    let snapshot = settled(&mut aggregator);
+    assert!(snapshot.missed > 0);
+    lapped.emit_raw(Event { time: slept, ..buffer(EventKind::Alloc, 0, Class::Dram, 300) });
+    let snapshot = settled(&mut aggregator);
+    let peak = device(&snapshot, 1).dram_peak;
+    assert!(peak.low <= 801 && peak.high >= 801, "{peak:?}, true 801");
+    let failure = snapshot.failures[0];
+    assert_eq!(failure.flags & failure_flags::HOLDERS_EXACT, 0, "it held 301 then, not 1");
+    assert!(snapshot.late > 0);
+}
+
+/// An event appears after an aggregator was killed, whose thread had read the clock before others did something that is
+/// in the table. The next aggregator reads it in its place, but has adopted what was made without it.
+#[test]
+fn what_was_adopted_is_doubted_since_an_event_that_came_late_for_it() {
+    let scene = Scene::new();
+    let (mut slow, mut other) = (scene.process(), scene.process());
+    slow.register(chip(1));
+    other.register(chip(1));
+    let mut first = scene.aggregator();
+    slow.alloc(0, Class::Dram, 100);
+    first.settle();
+    first.reset_window();
+    first.settle();
+    let slept = slow.clock.ticks();
+    pause();
+    other.alloc(0, Class::Dram, 500);
+    other.emit(buffer(EventKind::AllocFailed, 0, Class::Dram, 7));
+    other.free(0, Class::Dram, 500);
+    let before = settled(&mut first);
+    assert_eq!(device(&before, 1).dram_peak.low, 600);
+    assert_ne!(before.failures[0].flags & failure_flags::HOLDERS_EXACT, 0);
+    let publisher = TablePublisher::create(Claim::take(&scene.namespace).unwrap(), &first).unwrap();
+    drop((publisher, first));
+
+    slow.emit_raw(Event { time: slept, ..buffer(EventKind::Free, 0, Class::Dram, 100) });
+    let claim = Claim::take(&scene.namespace).unwrap();
+    let mut second = Aggregator::resume(Config::new(scene.namespace.clone()), claim.adopt()).unwrap();
+    let after = settled(&mut second);
+    let peak = device(&after, 1).dram_peak;
+    assert!(peak.low <= 500, "{peak:?}, true 500");
+    assert_eq!(after.failures[0].flags & failure_flags::HOLDERS_EXACT, 0, "the other had 0 then, not 100");
 }
 
 /// Two programs in two lanes run one kernel: it is loaded once, and resident twice.

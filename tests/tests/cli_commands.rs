@@ -220,7 +220,7 @@ fn formats_of_a_snapshot() {
     host.tell(Command::Grow { count: 4 });
     let csv = smi(&space, &["snapshot", "--format", "csv"]);
     assert_eq!(csv.lines().count(), 2);
-    assert!(csv.starts_with("timestamp,host,namespace,index,"));
+    assert!(csv.starts_with("timestamp,host,namespace,age_ms,index,"));
     let csv = smi(&space, &["snapshot", "--format", "csv", "--processes"]);
     assert!(csv.lines().nth(1).unwrap().contains(&format!(",{},", host.pid())), "{csv}");
     let metrics = smi(&space, &["snapshot", "--format", "prometheus"]);

@@ -22,7 +22,7 @@ pub(crate) struct State {
     pub(crate) missed: u64,
 }
 
-/// Things with their times, which never run backwards.
+/// Things with their times, in the order in which they have their turn. An event may be older than counters before it.
 #[derive(Debug, Default)]
 pub(crate) struct Queue {
     items: Vec<(u64, Item)>,

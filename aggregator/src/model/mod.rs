@@ -150,8 +150,8 @@ pub(crate) struct Model {
     /// When, in the window, somebody who was not read may have had something on any device, also on one that is named
     /// only later.
     unread: Option<Span>,
-    /// Identities of the processes that an earlier aggregator followed up to the gap.
-    pub(crate) followed_before: BTreeSet<u64>,
+    /// The processes that an earlier aggregator followed up to the gap, by identity, as it last saw them.
+    pub(crate) followed_before: BTreeMap<u64, ProcessStats>,
     uid: u32,
     generation: u64,
     dirty: bool,
@@ -190,7 +190,7 @@ impl Model {
             behind: false,
             incomplete: false,
             unread: None,
-            followed_before: BTreeSet::new(),
+            followed_before: BTreeMap::new(),
             uid,
             generation: 0,
             dirty: false,
@@ -565,7 +565,7 @@ impl Model {
     /// Since when a process that we found was not followed: from its start, or since an earlier aggregator ended that
     /// did.
     pub(crate) fn unfollowed_since(&self, identity: u64, started: u64) -> u64 {
-        let known = self.window.gap.filter(|_| self.followed_before.contains(&identity));
+        let known = self.window.gap.filter(|_| self.followed_before.contains_key(&identity));
         known.map_or(started, |(gap, _)| gap.max(started))
     }
 

@@ -457,8 +457,10 @@ impl Timeline {
         for (slice, end) in self.slices_mut() {
             let range = &mut slice.ranges[figure];
             if (slice.since..end).contains(&time) && value > range.low {
+                // Others may have brought the sum as far before, unless nobody knows of any others.
+                let first = reached && (range.high == UNKNOWN || value > range.high);
                 range.raise(value, if reached { time } else { 0 }, count);
-                range.first = reached;
+                range.first = first;
             }
         }
         self.best[figure] = self.peak(figure).low;

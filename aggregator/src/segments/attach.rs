@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use shm_layout::control::Anomaly;
+use shm_layout::protocol::observe::Slot;
 use shm_layout::table::{MAX_PROCESSES, ProcessStats, notice_kind, process_flags, process_state};
 use shm_layout::{Counters, text};
 use tt_shm_os::{ClockKind, monotonic_ns, parse_segment_name, path_of};
@@ -332,10 +333,16 @@ impl Aggregator {
     pub(crate) fn report_dead(&mut self, segment: &Segment, now: u64) {
         let owner = process_stats(segment);
         if segment.is_time_known() {
-            readback::keep_failures_of_dead(&mut self.model, segment, &owner);
+            readback::keep_failures_of_dead(&mut self.model, segment, &owner, now);
         }
         let counters = last_counters(segment);
         self.fold_unfollowed(segment, &owner, counters.as_deref(), now);
+        let seen = self.model.followed_before.get(&owner.identity).map(|stats| stats.position);
+        let news = seen.map(|position| segment.words().read_slot(position + 1));
+        if matches!(news, Some(Slot::Pending)) {
+            // The earlier aggregator saw all of it.
+            self.model.followed_before.remove(&owner.identity);
+        }
         let mut held = Holdings::default();
         counters.unwrap_or_default().iter().for_each(|counters| held.add(counters));
         self.report_reclaim(segment, &held, now);

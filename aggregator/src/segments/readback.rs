@@ -31,10 +31,10 @@ pub(crate) fn complete_failures(model: &mut Model, sources: &[Source], all_read:
 }
 
 /// A process was dead before we came: keeps the failures that its ring still has, before its file goes.
-/// Who held what then nobody knows.
-pub(crate) fn keep_failures_of_dead(model: &mut Model, segment: &Segment, owner: &ProcessStats) {
+/// Who held what then nobody knows. No event is later than `now`.
+pub(crate) fn keep_failures_of_dead(model: &mut Model, segment: &Segment, owner: &ProcessStats, now: u64) {
     let words = segment.words();
-    let (devices, calibration, now) = (segment.devices(), segment.calibration(), model.now.max(1));
+    let (devices, calibration) = (segment.devices(), segment.calibration());
     let to_ns = |event: &Event| calibration.to_monotonic_ns(event.time).clamp(1, now);
     let most = model.failures.looks.dead.min(MAX_LOOKS_AT_DEAD);
     let mut looks = most;

@@ -44,6 +44,9 @@ pub(crate) struct Source {
     /// The head when the state could not be read the last time.
     busy_at: Option<u64>,
     queue: Queue,
+    /// Time of the last event: those of one process never run backwards.
+    event_time: u64,
+    /// The latest time of what waits or waited.
     last_time: u64,
     /// Time of the last state that was read as a whole, and of what was known before it.
     state_at: u64,
@@ -75,6 +78,7 @@ impl Source {
             detached: (!whole).then_some(Known::First),
             busy_at: None,
             queue: Queue::default(),
+            event_time: 0,
             last_time: 0,
             state_at: 0,
             before_state: 0,
@@ -152,10 +156,11 @@ impl Source {
                     self.cursor = Cursor::after(position);
                     self.position = position;
                     if is_news(&self.complete, &event) {
-                        // Times of one process never run backwards.
+                        // Not later than counters that were read before it was committed: then it comes late.
                         let time = not_ahead(clock.to_ns(self.clock, event.time), now);
+                        self.event_time = self.event_time.max(time);
                         self.last_time = self.last_time.max(time);
-                        self.queue.push_back((self.last_time, Item::Event(event)));
+                        self.queue.push_back((self.event_time, Item::Event(event)));
                     }
                 }
                 Slot::Pending => return Drained::All,

@@ -51,7 +51,8 @@ impl Adopted {
         let end = snapshot.as_of;
         let gap = (1..=now).contains(&end).then_some((end, now));
         model.window = Window { since, count: snapshot.windows, gap, reaches_back: false };
-        model.followed_before = snapshot.processes.iter().map(|(_, process)| process.identity).collect();
+        let alive = snapshot.processes.iter().filter(|(_, process)| process.state == process_state::ALIVE);
+        model.followed_before = alive.map(|(_, process)| (process.identity, *process)).collect();
         let uid = rustix::process::geteuid().as_raw();
         for ((_, stats), history) in snapshot.devices.iter().zip(&history) {
             let mut device = Device::new(stats.entry.chip_id, uid, Timeline::new(since, now));
