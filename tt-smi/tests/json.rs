@@ -44,7 +44,7 @@ fn figures_are_exact_and_add_up() {
     );
     assert_eq!(bytes("kernel_loaded_bytes"), 324 * 1024);
     assert_eq!(bytes("l1_total_bytes"), 64 * 1464 * 1024);
-    assert_eq!(device["source"], "ring");
+    assert_eq!(device["source"], serde_json::json!(["ring"]));
     assert_eq!(device["capacity_source"], "producer");
     let process = &json["processes"][0];
     assert_eq!(process["devices"][0]["dram_used_bytes"], device["dram_used_bytes"]);
@@ -136,4 +136,20 @@ fn the_age_is_that_of_the_figures() {
     snapshot.as_of = 0;
     let json = serde_json::to_value(SnapshotJson::new(&common::model(snapshot), "default")).unwrap();
     assert_eq!(json["aggregator"]["age_ms"], Value::Null, "nothing was folded yet");
+}
+
+#[test]
+fn sources_and_self_checks_are_those_of_the_processes() {
+    let mut snapshot = common::snapshot(1);
+    let tap = &mut snapshot.processes[1].1;
+    tap.source = tt_shm_reader::Source::Tap as u64;
+    (tap.on_behalf_of, tap.self_checks, tap.self_checks_different) = (4711, 9, 2);
+    let model = common::model(snapshot);
+    let json = serde_json::to_value(SnapshotJson::new(&model, "default")).unwrap();
+    assert_eq!(json["devices"][0]["source"], serde_json::json!(["tap"]));
+    assert_eq!(json["devices"][1]["source"], serde_json::json!([]), "no process is on it");
+    let process = &json["processes"][0];
+    assert_eq!((&process["source"], &process["on_behalf_of"]), (&"tap".into(), &4711.into()));
+    assert_eq!((&process["self_checks"], &process["self_checks_different"]), (&9.into(), &2.into()));
+    assert_eq!(json["processes"][1]["on_behalf_of"], Value::Null);
 }

@@ -65,6 +65,8 @@ pub struct Device {
     pub over_capacity: bool,
     /// Processes disagree about the device.
     pub conflict: bool,
+    /// Who writes the segments of the living processes on it, each once: `ring`, `tap`, `bridge`.
+    pub sources: Vec<&'static str>,
     /// Somebody who could not be read may have something on it.
     pub incomplete: bool,
 }
@@ -185,6 +187,7 @@ impl Device {
             l1_makeup: Makeup::new(&stats.l1_composition, has(device_flags::L1_COMPOSITION_EXACT)),
             over_capacity: has(device_flags::OVER_CAPACITY),
             conflict: has(device_flags::CONFLICT),
+            sources: Vec::new(),
             incomplete,
         }
     }

@@ -21,6 +21,8 @@ pub use ranges::ranges;
 pub(crate) use shortage::said;
 pub use shortage::{Cause, Shortage};
 
+use std::collections::BTreeSet;
+
 use tt_shm_reader::{Class, TableSnapshot};
 
 use crate::directory::{Claims, Directory};
@@ -85,6 +87,7 @@ impl Model {
         for (disputed, _) in processes.iter().flat_map(Process::claims) {
             devices.iter_mut().filter(|device| device.index == disputed).for_each(|one| one.conflict = true);
         }
+        devices.iter_mut().for_each(|device| device.sources = sources(device.index, &processes));
         processes.sort_by_key(|process| (process.state, process.pid, process.namespace_pid));
         let problems = refused_table.iter().map(|error| Problem::from(&**error));
         let problems = problems.chain(Problem::all(snapshot, *clock)).chain(hidden.iter().map(Problem::from));
@@ -139,6 +142,14 @@ impl Model {
         // Not `sum`: of nothing, that is minus zero.
         self.processes.iter().try_fold(0.0, |sum, process| Some(sum + process.events_per_second?))
     }
+}
+
+/// Where the figures of a device come from.
+fn sources(device: usize, processes: &[Process]) -> Vec<&'static str> {
+    let on_it = |process: &&Process| process.usages.iter().any(|usage| usage.device == device);
+    let alive = processes.iter().filter(|process| process.state == ProcessState::Alive);
+    let sources: BTreeSet<&'static str> = alive.filter(on_it).map(|process| process.source).collect();
+    sources.into_iter().collect()
 }
 
 /// The indices of a snapshot's devices.

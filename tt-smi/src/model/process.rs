@@ -56,6 +56,10 @@ pub struct Process {
     pub info: Option<ProcInfo>,
     /// Who writes its segment: `ring`, `tap` or `bridge`.
     pub source: &'static str,
+    /// Pid of the process that it is written on behalf of, as the writer sees it; `None` if it writes for itself.
+    pub on_behalf_of: Option<u64>,
+    /// How often its sums were compared with those of the device's allocator, and how often they differed.
+    pub self_checks: [u64; 2],
     /// How long ago its segment was made.
     pub age_ns: u64,
     /// Per device.
@@ -173,6 +177,8 @@ impl Process {
             },
             info: None,
             source: Source::from_code(stats.source).unwrap_or_default().name(),
+            on_behalf_of: Some(stats.on_behalf_of).filter(|pid| *pid != 0),
+            self_checks: [stats.self_checks, stats.self_checks_different],
             age_ns: clock.age_ns(stats.started),
             usages,
             // Who has ended does nothing any more.

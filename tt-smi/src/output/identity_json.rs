@@ -33,7 +33,7 @@ pub(crate) struct DeviceIdentityJson {
     id: DeviceIdJson,
     arch: Option<&'static str>,
     board: Option<Foreign>,
-    source: &'static str,
+    source: Vec<&'static str>,
     capacity_source: Option<&'static str>,
     dram_total_bytes: Option<u64>,
     l1_total_bytes: Option<u64>,
@@ -47,7 +47,7 @@ impl DeviceIdentityJson {
             id: DeviceIdJson::new(device.index, &device.id),
             arch: device.arch,
             board: device.board.clone(),
-            source: "ring",
+            source: device.sources.clone(),
             capacity_source: device.capacity_source(),
             dram_total_bytes: device.dram.total,
             l1_total_bytes: device.l1.total,
@@ -73,6 +73,10 @@ pub(crate) struct IdentityJson {
     container_runtime: Option<&'static str>,
     container_id: Option<String>,
     state: &'static str,
+    source: &'static str,
+    on_behalf_of: Option<u64>,
+    self_checks: u64,
+    self_checks_different: u64,
 }
 
 impl IdentityJson {
@@ -90,6 +94,10 @@ impl IdentityJson {
             container_runtime: container.and_then(|container| container.runtime),
             container_id: container.map(|container| container.id.clone()),
             state: process.state_name(),
+            source: process.source,
+            on_behalf_of: process.on_behalf_of,
+            self_checks: process.self_checks[0],
+            self_checks_different: process.self_checks[1],
         }
     }
 }

@@ -71,7 +71,6 @@ struct ProcessJson {
     #[serde(flatten)]
     identity: IdentityJson,
     name: Foreign,
-    source: &'static str,
     age_ms: Option<u64>,
     running_seconds: f64,
     events_per_second: Option<f64>,
@@ -167,7 +166,6 @@ fn process_json(process: &Process, age_ms: Option<u64>, clock: Clock) -> Process
     ProcessJson {
         identity: IdentityJson::new(process),
         name: process.name.clone(),
-        source: process.source,
         age_ms,
         running_seconds: process.age_ns as f64 / 1e9,
         events_per_second: process.events_per_second,

@@ -110,6 +110,9 @@ impl Inside {
         if let Some(container) = process.info.as_ref().and_then(|info| info.container.as_ref()) {
             say(format!(" in {container}"), false);
         }
+        if let Some(source) = told_by(process) {
+            say(format!(" {source}"), process.self_checks[1] > 0);
+        }
         if let Some(held) = &self.held {
             say(format!(" when it ended it {held}"), false);
         }
@@ -124,6 +127,16 @@ impl Inside {
         }
         lines
     }
+}
+
+/// Who writes its segment and how far that was checked, unless it simply does so itself.
+fn told_by(process: &Process) -> Option<String> {
+    let [made, different] = process.self_checks;
+    let source = (process.source != "ring").then(|| format!("told by {}", process.source));
+    let behalf = process.on_behalf_of.map(|pid| format!("on behalf of pid {pid}"));
+    let checks = (made > 0).then(|| format!("{}, {different} different", plural(made, "self-check")));
+    let parts: Vec<String> = [source, behalf, checks].into_iter().flatten().collect();
+    (!parts.is_empty()).then(|| parts.join(", "))
 }
 
 impl Page for Inside {
