@@ -19,6 +19,8 @@ use crate::unread::Unread;
 pub struct Item {
     /// Index of the device.
     pub device: usize,
+    /// Its process's own number of the device: one for each allocator on a chip.
+    pub entry: u8,
     /// Identity of the segment that lists it.
     pub identity: u64,
     /// Its process, as it is called here.
@@ -164,6 +166,7 @@ impl Item {
         let device = devices.get(usize::from(row.device))?;
         Some(Item {
             device: device.index?,
+            entry: row.device,
             identity,
             pid: called.pid,
             claimed: called.claimed,
@@ -202,6 +205,8 @@ impl Item {
 fn bank_bytes(row: &Row, entry: &DeviceEntry) -> Option<u64> {
     match row.kind()? {
         RowKind::Buffer if row.is_requested_basis() => None,
+        // In hybrid mode it may be in some of them only.
+        RowKind::Buffer if entry.is_hybrid() == Some(true) => None,
         RowKind::Buffer => row.size.checked_div(entry.pool(row.class()?)?.banks),
         RowKind::Cb => row.size.checked_div(u64::from(row.cores)),
         RowKind::Kernel | RowKind::Program => None,

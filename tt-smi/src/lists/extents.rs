@@ -2,10 +2,18 @@
 //!
 //! Addresses on Tenstorrent chips are those of one bank of DRAM, or of the L1 of one core: a buffer lies at the
 //! same address in each bank, with a part of its bytes. So all of this is about one bank.
+//!
+//! What overlaps: claims of two processes, of two allocators (device entries) of one process, as of a mesh and its
+//! submesh, and of program memory and a buffer. Also two buffers of one allocator: it never hands out the same bytes
+//! twice, so a free was missed or an address is wrong, and nobody else would notice. Not two pieces of program memory of
+//! one allocator: programs take turns.
 
 use std::collections::BTreeMap;
 
-use super::allocations::Item;
+use serde::Serialize;
+use tt_shm_reader::Class;
+
+use super::allocations::{Item, Listing};
 
 /// A stretch of addresses that something claims; `end` is not in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,7 +23,7 @@ pub struct Extent {
     /// The address after the last.
     pub end: u64,
     /// Who claims it.
-    pub pid: u32,
+    pub owner: Owner,
     /// Its place in the list that it was made of.
     pub item: usize,
 }
@@ -25,17 +33,100 @@ impl Extent {
     pub fn of(place: usize, item: &Item) -> Option<Extent> {
         let (start, bytes) = (item.address?, item.bank_bytes?);
         let end = start.checked_add(bytes).filter(|_| bytes > 0 && !item.globally_allocated)?;
-        Some(Extent { start, end, pid: item.pid, item: place })
+        Some(Extent { start, end, owner: Owner::of(item), item: place })
     }
 }
 
-/// A piece of memory that the same processes claim from end to end.
+/// Who claims memory, and what for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Owner {
+    /// Identity of the process's segment.
+    pub process: u64,
+    /// The process's number of the device: its allocator.
+    pub entry: u8,
+    /// Program memory, not a buffer.
+    pub is_program: bool,
+}
+
+impl Owner {
+    fn of(item: &Item) -> Owner {
+        Owner { process: item.identity, entry: item.entry, is_program: item.class == Class::Cb }
+    }
+}
+
+/// A piece of memory that the same owners claim from end to end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Piece {
     start: u64,
     end: u64,
-    /// How many.
-    processes: usize,
+    /// Whether claims overlap there.
+    is_shared: bool,
+}
+
+/// Which memory of a device has addresses.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Bank {
+    /// A bank of DRAM.
+    #[default]
+    Dram,
+    /// The L1 of a Tensix core.
+    L1,
+}
+
+impl Bank {
+    /// Where an item lies. Kernels have no addresses, and system memory is not the device's.
+    pub fn of(item: &Item) -> Option<Bank> {
+        match item.class {
+            Class::Dram | Class::Trace => Some(Bank::Dram),
+            Class::L1 | Class::L1Small | Class::Cb => Some(Bank::L1),
+            _ => None,
+        }
+    }
+}
+
+/// What overlaps in a memory of a device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Overlaps {
+    /// Index of the device.
+    pub device: usize,
+    /// Which memory.
+    pub memory: Bank,
+    /// Stretches that are claimed more than once; `None` if no address is known.
+    pub overlap_count: Option<u64>,
+    /// Bytes in these, in one bank or core.
+    pub overlap_bank_bytes: Option<u64>,
+    /// Whether that is all: every address is known, and the list is complete.
+    pub exact: bool,
+}
+
+impl Overlaps {
+    /// Of each memory of each device that has something in it. `is_part`: whether only some were asked for.
+    pub fn all(listing: &Listing, is_part: bool) -> Vec<Overlaps> {
+        let mut banks: BTreeMap<(usize, Bank), (Vec<Extent>, u64)> = BTreeMap::new();
+        // A circular buffer inside an L1 buffer is in that one's extent.
+        let own =
+            listing.items.iter().enumerate().filter(|(_, item)| !item.globally_allocated && item.size > 0);
+        for (place, item) in own {
+            let Some(bank) = Bank::of(item) else { continue };
+            let (extents, unknown) = banks.entry((item.device, bank)).or_default();
+            match Extent::of(place, item) {
+                Some(extent) => extents.push(extent),
+                None => *unknown += 1,
+            }
+        }
+        let all = banks.into_iter().map(|((device, memory), (extents, unknown))| {
+            let survey = Some(Survey::new(&extents, None)).filter(|_| !extents.is_empty());
+            Overlaps {
+                device,
+                memory,
+                overlap_count: survey.map(|survey| survey.overlaps),
+                overlap_bank_bytes: survey.map(|survey| survey.overlapping),
+                exact: unknown == 0 && !is_part && listing.is_exact(),
+            }
+        });
+        all.collect()
+    }
 }
 
 /// What a bank looks like.
@@ -54,7 +145,7 @@ pub struct Survey {
     pub free: u64,
     /// The largest of them, the first if there are several: start and end.
     pub largest: Option<(u64, u64)>,
-    /// Stretches that several processes claim.
+    /// Stretches where claims overlap.
     pub overlaps: u64,
     /// Bytes in these.
     pub overlapping: u64,
@@ -72,7 +163,7 @@ impl Survey {
         for piece in &pieces {
             survey.add_gap(before, piece.start);
             let bytes = piece.end - piece.start;
-            let is_shared = piece.processes > 1;
+            let is_shared = piece.is_shared;
             survey.used += bytes;
             survey.overlapping += if is_shared { bytes } else { 0 };
             // Neighbours are one stretch.
@@ -101,29 +192,33 @@ impl Survey {
     }
 }
 
-/// The stretches that several processes claim, in order.
+/// The stretches where claims overlap, in order.
 pub fn overlaps(extents: &[Extent]) -> Vec<(u64, u64)> {
-    let shared = pieces(extents).into_iter().filter(|piece| piece.processes > 1);
+    let shared = pieces(extents).into_iter().filter(|piece| piece.is_shared);
     shared.map(|piece| (piece.start, piece.end)).collect()
 }
 
 /// Claimed memory in order, cut wherever the claims change.
 fn pieces(extents: &[Extent]) -> Vec<Piece> {
-    let ends = |extent: &Extent| [(extent.start, extent.pid, true), (extent.end, extent.pid, false)];
-    let mut edges: Vec<(u64, u32, bool)> = extents.iter().flat_map(ends).collect();
+    let ends = |extent: &Extent| [(extent.start, extent.owner, true), (extent.end, extent.owner, false)];
+    let mut edges: Vec<(u64, Owner, bool)> = extents.iter().flat_map(ends).collect();
     edges.sort_unstable();
-    let mut claims: BTreeMap<u32, u64> = BTreeMap::new();
+    let mut claims: BTreeMap<Owner, u64> = BTreeMap::new();
+    // Buffers of one allocator that share bytes with each other.
+    let mut twice = 0_u64;
     let mut pieces = Vec::new();
     let mut before = 0;
-    for (at, pid, begins) in edges {
+    for (at, owner, begins) in edges {
         if at > before && !claims.is_empty() {
-            pieces.push(Piece { start: before, end: at, processes: claims.len() });
+            pieces.push(Piece { start: before, end: at, is_shared: claims.len() > 1 || twice > 0 });
         }
         before = at;
-        let claim = claims.entry(pid).or_default();
+        let claim = claims.entry(owner).or_default();
+        twice -= u64::from(!owner.is_program && *claim > 1);
         *claim = if begins { *claim + 1 } else { claim.saturating_sub(1) };
+        twice += u64::from(!owner.is_program && *claim > 1);
         if *claim == 0 {
-            claims.remove(&pid);
+            claims.remove(&owner);
         }
     }
     pieces
@@ -137,8 +232,13 @@ mod tests {
 
     use super::*;
 
-    fn extent(start: u64, bytes: u64, pid: u32) -> Extent {
-        Extent { start, end: start + bytes, pid, item: 0 }
+    fn extent(start: u64, bytes: u64, process: u64) -> Extent {
+        let owner = Owner { process, entry: 0, is_program: false };
+        Extent { start, end: start + bytes, owner, item: 0 }
+    }
+
+    fn program(extent: Extent) -> Extent {
+        Extent { owner: Owner { is_program: true, ..extent.owner }, ..extent }
     }
 
     #[test]
@@ -154,19 +254,59 @@ mod tests {
         assert_eq!(Survey::new(&[], Some(10)), Survey::default());
     }
 
+    #[track_caller]
+    fn assert_overlap(a: Extent, b: Extent, expected: (u64, u64)) {
+        let survey = Survey::new(&[a, b, extent(30, 1, 1)], None);
+        assert_eq!((survey.overlaps, survey.overlapping), expected);
+        assert_eq!(survey.used, b.end - a.start + 1);
+    }
+
     #[test]
-    fn only_other_processes_overlap() {
-        let own = Survey::new(&[extent(0, 10, 1), extent(5, 10, 1)], None);
-        assert_eq!((own.used, own.overlaps, own.overlapping), (15, 0, 0));
-        let other = Survey::new(&[extent(0, 10, 1), extent(5, 10, 2), extent(30, 1, 1)], None);
-        assert_eq!((other.used, other.overlaps, other.overlapping), (16, 1, 5));
+    fn processes_allocators_and_kinds_overlap_and_programs_take_turns() {
+        let (a, b) = (extent(0, 10, 1), extent(5, 10, 1));
+        assert_overlap(a, extent(5, 10, 2), (1, 5));
+        let submesh = Extent { owner: Owner { entry: 1, ..b.owner }, ..b };
+        assert_overlap(a, submesh, (1, 5));
+        assert_overlap(a, program(b), (1, 5));
+        assert_overlap(a, b, (1, 5));
+        assert_overlap(program(a), program(b), (0, 0));
+        assert_overlap(program(a), program(submesh), (1, 5));
+        assert_overlap(a, extent(10, 5, 2), (0, 0));
+    }
+
+    #[test]
+    fn what_overlaps_is_exact_only_if_every_address_is_known() {
+        let at = |class, address| Item {
+            class,
+            address,
+            bank_bytes: Some(10),
+            ..crate::lists::groups::tests::item(None, 10, 0)
+        };
+        let all = |items: Vec<Item>, is_part| {
+            Overlaps::all(&Listing { items, ..Listing::default() }, is_part)
+                .into_iter()
+                .map(|o| (o.memory, o.overlap_count, o.overlap_bank_bytes, o.exact))
+                .collect::<Vec<_>>()
+        };
+        let (buffer, cb) = (at(Class::L1, Some(0)), at(Class::Cb, Some(4)));
+        let both = vec![buffer, cb];
+        assert_eq!(all(both.clone(), false), [(Bank::L1, Some(1), Some(6), true)]);
+        assert_eq!(all(both.clone(), true), [(Bank::L1, Some(1), Some(6), false)], "not all was asked for");
+        let unknown = [both, vec![at(Class::L1, None), at(Class::Dram, None)]].concat();
+        assert_eq!(
+            all(unknown, false),
+            [(Bank::Dram, None, None, false), (Bank::L1, Some(1), Some(6), false)]
+        );
     }
 
     /// Byte by byte.
     fn naive(extents: &[Extent], end: Option<u64>) -> Survey {
         let claims = |at: u64| {
             let there = extents.iter().filter(|extent| (extent.start..extent.end).contains(&at));
-            there.map(|extent| extent.pid).collect::<BTreeSet<u32>>().len()
+            let there: Vec<Owner> = there.map(|extent| extent.owner).collect();
+            let owners = there.iter().collect::<BTreeSet<_>>().len();
+            // Buffers count each, program memory once.
+            owners.max(there.iter().filter(|owner| !owner.is_program).count())
         };
         let Some(lowest) = extents.iter().map(|extent| extent.start).min() else { return Survey::default() };
         let highest = extents.iter().map(|extent| extent.end).max().unwrap_or(0);
@@ -191,10 +331,16 @@ mod tests {
     proptest! {
         #[test]
         fn the_same_as_byte_by_byte(
-            claims in prop::collection::vec((0..60_u64, 1..20_u64, 1..4_u32), 0..12),
+            claims in prop::collection::vec((0..60_u64, 1..20_u64, 1..4_u64, any::<bool>()), 0..12),
             end in prop::option::of(0..120_u64),
         ) {
-            let extents: Vec<Extent> = claims.iter().map(|(start, bytes, pid)| extent(*start, *bytes, *pid)).collect();
+            let extents: Vec<Extent> = claims
+                .iter()
+                .map(|(start, bytes, process, is_program)| {
+                    let extent = extent(*start, *bytes, *process);
+                    if *is_program { program(extent) } else { extent }
+                })
+                .collect();
             prop_assert_eq!(Survey::new(&extents, end), naive(&extents, end));
         }
     }

@@ -74,6 +74,7 @@ fn item(number: u64, name: Option<&str>, class: Class, size: u64) -> Item {
     let is_kernel = class.kernel_type().is_some();
     Item {
         device: (number % 4) as usize,
+        entry: 0,
         identity: if number % 7 == 3 { 6100 } else { 4242 },
         pid: if number % 7 == 3 { 6100 } else { 4242 },
         claimed: false,

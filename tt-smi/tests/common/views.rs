@@ -66,6 +66,7 @@ pub(crate) fn history(devices: usize) -> History {
 fn item(pid: u32, class: Class, name: &str, address: u64, bank_bytes: u64) -> Item {
     Item {
         device: 0,
+        entry: 0,
         identity: u64::from(pid),
         pid,
         claimed: false,

@@ -6,6 +6,7 @@ use tt_shm_reader::Class;
 use super::Shown;
 use crate::escape::Foreign;
 use crate::lists::allocations::{Item, Listing};
+use crate::lists::extents::Overlaps;
 use crate::lists::groups::{Group, Key};
 use crate::model::{Clock, core_type_name};
 use crate::output::json::Envelope;
@@ -17,6 +18,7 @@ pub(super) struct ListingJson<'a> {
     exact: bool,
     unlisted: u64,
     subtotals: Vec<SubtotalJson>,
+    overlaps: Vec<Overlaps>,
     /// How many there are of each size; `null` unless asked for.
     histogram: Option<Vec<SizeJson>>,
     /// `null` unless asked for.
@@ -85,6 +87,7 @@ impl<'a> ListingJson<'a> {
             exact: listing.is_exact(),
             unlisted: listing.unlisted,
             subtotals: listing.subtotals.iter().map(subtotal).collect(),
+            overlaps: Overlaps::all(listing, shown.is_part),
             histogram: shown.sizes.as_ref().map(|sizes| sizes.iter().map(SizeJson::new).collect()),
             groups: shown
                 .groups

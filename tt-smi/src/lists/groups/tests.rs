@@ -6,6 +6,7 @@ use crate::query::{ALLOCATION_FIELDS, Query};
 pub(in crate::lists) fn item(name: Option<&str>, size: u64, age_ns: u64) -> Item {
     Item {
         device: 0,
+        entry: 0,
         identity: 42,
         pid: 42,
         claimed: false,

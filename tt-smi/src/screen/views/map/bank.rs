@@ -3,7 +3,7 @@
 use tt_shm_reader::Class;
 
 use crate::lists::allocations::{Item, Listing};
-use crate::lists::extents::{Extent, Survey, overlaps};
+use crate::lists::extents::{self, Extent, Survey, overlaps};
 use crate::model::{Device, Model};
 use crate::screen::theme::Part;
 
@@ -32,13 +32,12 @@ impl Kind {
         }
     }
 
-    /// Where an item lies. Kernels have no addresses, and system memory is not the device's.
+    /// Where an item lies.
     fn of(item: &Item) -> Option<Kind> {
-        match item.class {
-            Class::Dram | Class::Trace => Some(Kind::Dram),
-            Class::L1 | Class::L1Small | Class::Cb => Some(Kind::L1),
-            _ => None,
-        }
+        extents::Bank::of(item).map(|bank| match bank {
+            extents::Bank::Dram => Kind::Dram,
+            extents::Bank::L1 => Kind::L1,
+        })
     }
 }
 
@@ -59,7 +58,7 @@ pub(super) fn part(item: &Item) -> Part {
 pub(super) struct Bank {
     /// By address.
     pub extents: Vec<Extent>,
-    /// Stretches that several processes claim.
+    /// Stretches where claims overlap.
     pub overlaps: Vec<(u64, u64)>,
     pub survey: Survey,
     /// How large it is, if that is known.

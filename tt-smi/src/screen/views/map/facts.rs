@@ -38,7 +38,15 @@ fn known(bank: &Bank) -> String {
 fn gaps(bank: &Bank) -> String {
     let overlaps = match bank.survey.overlaps {
         0 => String::new(),
-        count => format!("{}: {} claimed twice; ", plural(count, "overlap"), bytes(bank.survey.overlapping)),
+        count => {
+            // What has no address may overlap, too.
+            let (overlaps, twice) = (plural(count, "overlap"), bytes(bank.survey.overlapping));
+            if bank.knows_gaps() {
+                format!("{overlaps}: {twice} claimed twice; ")
+            } else {
+                format!("at least {overlaps}: {twice}; ")
+            }
+        }
     };
     let survey = &bank.survey;
     let text = match (survey.largest, survey.fragmentation()) {

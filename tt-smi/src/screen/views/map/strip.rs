@@ -133,7 +133,7 @@ fn legend(bank: &Bank, theme: &Theme) -> Line<'static> {
     let (sign, style) = theme.part(Part::Free);
     add(sign, style, if bank.knows_gaps() { "free" } else { "nothing known" });
     if !bank.overlaps.is_empty() {
-        add(OVERLAP, theme.warn(), "several processes");
+        add(OVERLAP, theme.warn(), "overlap");
     }
     Line::from(spans)
 }

@@ -10,6 +10,7 @@ use crate::screen::views::fixture;
 fn item(class: Class, address: Option<u64>, bank_bytes: Option<u64>, pid: u32) -> Item {
     Item {
         device: 0,
+        entry: 0,
         identity: u64::from(pid),
         pid,
         claimed: false,
