@@ -61,6 +61,11 @@ impl Segment {
         self.check(&attached)?;
         let position = attached.cursor.position();
         let counters = attached.devices.iter().map(|(counters, _)| *counters);
+        // Asked now: a device is listed before its first event.
+        let listed = self.words().device_count();
+        if attached.devices.len() > listed {
+            return Err(ReadError::UnlistedDevice { file: self.file_name().to_owned(), listed });
+        }
         let counters = counters.take(words.device_count()).collect();
         Ok(Attempt::Done(Snapshot { position, counters }))
     }

@@ -211,6 +211,16 @@ pub enum ReadError {
         /// The event.
         cause: Implausible,
     },
+    /// It holds an event of a device that it does not list.
+    #[error(
+        "{file}: an event of a device beyond the {listed} listed; the segment is broken, do not use its figures"
+    )]
+    UnlistedDevice {
+        /// The segment's file name.
+        file: String,
+        /// Devices listed.
+        listed: usize,
+    },
 }
 
 /// Why a table is not read.

@@ -110,6 +110,24 @@ fn impossible_counters_are_refused_before_they_are_added_to() {
     assert!(matches!(segment.counters(), Err(ReadError::ImplausibleCounters { device: 0, .. })));
 }
 
+/// An event of a device behind the last one that is listed, and of one that no segment can list.
+#[test]
+fn events_of_devices_that_are_not_listed_are_refused() {
+    for (device, listable) in [(1, true), (200, false)] {
+        let mut writer = Writer::new(1);
+        let segment = writer.open();
+        let alloc =
+            Event { class: Class::Dram as u8, size: 1, aux: 1, ..Event::new(EventKind::Alloc, device) };
+        let alloc = writer.stamp(alloc);
+        writer.words().write_slot(alloc.to_words());
+        match segment.counters() {
+            Err(ReadError::UnlistedDevice { listed: 1, .. }) => assert!(listable),
+            Err(ReadError::ImplausibleEvent { cause, .. }) => assert!(!listable && cause.position == 1),
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
 #[test]
 fn impossible_events_are_refused() {
     let mut writer = Writer::new(1);

@@ -169,7 +169,7 @@ pub struct Implausible {
 
 impl Implausible {
     #[cold]
-    fn new(event: Event) -> Implausible {
+    pub(crate) fn new(event: Event) -> Implausible {
         // By value: an event whose address is taken cannot stay in registers.
         let Event { stamp, kind, class, size, .. } = event;
         Implausible { position: stamp, kind, class, size }

@@ -129,6 +129,58 @@ fn bits() {
 }
 
 #[test]
+fn bits_and_states_of_a_table() {
+    use shm_layout::table::{
+        bucket_flags, device_flags, failure_flags, notice_kind, process_flags, process_state, usage_flags,
+    };
+    assert_codes(
+        "| device flag |",
+        named!(device_flags: OVER_CAPACITY, CONFLICT, INCOMPLETE, DRAM_COMPOSITION_EXACT, L1_COMPOSITION_EXACT),
+    );
+    assert_codes("| process state |", named!(process_state: FREE, ALIVE, ENDED));
+    assert_codes("| process flag |", named!(process_flags: DEGRADED, BROKEN, UNLINKED, CLOSED, UNSEEN));
+    assert_codes("| usage flag |", named!(usage_flags: CONFLICT));
+    assert_codes("| bucket flag |", named!(bucket_flags: INEXACT));
+    assert_codes("| failure flag |", named!(failure_flags: HOLDERS_EXACT, EVENTS_COMPLETE, PER_BANK));
+    assert_codes(
+        "| notice kind |",
+        named!(notice_kind: WITHDRAWN, REFUSED, RECLAIMED, BROKEN, UNSEEN, CLOCK, UNCOUNTED),
+    );
+}
+
+/// The lists above are complete: as many constants as the source has.
+#[test]
+fn no_bit_or_state_is_left_out() {
+    let sources = [
+        include_str!("../src/table/device.rs"),
+        include_str!("../src/table/failure.rs"),
+        include_str!("../src/table/rows.rs"),
+    ];
+    for (module, table) in [
+        ("device_flags", "| device flag |"),
+        ("process_state", "| process state |"),
+        ("process_flags", "| process flag |"),
+        ("usage_flags", "| usage flag |"),
+        ("bucket_flags", "| bucket flag |"),
+        ("failure_flags", "| failure flag |"),
+        ("notice_kind", "| notice kind |"),
+    ] {
+        let start = format!("pub mod {module} {{");
+        let lines = sources.iter().flat_map(|source| source.lines()).skip_while(|line| **line != start);
+        let constants = lines.take_while(|line| *line != "}").filter(|line| line.contains("pub const "));
+        assert_eq!(constants.count(), rows_of(table).len(), "{module}");
+    }
+}
+
+/// It is for readers in any language: no path and no name of a source file or module.
+#[test]
+fn the_document_names_nothing_that_it_does_not_define() {
+    for name in [".rs`", "::", "_flags`", "SEGMENT_MAGIC", "TABLE_MAGIC", "process_state", "notice_kind"] {
+        assert!(!DOCUMENT.contains(name), "{name}");
+    }
+}
+
+#[test]
 fn control_words() {
     assert_codes(
         "## Segment control words",

@@ -1,7 +1,7 @@
 //! Reading a segment: attach to the exact state at a position, then follow the events after it.
 
 use crate::control::{DEVICE_COUNT, HEAD};
-use crate::counters::{Counters, MAX_COUNT};
+use crate::counters::{Counters, Implausible, MAX_COUNT};
 use crate::device::MAX_DEVICES;
 use crate::event::{Event, NO_DEVICE};
 use crate::protocol::{commit::checkpoint_lag, latch, stamped};
@@ -142,6 +142,11 @@ impl Attached {
         let steps = behind.min(MAX_BEHIND) + 2 * checkpoint_lag(segment.ring.len()) + 1;
         for _ in 0..steps {
             match self.cursor.next(segment) {
+                Step::Event(event)
+                    if event.device != NO_DEVICE && usize::from(event.device) >= MAX_DEVICES =>
+                {
+                    return Err(Implausible::new(event).into());
+                }
                 Step::Event(event) if self.is_news(&event) && event.device != NO_DEVICE => {
                     self.devices[usize::from(event.device)].0.apply(&event)?;
                 }
@@ -174,7 +179,7 @@ pub enum CatchUpError {
     },
     /// The segment is broken.
     #[error(transparent)]
-    Implausible(#[from] crate::counters::Implausible),
+    Implausible(#[from] Implausible),
 }
 
 /// A place in a ring that one observer keeps for itself.
