@@ -4,7 +4,7 @@ mod common;
 
 use common::session::Session;
 use common::views::{disputed_listing, history, listing};
-use tt_shm_reader::TableSnapshot;
+use tt_shm_reader::{TableSnapshot, bucket_flags};
 use tt_smi::model::Model;
 use tt_smi::screen::{More, Palette, Signs, Theme, View};
 use tt_smi::source::Origin;
@@ -82,6 +82,26 @@ fn charts_of_all_devices() {
     common::assert_expected("charts-grid-80x24.txt", &few);
     let many = show((200, 50), common::snapshot(31), More::History(history(32)), "2\np");
     common::assert_expected("charts-grid-32-devices.txt", &many);
+}
+
+/// What was not followed as a whole is marked on the axis, in what the cursor reads, and on small graphs.
+#[test]
+fn charts_mark_what_is_not_exact() {
+    let inexact = || {
+        let mut history = history(2);
+        for bucket in history.devices.iter_mut().flatten() {
+            bucket.flags |= bucket_flags::INEXACT;
+        }
+        More::History(history)
+    };
+    let plain = show((80, 24), common::snapshot(1), More::History(history(2)), "2");
+    assert!(!plain.contains("DRAM~") && !plain.contains("~~"), "{plain}");
+    let picture = show((80, 24), common::snapshot(1), inexact(), "2");
+    assert!(picture.contains("DRAM~") && picture.contains("L1~") && picture.contains("~~"), "{picture}");
+    let cursor = show((80, 24), common::snapshot(1), inexact(), "2kkzz←");
+    assert!(cursor.contains("DRAM~"), "{cursor}");
+    let small = show((80, 24), common::snapshot(1), inexact(), "2\n");
+    assert!(small.contains("n300 ~"), "{small}");
 }
 
 #[test]

@@ -18,6 +18,8 @@ const DEVICE_COLUMNS: &[DeviceColumn] = &[
     ("arch", |device, _| known(device.arch)),
     ("board", |device, _| known(device.board.as_ref())),
     ("pci_address", |device, _| known(device.id.pci.as_ref())),
+    // Whether all figures of what is live are "at least".
+    ("incomplete", |device, _| device.incomplete.to_string()),
     ("dram_used_bytes", |device, _| device.dram.used.to_string()),
     ("dram_used_exact", |device, _| device.dram.used_range().is_exact().to_string()),
     ("dram_requested_bytes", |device, _| device.dram.requested.to_string()),

@@ -56,15 +56,17 @@ pub(super) fn draw(frame: &mut Frame<'_>, scene: &Scene<'_>, history: &History, 
         let (title, graph) = split_top(tile, 1);
         let buckets = history.devices.get(place).map_or(&[][..], Vec::as_slice);
         let style = if place == scene.device { scene.theme.selected() } else { scene.theme.dim() };
-        frame.render_widget(Line::styled(title_of(device, title.width), style), title);
+        let exact = window.merge(buckets, &window.all()).is_none_or(|both| both.exact);
+        frame.render_widget(Line::styled(title_of(device, exact, title.width), style), title);
         let scales = plan::scales(device, buckets, window);
         curves::draw(frame, graph, buckets, window, scales, scene.theme);
     }
 }
 
-fn title_of(device: &Device, width: u16) -> String {
+/// `exact`: everything was followed in the time that is shown.
+fn title_of(device: &Device, exact: bool, width: u16) -> String {
     let figure = |memory: &crate::model::Memory| percent(memory.used, memory.total);
-    let left = format!(" {} {}", device.index, fit(&device.kind(), 12));
+    let left = format!(" {} {}{}", device.index, fit(&device.kind(), 12), if exact { "" } else { " ~" });
     let right = format!("DRAM {} L1 {} ", figure(&device.dram), figure(&device.l1));
     let text = between(&left, &right, width);
     format!("{text:<width$}", width = usize::from(width))

@@ -49,7 +49,10 @@ pub(super) fn draw(
         (Curve::Second, "L1", both.map(|both| both.l1), &device.l1),
     ];
     let lines = curves.into_iter().zip(when).map(|((curve, name, stretch, memory), when)| {
-        let text = format!(" {name:<5}{}", figures(stretch.as_ref(), memory, area.width));
+        // The same sign as on the axis: something in that time was not followed.
+        let doubt = if both.is_some_and(|both| !both.exact) { "~" } else { "" };
+        let text =
+            format!(" {:<5}{}", format!("{name}{doubt}"), figures(stretch.as_ref(), memory, area.width));
         let sign = Canvas::key(Dots::of(scene.theme), curve);
         let gap = usize::from(area.width).saturating_sub(text.chars().count() + when.chars().count() + 3);
         Line::from(vec![
