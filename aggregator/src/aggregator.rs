@@ -179,11 +179,11 @@ impl Aggregator {
     /// An event may have been committed after the earlier aggregator's last look, and have happened before it: then what
     /// was adopted is not certain since that event. Times of a process never run backwards, so the first new one tells.
     fn doubt_adopted(&mut self) {
-        let Some((gap, _)) = self.model.window.gap else { return };
-        let followed = self.model.followed_before.values();
-        let news = followed.filter_map(|stats| self.first_news(stats)).filter(|time| *time < gap);
+        let (followed, to) = (self.model.followed_before.values(), self.model.started);
+        // Its rows may have more than it vouched for, so not only up to the gap.
+        let news = followed.filter_map(|stats| self.first_news(stats)).filter(|time| *time < to);
         if let Some(from) = news.min() {
-            self.model.doubt_order(Span { from, to: gap });
+            self.model.doubt_order(Span { from, to });
         }
     }
 

@@ -10,8 +10,11 @@ use std::time::Duration;
 use tt_shm_os::{Anchor, Calibration, ClockKind, boottime_ns, monotonic_ns};
 
 const KINDS: [ClockKind; 3] = [ClockKind::Tsc, ClockKind::Cntvct, ClockKind::Monotonic];
-/// Between two corrections.
+/// Between two corrections, at most.
 const PERIOD_NS: u64 = 4_000_000_000;
+/// Until the first one: what two milliseconds told is soon wrong by much if a reading was disturbed. Each of the next
+/// waits twice as long as the one before.
+const FIRST_PERIOD_NS: u64 = 8_000_000;
 /// How long the very first slope is measured.
 const FIRST_SPAN: Duration = Duration::from_millis(2);
 /// Beyond this the machine was suspended, or the clock is not what it says.
@@ -27,6 +30,8 @@ const FRACTION_BITS: u32 = 32;
 pub(crate) struct Clock {
     lines: [Line; KINDS.len()],
     next_correction: u64,
+    /// From the last correction to the next.
+    period: u64,
     /// How long the machine had been suspended at the last look.
     suspended: u64,
     /// Ticks of the best clock at the last look.
@@ -75,6 +80,7 @@ impl Clock {
         Clock {
             lines,
             next_correction: 0,
+            period: FIRST_PERIOD_NS,
             suspended: suspended(),
             ticks: 0,
             steps: 0,
@@ -91,7 +97,7 @@ impl Clock {
         for line in &mut self.lines {
             *line = Line::new(line.kind, line.origin, Anchor::now(line.kind));
         }
-        self.next_correction = monotonic_ns() + PERIOD_NS / 4;
+        self.next_correction = monotonic_ns() + self.period;
     }
 
     /// A clock that was measured.
@@ -132,10 +138,11 @@ impl Clock {
         if now < self.next_correction && !woke && !back {
             return;
         }
-        self.next_correction = now + PERIOD_NS;
+        self.period = (2 * self.period).min(PERIOD_NS);
+        self.next_correction = now + self.period;
         let since = std::mem::replace(&mut self.corrected, now);
         for line in &mut self.lines {
-            if let Some(step) = line.correct(Anchor::now(line.kind), woke) {
+            if let Some(step) = line.correct(Anchor::now(line.kind), self.period, woke) {
                 (self.steps, self.news) = (self.steps + 1, Some((step, since)));
             }
         }
@@ -177,7 +184,7 @@ impl Line {
 
     /// Bends the line at `now` so that it meets the true time one period later. Says if the clock stepped.
     /// `woke`: the machine was suspended since the last look, when some clocks run on and others do not.
-    fn correct(&mut self, now: Anchor, woke: bool) -> Option<Step> {
+    fn correct(&mut self, now: Anchor, period: u64, woke: bool) -> Option<Step> {
         if now.ticks < self.base.ticks {
             // Ticks are used again. Those of before are taken for later than now, which nobody believes.
             let slope = self.long_slope;
@@ -190,7 +197,7 @@ impl Line {
             return self.start_anew(now, measured, reached).filter(|_| !woke);
         }
         let error = now.monotonic_ns as f64 - reached as f64;
-        let slope = measured as f64 * (1.0 + error / PERIOD_NS as f64);
+        let slope = measured as f64 * (1.0 + error / period as f64);
         self.bend(Knot { ticks: now.ticks, ns: reached });
         (self.slope, self.long_slope) = (slope as u64, measured);
         None
@@ -279,7 +286,7 @@ mod tests {
         for second in (5..=60).step_by(4) {
             let ticks = second * 2_000_000_000;
             let before = line.to_ns(ticks);
-            line.correct(anchor(ticks, second * 1_000_000_000 + 100_000), false);
+            line.correct(anchor(ticks, second * 1_000_000_000 + 100_000), PERIOD_NS, false);
             assert_eq!(line.to_ns(ticks), before, "no step");
             assert!(line.to_ns(ticks) >= last);
             last = line.to_ns(ticks + 7_900_000_000);
@@ -291,10 +298,10 @@ mod tests {
     #[test]
     fn a_wrong_first_measurement_heals() {
         let mut line = Line::new(ClockKind::Monotonic, anchor(0, 0), anchor(1_000_000, 1_000_000));
-        assert_eq!(line.correct(anchor(2_000_000, 900_000_000), false), None);
+        assert_eq!(line.correct(anchor(2_000_000, 900_000_000), PERIOD_NS, false), None);
         assert_eq!(line.to_ns(2_000_000), 900_000_000);
-        line.correct(anchor(2_002_000_000, 2_900_000_000), false);
-        line.correct(anchor(6_002_000_000, 6_900_000_000), false);
+        line.correct(anchor(2_002_000_000, 2_900_000_000), PERIOD_NS, false);
+        line.correct(anchor(6_002_000_000, 6_900_000_000), PERIOD_NS, false);
         assert!(line.to_ns(6_003_000_000).abs_diff(6_901_000_000) < 1_000, "the slope heals");
     }
 
@@ -304,7 +311,7 @@ mod tests {
     fn followed(periods: u64) -> (Line, u64) {
         let mut line = Line::new(ClockKind::Monotonic, anchor(0, 0), anchor(2_000_000, 1_000_000));
         for period in 1..=periods {
-            line.correct(anchor(2 * period * PERIOD_NS, period * PERIOD_NS), false);
+            line.correct(anchor(2 * period * PERIOD_NS, period * PERIOD_NS), PERIOD_NS, false);
         }
         (line, periods * PERIOD_NS)
     }
@@ -314,7 +321,7 @@ mod tests {
     fn a_turn_of_the_clock_does_not_move_what_is_old() {
         let (mut line, end) = followed(6 * 900);
         let events = [PERIOD_NS / 2, 3600 * SECOND, 5 * 3600 * SECOND, end - SECOND];
-        line.correct(anchor(2 * (end + PERIOD_NS), end + PERIOD_NS + PERIOD_NS / 2000), false);
+        line.correct(anchor(2 * (end + PERIOD_NS), end + PERIOD_NS + PERIOD_NS / 2000), PERIOD_NS, false);
         for event in events {
             let error = line.to_ns(2 * event).abs_diff(event);
             assert!(error < 1_000_000, "an event at {event} ns moved by {error} ns");
@@ -331,7 +338,7 @@ mod tests {
         let asleep = 3600 * SECOND;
         let before = line.to_ns(2 * (end + SECOND));
         let woken = end + 2 * SECOND;
-        assert_eq!(line.correct(anchor(2 * (woken + asleep), woken), true), None);
+        assert_eq!(line.correct(anchor(2 * (woken + asleep), woken), PERIOD_NS, true), None);
         assert!(line.to_ns(2 * (end + SECOND)).abs_diff(before) < 1_000);
         assert!(
             line.to_ns(2 * (end + 2 * SECOND + asleep / 2)).abs_diff(woken) < 1_000,
@@ -344,13 +351,13 @@ mod tests {
     fn a_clock_that_steps_is_noticed() {
         let (mut line, end) = followed(100);
         let later = end + SECOND;
-        assert_eq!(line.clone().correct(anchor(500, later), false), Some(Step::Back));
-        assert_eq!(line.clone().correct(anchor(500, later), true), Some(Step::Back));
-        let step = line.clone().correct(anchor(2 * (later + SECOND), later), false);
+        assert_eq!(line.clone().correct(anchor(500, later), PERIOD_NS, false), Some(Step::Back));
+        assert_eq!(line.clone().correct(anchor(500, later), PERIOD_NS, true), Some(Step::Back));
+        let step = line.clone().correct(anchor(2 * (later + SECOND), later), PERIOD_NS, false);
         assert!(matches!(step, Some(Step::Ahead(_))), "{step:?}");
-        let step = line.correct(anchor(2 * end + 2, later), false);
+        let step = line.correct(anchor(2 * end + 2, later), PERIOD_NS, false);
         assert!(matches!(step, Some(Step::Behind(_))), "{step:?}");
-        line.correct(anchor(500, later), false);
+        line.correct(anchor(500, later), PERIOD_NS, false);
         assert!(line.to_ns(500 + 2 * SECOND).abs_diff(later + SECOND) < 1_000, "it goes on");
     }
 
