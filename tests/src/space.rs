@@ -79,7 +79,16 @@ pub struct Process(pub Child);
 impl Process {
     /// Starts it.
     pub fn spawn(mut command: Command) -> Process {
-        let child = command.spawn();
+        let child = loop {
+            match command.spawn() {
+                // A program that a test has just copied: a child that another test forks meanwhile has it open for
+                // writing until it becomes another program.
+                Err(error) if error.kind() == std::io::ErrorKind::ExecutableFileBusy => {
+                    std::thread::sleep(std::time::Duration::from_millis(1));
+                }
+                result => break result,
+            }
+        };
         Process(child.unwrap_or_else(|error| panic!("cannot start {:?}: {error}", command.get_program())))
     }
 

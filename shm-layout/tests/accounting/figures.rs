@@ -119,9 +119,10 @@ fn used_is_what_is_occupied_and_requested_stands_beside_it() {
     let freed = apply(&[[alloc; 10], [Event { kind: EventKind::Free as u8, ..alloc }; 10]].concat());
     assert_eq!((freed.l1_used(), freed.l1_requested()), (0, 0));
     let of = |class: Class, asked: u64| Event { aux: asked, ..about(EventKind::Alloc, class, 4096) };
-    let all =
-        apply(&[of(Class::Dram, 5), of(Class::Trace, 70), of(Class::L1, 600), of(Class::L1Small, 8000)]);
-    assert_eq!((all.dram_requested(), all.l1_requested()), (75, 8600));
+    let buffers = [of(Class::Dram, 5), of(Class::Trace, 70), of(Class::L1, 600), of(Class::L1Small, 8000)];
+    let all = apply(&[&buffers[..], &[dispatch(0, 90_000, 0)]].concat());
+    assert_eq!((all.dram_requested(), all.l1_requested()), (75, 98_600));
+    assert_eq!(apply(&buffers).lane_of(0), None, "an empty lane has no program");
     // Of which nobody told what it occupies.
     let told = Event { flags: flags::REQUESTED, ..about(EventKind::Alloc, Class::Dram, 500) };
     let basis = apply(&[told, about(EventKind::Alloc, Class::Dram, 700)]);
