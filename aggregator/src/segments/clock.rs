@@ -58,6 +58,8 @@ pub(crate) enum Step {
 struct Knot {
     ticks: u64,
     ns: u64,
+    /// Nanoseconds per tick from here to the next, as a fraction of 2^32.
+    slope: u64,
 }
 
 #[derive(Debug, Clone)]
@@ -65,9 +67,7 @@ struct Line {
     kind: ClockKind,
     origin: Anchor,
     base: Knot,
-    /// Nanoseconds per tick from the base on, as a fraction of 2^32.
-    slope: u64,
-    /// Likewise, since the origin: for what is older than all knots.
+    /// The slope as it is since the origin: for what is older than all knots.
     long_slope: u64,
     /// Before the base, in order.
     knots: Vec<Knot>,
@@ -157,27 +157,22 @@ fn suspended() -> u64 {
 impl Line {
     fn new(kind: ClockKind, first: Anchor, second: Anchor) -> Line {
         let slope = slope_of(&Calibration::new(kind, first, second));
-        let base = Knot::of(second);
-        Line { kind, origin: second, base, slope, long_slope: slope, knots: Vec::new() }
+        Line { kind, origin: second, base: Knot::of(second, slope), long_slope: slope, knots: Vec::new() }
     }
 
     #[inline]
     fn to_ns(&self, ticks: u64) -> u64 {
-        if ticks >= self.base.ticks {
-            self.base.ns.saturating_add(scale(ticks - self.base.ticks, self.slope))
-        } else {
-            self.to_past_ns(ticks)
-        }
+        if ticks >= self.base.ticks { self.base.onwards(ticks) } else { self.to_past_ns(ticks) }
     }
 
-    /// Between the knots around it; before the first, as far as the whole line has been measured.
+    /// From the knot before it on; before the first, as far as the whole line has been measured.
     #[cold]
     #[inline(never)]
     fn to_past_ns(&self, ticks: u64) -> u64 {
         let after = self.knots.partition_point(|knot| knot.ticks <= ticks);
-        let next = self.knots.get(after).copied().unwrap_or(self.base);
+        let next = self.knots.get(after).unwrap_or(&self.base);
         match after.checked_sub(1).and_then(|before| self.knots.get(before)) {
-            Some(before) => before.towards(next, ticks),
+            Some(before) => before.onwards(ticks).min(next.ns),
             None => next.ns.saturating_sub(scale(next.ticks - ticks, self.long_slope)),
         }
     }
@@ -187,8 +182,7 @@ impl Line {
     fn correct(&mut self, now: Anchor, period: u64, woke: bool) -> Option<Step> {
         if now.ticks < self.base.ticks {
             // Ticks are used again. Those of before are taken for later than now, which nobody believes.
-            let slope = self.long_slope;
-            *self = Line { origin: now, base: Knot::of(now), slope, knots: Vec::new(), ..*self };
+            *self = Line { origin: now, base: Knot::of(now, self.long_slope), knots: Vec::new(), ..*self };
             return Some(Step::Back);
         }
         let measured = slope_of(&Calibration::new(self.kind, self.origin, now));
@@ -198,8 +192,8 @@ impl Line {
         }
         let error = now.monotonic_ns as f64 - reached as f64;
         let slope = measured as f64 * (1.0 + error / period as f64);
-        self.bend(Knot { ticks: now.ticks, ns: reached });
-        (self.slope, self.long_slope) = (slope as u64, measured);
+        self.bend(Knot { ticks: now.ticks, ns: reached, slope: slope as u64 });
+        self.long_slope = measured;
         None
     }
 
@@ -209,17 +203,21 @@ impl Line {
         let first = self.knots.is_empty();
         if first {
             // It was the first measurement that went wrong: what was measured since heals it.
-            (self.slope, self.long_slope) = (measured, measured);
-            (self.origin, self.base) = (now, Knot::of(now));
+            (self.origin, self.base, self.long_slope) = (now, Knot::of(now, measured), measured);
             return None;
         }
         let (ns, ahead) = (now.monotonic_ns, reached > now.monotonic_ns);
         if ahead && ns > self.base.ns {
-            let corner = self.base.ticks + unscale(ns - self.base.ns, self.slope);
-            self.bend(Knot { ticks: corner.min(now.ticks), ns });
+            let corner = self.base.ticks + unscale(ns - self.base.ns, self.base.slope);
+            self.bend(Knot { ticks: corner.min(now.ticks), ns, slope: 0 });
         }
-        self.bend(Knot { ticks: now.ticks, ns: ns.max(self.base.ns) });
-        (self.origin, self.slope) = (now, self.long_slope);
+        let base = Knot { ticks: now.ticks, ns: ns.max(self.base.ns), slope: self.long_slope };
+        if !ahead {
+            // Its clock stood still, or time leapt: what came between is somewhere on the way.
+            self.base.slope = self.base.slope_to(base);
+        }
+        self.bend(base);
+        self.origin = now;
         let error = reached.abs_diff(ns);
         Some(if ahead { Step::Ahead(error) } else { Step::Behind(error) })
     }
@@ -228,11 +226,13 @@ impl Line {
     fn bend(&mut self, base: Knot) {
         self.knots.push(std::mem::replace(&mut self.base, base));
         if self.knots.len() > MAX_KNOTS {
-            let miss = |at: &usize| {
-                let [before, knot, after] = [self.knots[at - 1], self.knots[*at], self.knots[at + 1]];
-                before.towards(after, knot.ticks).abs_diff(knot.ns)
+            let without = |at: usize| {
+                let (before, after) = (self.knots[at - 1], self.knots[at + 1]);
+                Knot { slope: before.slope_to(after), ..before }
             };
+            let miss = |at: &usize| without(*at).onwards(self.knots[*at].ticks).abs_diff(self.knots[*at].ns);
             if let Some(least) = (1..self.knots.len() - 1).min_by_key(miss) {
+                self.knots[least - 1] = without(least);
                 self.knots.remove(least);
             }
         }
@@ -240,16 +240,21 @@ impl Line {
 }
 
 impl Knot {
-    fn of(anchor: Anchor) -> Knot {
-        Knot { ticks: anchor.ticks, ns: anchor.monotonic_ns }
+    fn of(anchor: Anchor, slope: u64) -> Knot {
+        Knot { ticks: anchor.ticks, ns: anchor.monotonic_ns, slope }
     }
 
-    /// The time of a tick between this knot and a later one.
-    fn towards(self, next: Knot, ticks: u64) -> u64 {
+    /// The time of a tick that is not before this knot.
+    #[inline]
+    fn onwards(&self, ticks: u64) -> u64 {
+        self.ns.saturating_add(scale(ticks - self.ticks, self.slope))
+    }
+
+    /// The slope of a line from here to a later knot.
+    fn slope_to(&self, next: Knot) -> u64 {
         let (span, rise) = (next.ticks.saturating_sub(self.ticks), next.ns.saturating_sub(self.ns));
-        let passed = ticks.saturating_sub(self.ticks).min(span);
-        let nanos = u128::from(rise) * u128::from(passed) / u128::from(span.max(1));
-        self.ns.saturating_add(nanos as u64) // at most `rise`
+        let slope = (u128::from(rise) << FRACTION_BITS) / u128::from(span.max(1));
+        u64::try_from(slope).unwrap_or(u64::MAX)
     }
 }
 
