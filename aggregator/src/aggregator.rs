@@ -5,8 +5,8 @@ use std::os::fd::BorrowedFd;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec};
-use shm_layout::protocol::observe::{Attached, Slot};
-use shm_layout::table::{ProcessStats, notice_kind};
+use shm_layout::protocol::observe::Attached;
+use shm_layout::table::notice_kind;
 use tt_shm_os::monotonic_ns;
 use tt_shm_reader::Segment;
 
@@ -164,7 +164,7 @@ impl Aggregator {
         let read = Instant::now();
         self.model.clock.measure();
         std::thread::sleep(self.settling_time().saturating_sub(read.elapsed()));
-        self.doubt_adopted();
+        self.doubt_adopted_of_gone();
         self.poll();
         if self.sources.iter().any(Source::is_behind) {
             self.settle();
@@ -176,28 +176,30 @@ impl Aggregator {
         self.model.end_batch();
     }
 
-    /// An event may have been committed after the earlier aggregator's last look, and have happened before it: then what
-    /// was adopted is not certain since that event. Times of a process never run backwards, so the first new one tells.
+    /// An event may be committed after the earlier aggregator's last look, also while we look, and have happened before
+    /// it: then what was adopted is not certain since that event. Its rows may have more than it vouched for, so not only
+    /// up to the gap.
     fn doubt_adopted(&mut self) {
-        let (followed, to) = (self.model.followed_before.values(), self.model.started);
-        // Its rows may have more than it vouched for, so not only up to the gap.
-        let news = followed.filter_map(|stats| self.first_news(stats)).filter(|time| *time < to);
+        let clock = &self.model.clock;
+        let news = self.sources.iter_mut().filter_map(|source| source.take_news(clock));
         if let Some(from) = news.min() {
-            self.model.doubt_order(Span { from, to });
+            self.doubt_adopted_since(from);
         }
     }
 
-    /// When, at the earliest, something happened that an earlier aggregator did not see of a process; `None` if nothing
-    /// did.
-    fn first_news(&self, stats: &ProcessStats) -> Option<u64> {
-        let source = self.sources.iter().find(|source| source.segment.identity() == stats.identity);
-        // Of one that is gone, or whose ring went round, nobody knows more than that it was later than what was seen.
-        let later = stats.last_event.saturating_add(1);
-        let Some(source) = source else { return Some(later) };
-        match source.segment.words().read_slot(stats.position + 1) {
-            Slot::Ready(event) => Some(self.model.time_of(source.clock, event.time)),
-            Slot::Lapped => Some(later),
-            Slot::Pending => None,
+    /// The same of those that are gone: nobody knows more than that it was later than what was seen.
+    fn doubt_adopted_of_gone(&mut self) {
+        let is_here = |identity: u64| self.sources.iter().any(|source| source.segment.identity() == identity);
+        let gone = self.model.followed_before.values().filter(|stats| !is_here(stats.identity));
+        if let Some(from) = gone.map(|stats| stats.last_event.saturating_add(1)).min() {
+            self.doubt_adopted_since(from);
+        }
+    }
+
+    fn doubt_adopted_since(&mut self, from: u64) {
+        let to = self.model.started;
+        if from < to {
+            self.model.doubt_order(Span { from, to });
         }
     }
 
@@ -263,6 +265,7 @@ impl Aggregator {
     pub(crate) fn follow(&mut self, now: u64, folded_through: u64) -> u64 {
         loop {
             let (more, tail) = self.drain_all(now);
+            self.doubt_adopted();
             self.model.behind =
                 self.sources.iter().any(|source| source.known_until(folded_through) < folded_through);
             // Who has more in its ring may have earlier events than the others: nobody passes it, or all of them would

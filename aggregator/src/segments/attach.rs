@@ -16,7 +16,7 @@ use crate::model::notice::{About, Holdings};
 use crate::model::timeline::Span;
 use crate::segments::clock::Step;
 use crate::segments::discover::Sightings;
-use crate::segments::source::{Source, last_counters};
+use crate::segments::source::{SeenBefore, Source, last_counters};
 use crate::segments::{readback, reap};
 
 /// Segments that users other than our own may have each, so that one cannot take all process rows.
@@ -298,7 +298,9 @@ impl Aggregator {
         if !segment.shares_clock() {
             self.note_other_clock(&segment, now);
         }
-        self.sources.push(Source::new(segment, row, clock, now));
+        let before = self.model.followed_before.get(&segment.identity());
+        let before = before.map(|stats| SeenBefore { position: stats.position, time: stats.last_event });
+        self.sources.push(Source::new(segment, row, clock, before, now));
         (Fate::Followed, None)
     }
 

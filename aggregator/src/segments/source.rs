@@ -26,6 +26,13 @@ pub(crate) enum Drained {
     Broken(String),
 }
 
+/// The last event that an earlier aggregator saw of a process.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SeenBefore {
+    pub(crate) position: u64,
+    pub(crate) time: u64,
+}
+
 /// One followed segment.
 #[derive(Debug)]
 pub(crate) struct Source {
@@ -39,6 +46,8 @@ pub(crate) struct Source {
     complete: Vec<u64>,
     /// Position of the last event taken from the ring.
     position: u64,
+    /// What an earlier aggregator saw of it, until there is more.
+    seen_before: Option<SeenBefore>,
     /// The counters have to be read as a whole; says what is known of the time before.
     detached: Option<Known>,
     /// The head when the state could not be read the last time.
@@ -66,7 +75,13 @@ pub(crate) struct Source {
 
 impl Source {
     /// Follows a segment from its first event if the ring still has it, else from now on.
-    pub(crate) fn new(segment: Segment, process: usize, clock: Option<ClockKind>, now: u64) -> Source {
+    pub(crate) fn new(
+        segment: Segment,
+        process: usize,
+        clock: Option<ClockKind>,
+        seen_before: Option<SeenBefore>,
+        now: u64,
+    ) -> Source {
         let words = segment.words();
         let whole = words.head() < words.ring.len() as u64 && clock.is_some();
         Source {
@@ -75,6 +90,7 @@ impl Source {
             cursor: Cursor::after(0),
             complete: Vec::new(),
             position: 0,
+            seen_before,
             detached: (!whole).then_some(Known::First),
             busy_at: None,
             queue: Queue::default(),
@@ -248,6 +264,17 @@ impl Source {
     /// Time of the last thing that waits or waited.
     pub(crate) fn tail(&self) -> u64 {
         self.last_time
+    }
+
+    /// Once, when something was taken from the ring that an earlier aggregator did not see: when that happened, at the
+    /// earliest. Times of a process never run backwards, so the first of it tells.
+    pub(crate) fn take_news(&mut self, clock: &Clock) -> Option<u64> {
+        let seen = self.seen_before.take_if(|seen| self.position > seen.position)?;
+        Some(match self.segment.words().read_slot(seen.position + 1) {
+            Slot::Ready(event) if self.clock.is_some() => clock.to_ns(self.clock, event.time),
+            // Nobody knows more than that it was later than what was seen.
+            _ => seen.time.saturating_add(1),
+        })
     }
 
     /// Position of the last event that was taken from the ring.

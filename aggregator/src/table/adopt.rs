@@ -2,7 +2,8 @@
 //! Everything else it takes from the segments.
 
 use shm_layout::table::{
-    Bucket, DeviceStats, FailureRecord, HISTORY_RESOLUTIONS, Peak, ProcessStats, device_flags, process_state,
+    Bucket, DeviceStats, FailureRecord, HISTORY_RESOLUTIONS, Peak, ProcessStats, device_flags, failure_flags,
+    process_state,
 };
 use shm_layout::{Class, UNKNOWN};
 use tt_shm_os::{Namespace, boot_id, path_of, table_file_name};
@@ -65,14 +66,18 @@ impl Adopted {
             // As many rows as that table had.
             let _ = model.devices.insert(batch, device);
         }
-        take_failures(model, snapshot.failures);
+        take_failures(model, snapshot.failures, end);
     }
 }
 
-/// Failures that an aggregator can have seen; the segments may still hold them, but no longer who held what.
-fn take_failures(model: &mut Model, failures: Vec<FailureRecord>) {
+/// Failures that an aggregator can have seen; the segments may still hold them, but no longer who held what. It vouched
+/// for what happened up to `end`.
+fn take_failures(model: &mut Model, failures: Vec<FailureRecord>, end: u64) {
     let now = model.now;
-    for failure in failures.into_iter().filter(|failure| failure.is_plausible() && failure.time <= now) {
+    for mut failure in failures.into_iter().filter(|failure| failure.is_plausible() && failure.time <= now) {
+        if failure.time > end {
+            failure.flags &= !failure_flags::HOLDERS_EXACT;
+        }
         let batch = model.batch();
         model.failures.keep(batch, failure);
     }
@@ -103,3 +108,26 @@ fn take_peaks(device: &mut Device, stats: &DeviceStats, end: u64, now: u64) {
 /// In place of a peak that cannot be.
 const UNREADABLE: Peak = Peak { low: 0, high: UNKNOWN, time: 0, count: 0 };
 const _: () = assert!(FIGURES == Class::COUNT + 5);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::segments::clock::Clock;
+    use bytemuck::Zeroable;
+
+    #[test]
+    fn holders_are_certain_only_as_far_as_the_earlier_one_vouched_for() {
+        let mut model = Model::new(Clock::new(), 0, 100);
+        let failed_at = |time: u64| FailureRecord {
+            time,
+            identity: 1,
+            position: time,
+            flags: failure_flags::HOLDERS_EXACT,
+            ..FailureRecord::zeroed()
+        };
+        take_failures(&mut model, vec![failed_at(60), failed_at(61), failed_at(101)], 60);
+        let exact = |record: &FailureRecord| (record.time, record.has(failure_flags::HOLDERS_EXACT));
+        let kept: Vec<(u64, bool)> = model.failures.newest_first().iter().map(exact).collect();
+        assert_eq!(kept, [(61, false), (60, true)]);
+    }
+}

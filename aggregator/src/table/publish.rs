@@ -161,13 +161,6 @@ impl Written {
             });
         }
         {
-            stores_of!(TableProcess);
-            let high = model.processes.high_water();
-            batch.write(&mut self.processes, words.processes, high, model.processes.iter(), |g, process| {
-                process.map_or(ProcessStats::zeroed(), |process| model.process_stats(g, process))
-            });
-        }
-        {
             stores_of!(TableUsage);
             let high = model.usages.high_water().min(MAX_USAGES);
             batch.write(&mut self.usages, words.usages, high, model.usages.iter(), |g, usage| {
@@ -189,9 +182,17 @@ impl Written {
                 failure.map_or(FailureRecord::zeroed(), |f| FailureRecord { generation, ..*f })
             });
         }
-        let short = batch.short;
         self.histories.write(&words, &model.devices, after);
-        short
+        {
+            // Last: whoever adopts these rows takes a process's position for what is in all others, and what comes
+            // behind it for news. One that was killed in between may leave more than it says, never less.
+            stores_of!(TableProcess);
+            let high = model.processes.high_water();
+            batch.write(&mut self.processes, words.processes, high, model.processes.iter(), |g, process| {
+                process.map_or(ProcessStats::zeroed(), |process| model.process_stats(g, process))
+            });
+        }
+        batch.short
     }
 
     fn note_room(&mut self, short: bool, now: u64) {

@@ -116,17 +116,7 @@ pub fn check_table(table: &Table, moments: &Moments<'_>) -> Result<(), String> {
             return Err(wrong.join("; or "));
         }
     }
-    for (row, usage) in &snapshot.usages {
-        let nothing = DeviceTruth::default();
-        let (said, number) = (as_truth(&usage.counters, &nothing), usage.logical_id as usize);
-        let at = |moment: &Option<&Truth>| match moment {
-            Some(truth) => truth.devices.get(number) == Some(&said),
-            None => said == nothing,
-        };
-        if !states.iter().any(at) {
-            return Err(format!("usage row {row} is of no moment: {said:?}"));
-        }
-    }
+    check_usages(&snapshot, states)?;
     for (row, process) in &snapshot.processes {
         let whole = process.pid == u64::from(pid) && process.identity == identity;
         if !whole || !positions.contains(&process.position) {
@@ -134,7 +124,36 @@ pub fn check_table(table: &Table, moments: &Moments<'_>) -> Result<(), String> {
         }
     }
     check_devices(&snapshot, states)?;
+    check_order(&snapshot, moments)?;
     check_history(table, &snapshot, passed)
+}
+
+/// A process's row comes last: where it is of the second moment, everything is.
+fn check_order(snapshot: &TableSnapshot, moments: &Moments<'_>) -> Result<(), String> {
+    let Moments { states, positions: [before, after], .. } = *moments;
+    let [Some(_), Some(second)] = *states else { return Ok(()) };
+    let is_there = snapshot.processes.iter().any(|(_, process)| process.position == after);
+    if before == after || !is_there {
+        return Ok(());
+    }
+    let ahead = |why: String| format!("a process is ahead: {why}");
+    check_usages(snapshot, &[Some(second)]).map_err(ahead)?;
+    check_devices(snapshot, &[Some(second)]).map_err(ahead)
+}
+
+fn check_usages(snapshot: &TableSnapshot, moments: &[Option<&Truth>]) -> Result<(), String> {
+    for (row, usage) in &snapshot.usages {
+        let nothing = DeviceTruth::default();
+        let (said, number) = (as_truth(&usage.counters, &nothing), usage.logical_id as usize);
+        let at = |moment: &Option<&Truth>| match moment {
+            Some(truth) => truth.devices.get(number) == Some(&said),
+            None => said == nothing,
+        };
+        if !moments.iter().any(at) {
+            return Err(format!("usage row {row} is of no moment: {said:?}"));
+        }
+    }
+    Ok(())
 }
 
 fn check_devices(snapshot: &TableSnapshot, moments: &[Option<&Truth>]) -> Result<(), String> {
