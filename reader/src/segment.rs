@@ -260,6 +260,7 @@ impl Segment {
             ticks: anchor_ticks,
             monotonic_ns: anchor_monotonic_ns,
             realtime_ns: anchor_realtime_ns,
+            suspended_ns: 0,
         };
         Calibration::new(self.clock, first, Anchor::now(self.clock))
     }

@@ -56,6 +56,8 @@ pub struct TableSnapshot {
     pub incomplete_since: Option<u64>,
     /// How often a clock stepped, so that times and orders around that moment are not known.
     pub clock_steps: u64,
+    /// Since when the machine is known not to have been suspended: earlier times have no wall clock. 0: it never was.
+    pub awake_since: u64,
     /// If history was adopted from an earlier table: the time that neither saw.
     pub gap: Option<(u64, u64)>,
     /// Whether the aggregator is still there.
@@ -113,6 +115,7 @@ impl Table {
             publish_errors: self.control(control::PUBLISH_ERRORS),
             incomplete_since: Some(self.control(control::INCOMPLETE_SINCE)).filter(|since| *since != 0),
             clock_steps: self.control(control::CLOCK_STEPS),
+            awake_since: self.control(control::AWAKE_SINCE),
             gap: (start != 0).then_some((start, end)),
             freshness: self.freshness(),
         };

@@ -6,12 +6,15 @@
 
 use std::time::Duration;
 
-use crate::clock::{ClockKind, NANOS_PER_SECOND, monotonic_ns, realtime_ns};
+use crate::clock::{ClockKind, NANOS_PER_SECOND, SUSPENSION_NS, monotonic_ns, realtime_ns, suspended_ns};
 
 /// Anchors closer than this say little about the frequency: reading one is uncertain by some 50 ns.
 const MIN_SPAN_NS: u64 = 1_000_000;
 
 const READINGS: usize = 5;
+
+/// Wall clocks that are further apart than this were set, or went on while the machine was suspended.
+const SET_NS: u128 = 1_000_000_000;
 
 /// How long a line is measured that has no anchor of the producer's.
 const MEASURED_SPAN: Duration = Duration::from_millis(5);
@@ -25,6 +28,8 @@ pub struct Anchor {
     pub monotonic_ns: u64,
     /// CLOCK_REALTIME, in nanoseconds.
     pub realtime_ns: u64,
+    /// How long the machine had been suspended by then; 0 in a producer's, which does not say.
+    pub suspended_ns: u64,
 }
 
 impl Anchor {
@@ -40,7 +45,12 @@ impl Anchor {
                 best = next;
             }
         }
-        best.1
+        Self { suspended_ns: suspended_ns(), ..best.1 }
+    }
+
+    /// How far the wall clock is ahead of CLOCK_MONOTONIC.
+    fn wall_offset(&self) -> i128 {
+        i128::from(self.realtime_ns) - i128::from(self.monotonic_ns)
     }
 
     /// One attempt, and how many ticks it took.
@@ -50,7 +60,7 @@ impl Anchor {
         let after = kind.ticks();
         let realtime_ns = realtime_ns();
         let end = kind.ticks();
-        let anchor = Self { ticks: before.midpoint(after), monotonic_ns, realtime_ns };
+        let anchor = Self { ticks: before.midpoint(after), monotonic_ns, realtime_ns, suspended_ns: 0 };
         // Wrapping: a clock that steps back makes the attempt look endless, not tight.
         (end.wrapping_sub(before), anchor)
     }
@@ -104,16 +114,20 @@ impl Calibration {
         }
     }
 
-    /// The wall-clock time of a tick, in nanoseconds since 1970.
+    /// The wall-clock time of a tick, in nanoseconds since 1970; `None` if the machine was suspended since the
+    /// producer started, or may have been: nobody knows whether that was before or after the tick.
     ///
     /// Uses how far wall clock and monotonic clock are apart now: had the wall clock been set since
     /// the producer started, a line through two wall-clock times would bend every interval.
     #[must_use]
-    pub fn to_realtime_ns(&self, ticks: u64) -> u64 {
-        let monotonic = i128::from(self.to_monotonic_ns(ticks));
-        let offset = i128::from(self.second.realtime_ns) - i128::from(self.second.monotonic_ns);
-        let realtime = (monotonic + offset).clamp(0, i128::from(u64::MAX));
-        realtime as u64 // clamped to its range in the line above
+    pub fn to_realtime_ns(&self, ticks: u64) -> Option<u64> {
+        let offset = self.second.wall_offset();
+        let suspended = self.second.suspended_ns > SUSPENSION_NS;
+        if suspended && offset.abs_diff(self.first.wall_offset()) > SET_NS {
+            return None;
+        }
+        let realtime = (i128::from(self.to_monotonic_ns(ticks)) + offset).clamp(0, i128::from(u64::MAX));
+        Some(realtime as u64) // clamped to its range in the line above
     }
 
     /// The estimated frequency of the clock.
@@ -170,6 +184,7 @@ mod tests {
             ticks,
             monotonic_ns,
             realtime_ns: monotonic_ns.saturating_add(1_700_000_000 * NANOS_PER_SECOND),
+            suspended_ns: 0,
         }
     }
 
@@ -198,8 +213,20 @@ mod tests {
         let mut clock = three_gigahertz();
         clock.first.realtime_ns = 0; // the clock has been set since the producer started
         let offset = 1_700_000_000 * NANOS_PER_SECOND;
-        assert_eq!(clock.to_realtime_ns(6_000), offset + 1_000);
-        assert_eq!(clock.to_realtime_ns(15_000_006_000), offset + 5_000_001_000);
+        assert_eq!(clock.to_realtime_ns(6_000), Some(offset + 1_000));
+        assert_eq!(clock.to_realtime_ns(15_000_006_000), Some(offset + 5_000_001_000));
+    }
+
+    #[test]
+    fn nobody_knows_the_wall_clock_before_a_suspension() {
+        let hour = 3600 * NANOS_PER_SECOND;
+        let mut clock = three_gigahertz();
+        clock.second.suspended_ns = hour;
+        assert!(clock.to_realtime_ns(6_000).is_some(), "suspended before the producer started");
+        clock.second.realtime_ns += hour;
+        assert_eq!(clock.to_realtime_ns(6_000), None);
+        clock.second.suspended_ns = 1_000;
+        assert!(clock.to_realtime_ns(6_000).is_some(), "the clock was set, and never suspended");
     }
 
     #[test]

@@ -98,6 +98,16 @@ pub fn boottime_ns() -> u64 {
     to_nanos(clock_gettime(ClockId::Boottime))
 }
 
+/// How long the machine has been suspended since it was booted, in nanoseconds. Two clocks are read one after the
+/// other, so less than [`SUSPENSION_NS`] is nothing.
+#[must_use]
+pub fn suspended_ns() -> u64 {
+    boottime_ns().saturating_sub(monotonic_ns())
+}
+
+/// A suspension is longer than this: what two readings do not explain.
+pub const SUSPENSION_NS: u64 = 5_000_000;
+
 /// CLOCK_REALTIME: nanoseconds since 1970; 0 if the machine believes to be before that.
 #[must_use]
 pub fn realtime_ns() -> u64 {

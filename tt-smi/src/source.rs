@@ -160,7 +160,8 @@ impl Source {
             }
         };
         let Beside { hidden, refused_table } = self.beside.clone();
-        Ok(Reading { snapshot, origin, clock: Clock::now(), rates_known, hidden, refused_table })
+        let clock = Clock::beside(&snapshot);
+        Ok(Reading { snapshot, origin, clock, rates_known, hidden, refused_table })
     }
 
     /// A device's history by its row in the table and its chip (0 a minute, 1 an hour, 2 a day), oldest first.

@@ -15,9 +15,13 @@ const SECOND: u64 = 1_000_000_000;
 /// A model so many seconds later.
 fn later(seconds: u64) -> Model {
     let mut model = processes();
-    let Clock { monotonic_ns, realtime_ns } = model.clock;
+    let Clock { monotonic_ns, realtime_ns, .. } = model.clock;
     let more = seconds * SECOND;
-    model.clock = Clock { monotonic_ns: monotonic_ns + more, realtime_ns: realtime_ns + more };
+    model.clock = Clock {
+        monotonic_ns: monotonic_ns + more,
+        realtime_ns: realtime_ns + more,
+        ..model.clock
+    };
     model
 }
 

@@ -39,6 +39,7 @@ impl Aggregator {
             publish_errors: 0,
             incomplete_since: None,
             clock_steps: model.clock.steps(),
+            awake_since: model.clock.awake_since(),
             gap: model.window.gap,
             freshness: self.freshness(),
         }

@@ -7,7 +7,7 @@
 
 use std::time::Duration;
 
-use tt_shm_os::{Anchor, Calibration, ClockKind, boottime_ns, monotonic_ns};
+use tt_shm_os::{Anchor, Calibration, ClockKind, SUSPENSION_NS, monotonic_ns, suspended_ns};
 
 const KINDS: [ClockKind; 3] = [ClockKind::Tsc, ClockKind::Cntvct, ClockKind::Monotonic];
 /// Between two corrections, at most.
@@ -19,8 +19,6 @@ const FIRST_PERIOD_NS: u64 = 8_000_000;
 const FIRST_SPAN: Duration = Duration::from_millis(2);
 /// Beyond this the machine was suspended, or the clock is not what it says.
 const MAX_ERROR_NS: u64 = 10_000_000;
-/// A difference between the clocks with and without suspension that two readings do not explain.
-const SUSPENSION_NS: u64 = 5_000_000;
 /// Knots of a line. Beyond that, the one goes whose place its neighbours tell best.
 const MAX_KNOTS: usize = 512;
 const FRACTION_BITS: u32 = 32;
@@ -34,6 +32,8 @@ pub(crate) struct Clock {
     period: u64,
     /// How long the machine had been suspended at the last look.
     suspended: u64,
+    /// Since when it is known not to have been.
+    awake_since: u64,
     /// Ticks of the best clock at the last look.
     ticks: u64,
     steps: u64,
@@ -77,11 +77,13 @@ impl Clock {
     /// Begins to measure every clock of this machine. Ask for no time before [`Clock::measure`].
     pub(crate) fn begin() -> Clock {
         let lines = KINDS.map(|kind| Line::new(kind, Anchor::default(), Anchor::now(kind)));
+        let suspended = suspended_ns();
         Clock {
             lines,
             next_correction: 0,
             period: FIRST_PERIOD_NS,
-            suspended: suspended(),
+            suspended,
+            awake_since: if suspended > SUSPENSION_NS { monotonic_ns() } else { 0 },
             ticks: 0,
             steps: 0,
             news: None,
@@ -124,6 +126,11 @@ impl Clock {
         self.steps
     }
 
+    /// Since when the machine is known not to have been suspended, so that its wall clock tells when something was.
+    pub(crate) fn awake_since(&self) -> u64 {
+        self.awake_since
+    }
+
     /// The last step, once, and since when it may have been.
     pub(crate) fn take_step(&mut self) -> Option<(Step, u64)> {
         self.news.take()
@@ -131,9 +138,12 @@ impl Clock {
 
     /// Corrects the lines if it is time to, or at once if the machine was suspended or a clock went back.
     pub(crate) fn correct(&mut self, now: u64) {
-        let (suspended, ticks) = (suspended(), ClockKind::best().ticks());
+        let (suspended, ticks) = (suspended_ns(), ClockKind::best().ticks());
         let woke = suspended.saturating_sub(self.suspended) > SUSPENSION_NS;
         let back = ticks < self.ticks;
+        if woke {
+            self.awake_since = monotonic_ns();
+        }
         (self.suspended, self.ticks) = (suspended, ticks);
         if now < self.next_correction && !woke && !back {
             return;
@@ -147,11 +157,6 @@ impl Clock {
             }
         }
     }
-}
-
-/// How long the machine has been suspended since it was booted.
-fn suspended() -> u64 {
-    boottime_ns().saturating_sub(monotonic_ns())
 }
 
 impl Line {
@@ -280,7 +285,7 @@ mod tests {
     use super::*;
 
     fn anchor(ticks: u64, monotonic_ns: u64) -> Anchor {
-        Anchor { ticks, monotonic_ns, realtime_ns: 0 }
+        Anchor { ticks, monotonic_ns, realtime_ns: 0, suspended_ns: 0 }
     }
 
     #[test]

@@ -231,6 +231,7 @@ impl Written {
             (control::PUBLISH_ERRORS, self.errors),
             (control::INCOMPLETE_SINCE, self.incomplete_since),
             (control::CLOCK_STEPS, model.clock.steps()),
+            (control::AWAKE_SINCE, model.clock.awake_since()),
         ];
         stores_of!(TableControl);
         for (word, value) in figures {

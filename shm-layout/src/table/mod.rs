@@ -109,6 +109,8 @@ pub mod control {
     pub const LOST: usize = 22;
     /// Everything that processes had reported by then is in the rows.
     pub const AS_OF: usize = 23;
+    /// Since when the machine is known not to have been suspended: earlier times have no wall clock. 0: it never was.
+    pub const AWAKE_SINCE: usize = 24;
 }
 
 shared_struct! {

@@ -100,7 +100,7 @@ fn write(out: &mut dyn Write, model: &Model, paint: Paint) -> io::Result<()> {
         writeln!(out, "No device: {}.", why_nothing(model))?;
         return write_problems(out, model, paint);
     }
-    let since = model.window_since.map(|since| model.clock.rfc3339(since));
+    let since = model.window_since.and_then(|since| model.clock.rfc3339(since));
     let since = since.unwrap_or_else(|| "the processes started".to_owned());
     writeln!(out, "Peaks since {since} ({})", model.origin.describe())?;
     for device in &model.devices {
@@ -203,7 +203,7 @@ impl PeaksJson {
     fn new(model: &Model, namespace: &str) -> PeaksJson {
         PeaksJson {
             envelope: Envelope::new(model.clock, &model.host, namespace),
-            peaks_since: model.window_since.map(|since| model.clock.rfc3339(since)),
+            peaks_since: model.window_since.and_then(|since| model.clock.rfc3339(since)),
             devices: model.devices.iter().map(|device| device_json(device, model.clock)).collect(),
             errors: model.problems.iter().map(Problem::line).collect(),
         }

@@ -1,6 +1,6 @@
 //! The figures that devices and processes have in common.
 
-use tt_shm_reader::{Class, CoreType, monotonic_ns, realtime_ns};
+use tt_shm_reader::{Class, CoreType, SUSPENSION_NS, TableSnapshot, monotonic_ns, realtime_ns, suspended_ns};
 
 use super::{Interval, KERNEL_CLASSES, said};
 
@@ -11,12 +11,22 @@ pub struct Clock {
     pub monotonic_ns: u64,
     /// CLOCK_REALTIME.
     pub realtime_ns: u64,
+    /// Since when the machine is known not to have been suspended, CLOCK_MONOTONIC.
+    pub awake_since: u64,
 }
 
 impl Clock {
-    /// This moment.
+    /// This moment, by itself: if the machine was ever suspended, nobody knows when.
     pub fn now() -> Clock {
-        Clock { monotonic_ns: monotonic_ns(), realtime_ns: realtime_ns() }
+        let now = monotonic_ns();
+        let awake_since = if suspended_ns() > SUSPENSION_NS { now } else { 0 };
+        Clock { monotonic_ns: now, realtime_ns: realtime_ns(), awake_since }
+    }
+
+    /// This moment, beside an aggregator that knows since when the machine was not suspended.
+    pub fn beside(snapshot: &TableSnapshot) -> Clock {
+        let now = Clock::now();
+        Clock { awake_since: now.awake_since.min(snapshot.awake_since), ..now }
     }
 
     /// How long ago a time of CLOCK_MONOTONIC was.
@@ -24,21 +34,27 @@ impl Clock {
         self.monotonic_ns.saturating_sub(time)
     }
 
-    /// A time of CLOCK_MONOTONIC in RFC 3339.
-    pub fn rfc3339(self, time: u64) -> String {
-        let realtime = self.realtime_ns.saturating_sub(self.monotonic_ns).saturating_add(time);
-        rfc3339(realtime)
+    /// What the wall clock showed at a time of CLOCK_MONOTONIC, which may be before the machine was started.
+    fn wall_ns(self, time: i64) -> Option<u64> {
+        let asleep = self.awake_since > 0 && time < i64::try_from(self.awake_since).unwrap_or(i64::MAX);
+        let start = i128::from(self.realtime_ns) - i128::from(self.monotonic_ns);
+        u64::try_from(start + i128::from(time)).ok().filter(|_| !asleep)
     }
 
-    /// A time of CLOCK_MONOTONIC in RFC 3339, also one from before the machine was started.
-    pub fn rfc3339_signed(self, time: i64) -> String {
-        let boot = i128::from(self.realtime_ns) - i128::from(self.monotonic_ns);
-        rfc3339(u64::try_from(boot + i128::from(time)).unwrap_or(0))
+    /// A time of CLOCK_MONOTONIC in RFC 3339; `None` if it was before the machine was suspended: nobody knows for how
+    /// long.
+    pub fn rfc3339(self, time: u64) -> Option<String> {
+        self.rfc3339_signed(i64::try_from(time).unwrap_or(i64::MAX))
     }
 
-    /// Seconds since 1970 of a time of CLOCK_MONOTONIC.
-    pub fn unix_seconds(self, time: u64) -> f64 {
-        self.realtime_ns.saturating_sub(self.monotonic_ns).saturating_add(time) as f64 / 1e9
+    /// The same, also of a time from before the machine was started.
+    pub fn rfc3339_signed(self, time: i64) -> Option<String> {
+        self.wall_ns(time).map(rfc3339)
+    }
+
+    /// Seconds since 1970 of a time of CLOCK_MONOTONIC, likewise.
+    pub fn unix_seconds(self, time: u64) -> Option<f64> {
+        self.wall_ns(i64::try_from(time).unwrap_or(i64::MAX)).map(|wall| wall as f64 / 1e9)
     }
 
     /// This moment in RFC 3339.
@@ -175,5 +191,28 @@ pub fn core_type_name(core_type: CoreType) -> &'static str {
     match core_type {
         CoreType::Tensix => "tensix",
         CoreType::Ethernet => "ethernet",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: u64 = 1_000_000_000;
+
+    #[test]
+    fn before_a_suspension_the_wall_clock_is_not_known() {
+        let clock = Clock {
+            monotonic_ns: 100 * SECOND,
+            realtime_ns: 1_790_000_000 * SECOND,
+            awake_since: 60 * SECOND,
+        };
+        assert_eq!(clock.rfc3339(70 * SECOND).as_deref(), Some("2026-09-21T14:12:50.000000Z"));
+        assert_eq!(clock.unix_seconds(60 * SECOND), Some(1_789_999_960.0));
+        assert_eq!((clock.rfc3339(59 * SECOND), clock.rfc3339_signed(-1)), (None, None));
+        let never = Clock { awake_since: 0, ..clock };
+        assert!(never.rfc3339(0).is_some());
+        // What the chart's left end may be, before the machine was started: it was not suspended either.
+        assert_eq!(never.rfc3339_signed(-(SECOND as i64)).as_deref(), Some("2026-09-21T14:11:39.000000Z"));
     }
 }

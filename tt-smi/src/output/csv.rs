@@ -126,7 +126,7 @@ fn write(
 
 /// When a peak was reached first, if that is known.
 fn time(peak: &Peak, clock: Clock) -> String {
-    known(peak.time.map(|time| clock.rfc3339(time)))
+    known(peak.time.and_then(|time| clock.rfc3339(time)))
 }
 
 fn known(value: Option<impl Display>) -> String {

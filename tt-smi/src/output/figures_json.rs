@@ -83,7 +83,7 @@ impl Figures<'_> {
     pub(super) fn json(&self) -> FiguresJson {
         let [dram, l1, eth] = self.memories;
         let [dispatches, cached_dispatches, failed_allocs] = self.counts;
-        let time = |memory: &Memory| memory.peak.time.map(|time| self.clock.rfc3339(time));
+        let time = |memory: &Memory| memory.peak.time.and_then(|time| self.clock.rfc3339(time));
         let live = |class: Class| self.classes[class as usize].bytes;
         let (kernel_loaded_bytes, kernel_count) = kernel_loaded(self.classes);
         FiguresJson {
@@ -156,7 +156,7 @@ impl Figures<'_> {
             peak_bytes: figure.peak.range.low,
             peak_high_bytes: figure.peak.range.high,
             peak_exact: figure.peak.is_exact(),
-            peak_time: figure.peak.time.map(|time| self.clock.rfc3339(time)),
+            peak_time: figure.peak.time.and_then(|time| self.clock.rfc3339(time)),
             peak_count: figure.peak.count,
         }
     }

@@ -115,7 +115,7 @@ impl PeakJson {
             low_bytes: peak.range.low,
             high_bytes: peak.range.high,
             exact: peak.is_exact(),
-            time: peak.time.map(|time| clock.rfc3339(time)),
+            time: peak.time.and_then(|time| clock.rfc3339(time)),
             count: peak.count,
         }
     }

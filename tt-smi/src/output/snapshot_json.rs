@@ -59,7 +59,7 @@ struct DeviceJson {
 
 #[derive(Debug, Serialize)]
 struct FailureJson {
-    time: String,
+    time: Option<String>,
     pid: u64,
     class: Option<&'static str>,
     #[serde(flatten)]
@@ -116,7 +116,7 @@ impl SnapshotJson {
                 missed_events: model.missed,
                 refused_files: model.refused,
                 hidden_files: model.hidden,
-                peaks_since: model.window_since.map(|since| model.clock.rfc3339(since)),
+                peaks_since: model.window_since.and_then(|since| model.clock.rfc3339(since)),
             },
             devices: model.devices.iter().map(|device| device_json(device, age_ms, model.clock)).collect(),
             processes: model

@@ -19,6 +19,12 @@ pub fn bytes_short(count: u64) -> String {
     bytes(count).replacen(".0 ", " ", 1)
 }
 
+/// The time of day of an RFC 3339 text: `14:13:10.123456`.
+pub fn time_of_day(rfc3339: Option<&str>) -> &str {
+    let time = rfc3339.and_then(|text| text.split('T').nth(1));
+    time.map_or(UNKNOWN, |time| time.trim_end_matches('Z'))
+}
+
 /// Bytes, or "-" if unknown.
 pub fn bytes_or_unknown(count: Option<u64>) -> String {
     count.map_or_else(|| UNKNOWN.to_owned(), bytes)

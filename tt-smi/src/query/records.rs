@@ -95,7 +95,7 @@ impl Record for Happened {
             Field::Pid => Value::Number(self.pid.into()),
             Field::Name => foreign(self.name.as_ref()),
             Field::Device => Value::number(self.device.map(|device| device as u64)),
-            Field::Age => Value::Number(tt_shm_reader::realtime_ns().saturating_sub(self.realtime_ns)),
+            Field::Age => Value::Number(tt_shm_reader::monotonic_ns().saturating_sub(self.monotonic_ns)),
             Field::Address => Value::number(self.address),
             Field::Program => Value::number(self.program),
             Field::Id => Value::Number(self.id),

@@ -7,7 +7,7 @@ use tt_shm_reader::{
 };
 use tt_smi::escape::Foreign;
 use tt_smi::lists::allocations::{self, Item};
-use tt_smi::lists::events::Happened;
+use tt_smi::lists::events::{Happened, When};
 use tt_smi::lists::programs::{self, Entry, Sharing};
 use tt_smi::model::{Model, Process};
 use tt_smi::procinfo::{Container, ProcInfo, RunState};
@@ -181,8 +181,9 @@ fn event(number: u64) -> Happened {
         5 => Some("prefill".to_owned()),
         _ => None,
     };
-    let time = 1_790_000_000 * SECOND + number * 1_234_567;
-    Happened::new(4242, Some((number % 4) as usize), time, Some(3 * MIB), name.map(Into::into), &event)
+    let monotonic_ns = number * 1_234_567;
+    let when = When { monotonic_ns, realtime_ns: Some(1_790_000_000 * SECOND + monotonic_ns) };
+    Happened::new(4242, Some((number % 4) as usize), when, Some(3 * MIB), name.map(Into::into), &event)
 }
 
 /// News of one look.

@@ -270,6 +270,7 @@ pub(crate) fn snapshot(devices: u64) -> TableSnapshot {
         publish_errors: 0,
         incomplete_since: None,
         clock_steps: 0,
+        awake_since: 0,
         gap: None,
         freshness: Freshness { heartbeat_ns: NOW, age_ns: 2_000_000, closed: false, interval_ns: 20_000_000 },
     }
@@ -306,7 +307,7 @@ pub(crate) fn model_beside(snapshot: TableSnapshot, hidden: Vec<Hidden>) -> Mode
     let reading = Reading {
         snapshot,
         origin: Origin::Table { pid: 77, age_ns: 2_000_000 },
-        clock: Clock { monotonic_ns: NOW, realtime_ns: 1_790_000_000 * SECOND },
+        clock: Clock { monotonic_ns: NOW, realtime_ns: 1_790_000_000 * SECOND, awake_since: 0 },
         rates_known: true,
         hidden,
         refused_table: None,

@@ -27,7 +27,7 @@ pub(super) struct OomJson {
 
 #[derive(Serialize)]
 struct FailureJson {
-    time: String,
+    time: Option<String>,
     device: Option<usize>,
     chip_id: String,
     #[serde(flatten)]
@@ -69,7 +69,7 @@ struct HolderJson {
 
 #[derive(Serialize)]
 struct EventJson {
-    time: String,
+    time: Option<String>,
     pid: u64,
     event: &'static str,
     class: Option<&'static str>,

@@ -9,7 +9,7 @@ use crate::escape::fit;
 use crate::model::{Before, Cause, Clock, Failure, Holders, Who};
 use crate::output::columns::{Align, Columns};
 use crate::output::paint::Paint;
-use crate::output::units::{UNKNOWN, age, bytes, plural};
+use crate::output::units::{UNKNOWN, age, bytes, plural, time_of_day};
 
 /// Longest name of a process in a table.
 const NAME: usize = 24;
@@ -35,7 +35,8 @@ fn write_failure(out: &mut dyn Write, failure: &Failure, clock: Clock, paint: Pa
     let device =
         failure.device.map_or_else(|| format!("chip {:#x}", failure.chip_id), |n| format!("device {n}"));
     let class = failure.class.map_or(UNKNOWN, Class::name);
-    let when = format!("{} ({} ago)", clock.rfc3339(failure.time), age(clock.age_ns(failure.time)));
+    let wall = clock.rfc3339(failure.time).unwrap_or_else(|| UNKNOWN.to_owned());
+    let when = format!("{wall} ({} ago)", age(clock.age_ns(failure.time)));
     let asked = format!("{} of {class} on {device}", bytes(failure.shortage.request));
     writeln!(out, "{}", paint.bold(&format!("{when}  {asked}")))?;
     let Who { name, .. } = &failure.who;
@@ -99,8 +100,8 @@ fn write_events(out: &mut dyn Write, failure: &Failure, clock: Clock, paint: Pai
     for Before { time, pid, kind, class, id, size } in &failure.events {
         let ago = age(failure.time.saturating_sub(*time));
         let time = clock.rfc3339(*time);
-        // The time of day; JSON has the date.
-        let time = time.split('T').nth(1).unwrap_or(&time).trim_end_matches('Z').to_owned();
+        // JSON has the date.
+        let time = time_of_day(time.as_deref());
         let kind = kind.map_or("UNKNOWN", EventKind::label);
         let what = class.map_or_else(String::new, |class| format!(" {}", class.name()));
         let size = size.map_or_else(String::new, |size| format!(" {}", bytes(size)));

@@ -88,7 +88,7 @@ impl<'a> RunJson<'a> {
 fn device_json(peaks: &Peaks, clock: Clock) -> DeviceJson {
     let peak = |(what, peak): &(&'static str, Peak)| {
         let Interval { low, high } = peak.range;
-        let time = peak.time.map(|time| clock.rfc3339(time));
+        let time = peak.time.and_then(|time| clock.rfc3339(time));
         (*what, PeakJson { low_bytes: low, high_bytes: high, exact: peak.is_exact(), time })
     };
     DeviceJson {

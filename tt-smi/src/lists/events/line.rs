@@ -9,11 +9,11 @@ use crate::model::{Shortage, core_type_name, rfc3339};
 /// An event with its numbers resolved. Fields that its kind does not have are `None`.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Happened {
-    /// RFC 3339, UTC.
-    pub time: String,
-    /// Nanoseconds since 1970.
+    /// RFC 3339, UTC; `None` if the machine was suspended since its process started.
+    pub time: Option<String>,
+    /// CLOCK_MONOTONIC.
     #[serde(skip)]
-    pub realtime_ns: u64,
+    pub monotonic_ns: u64,
     /// Its process, as it is called here.
     pub pid: u32,
     /// Whether that pid is only claimed.
@@ -79,20 +79,29 @@ pub struct Happened {
     pub(crate) class_code: Option<Class>,
 }
 
+/// A moment on both clocks.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct When {
+    /// CLOCK_MONOTONIC.
+    pub monotonic_ns: u64,
+    /// CLOCK_REALTIME, if it is known.
+    pub realtime_ns: Option<u64>,
+}
+
 impl Happened {
     /// Resolves an event.
     pub fn new(
         pid: u32,
         device: Option<usize>,
-        realtime_ns: u64,
+        when: When,
         total: Option<u64>,
         name: Option<Foreign>,
         event: &Event,
     ) -> Happened {
         let kind = event.kind();
         let happened = Happened {
-            time: rfc3339(realtime_ns),
-            realtime_ns,
+            time: when.realtime_ns.map(rfc3339),
+            monotonic_ns: when.monotonic_ns,
             pid,
             event: kind.map_or("UNKNOWN", EventKind::label),
             device: device.filter(|_| event.device != NO_DEVICE),

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use shm_layout::protocol::observe::{Cursor, Step};
 use tt_shm_reader::{Event, Segment};
 
-use super::line::Happened;
+use super::line::{Happened, When};
 use super::totals::Totals;
 use crate::directory::Directory;
 use crate::escape::Foreign;
@@ -136,8 +136,11 @@ impl Tail {
         let mut names = ShownNames::default();
         let describe = |(event, total): &(Event, Option<u64>)| {
             let device = devices.get(usize::from(event.device)).copied().flatten();
-            let (time, name) = (clock.to_realtime_ns(event.time), names.get(&self.segment, event.name));
-            let happened = Happened::new(self.pid, device, time, *total, name, event);
+            let (monotonic_ns, realtime_ns) =
+                (clock.to_monotonic_ns(event.time), clock.to_realtime_ns(event.time));
+            let when = When { monotonic_ns, realtime_ns };
+            let name = names.get(&self.segment, event.name);
+            let happened = Happened::new(self.pid, device, when, *total, name, event);
             Happened { claimed: self.claimed, ..happened }
         };
         events.iter().map(describe).collect()

@@ -6,7 +6,7 @@ use tt_shm_reader::{Class, EventKind, KernelType};
 
 use super::line::Happened;
 use crate::escape::fit;
-use crate::output::units::{UNKNOWN, mib, plural};
+use crate::output::units::{UNKNOWN, mib, plural, time_of_day};
 use crate::segments::pid_text;
 
 /// Columns that a name takes at most; JSON has all of it.
@@ -106,8 +106,8 @@ impl Happened {
 
 impl fmt::Display for Happened {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // The time of day; JSON has the date.
-        let time = self.time.split('T').nth(1).unwrap_or(&self.time).trim_end_matches('Z');
+        // JSON has the date.
+        let time = time_of_day(self.time.as_deref());
         write!(f, "{time} [PID {}] ", pid_text(self.pid, self.claimed))?;
         let event = self.event;
         match self.kind {
@@ -149,11 +149,13 @@ impl fmt::Display for Happened {
 mod tests {
     use super::*;
     use crate::escape::Foreign;
+    use crate::lists::events::line::When;
     use tt_shm_reader::{Event, flags};
 
     fn line(event: Event, total: u64, name: Option<&str>) -> String {
-        let line = Happened::new(42, Some(0), 0, Some(total), name.map(Foreign::from), &event).to_string();
-        line.strip_prefix("00:00:00.000000 [PID 42] ").unwrap().to_owned()
+        let line = Happened::new(42, Some(0), When::default(), Some(total), name.map(Foreign::from), &event)
+            .to_string();
+        line.strip_prefix("- [PID 42] ").unwrap().to_owned()
     }
 
     #[test]
@@ -183,7 +185,7 @@ mod tests {
     #[test]
     fn names_are_escaped_and_unknown_totals_are_a_dash() {
         let event = Event { size: 1, ..Event::new(EventKind::CbFree, 0) };
-        let happened = Happened::new(1, None, 0, None, None, &event);
+        let happened = Happened::new(1, None, When::default(), None, None, &event);
         assert!(happened.to_string().contains("Device -: -0.000001 MiB (Total: -)"), "{happened}");
         let named = line(Event::new(EventKind::Alloc, 0), 0, Some("a\\\u{1b}[2J"));
         assert!(named.ends_with(r#""a\\\u{1b}[2J""#), "{named}");

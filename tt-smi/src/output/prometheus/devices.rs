@@ -32,7 +32,7 @@ const METRICS: &[Metric] = &[
     (
         "tt_dram_peak_time_seconds",
         "When the peak was reached, in seconds since 1970; left out if unknown.",
-        |d, clock| d.dram.peak.time.map(|time| clock.unix_seconds(time)),
+        |d, clock| d.dram.peak.time.and_then(|time| clock.unix_seconds(time)),
     ),
     ("tt_l1_used_bytes", "L1 of Tensix cores used: buffers and resident circular buffers.", |d, _| {
         bytes(d.l1.used)
@@ -57,7 +57,7 @@ const METRICS: &[Metric] = &[
     (
         "tt_l1_peak_time_seconds",
         "When the peak was reached, in seconds since 1970; left out if unknown.",
-        |d, clock| d.l1.peak.time.map(|time| clock.unix_seconds(time)),
+        |d, clock| d.l1.peak.time.and_then(|time| clock.unix_seconds(time)),
     ),
     ("tt_eth_l1_used_bytes", "L1 of ethernet cores used.", |d, _| bytes(d.eth_l1.used)),
     ("tt_eth_l1_total_bytes", "L1 of all ethernet cores, as processes report it.", |d, _| {

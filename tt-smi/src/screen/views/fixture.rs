@@ -73,13 +73,14 @@ pub(super) fn data(devices: u64, processes: u64, more: More) -> Data {
         publish_errors: 0,
         incomplete_since: None,
         clock_steps: 0,
+        awake_since: 0,
         gap: None,
         freshness: Freshness { heartbeat_ns: NOW, age_ns: 0, closed: false, interval_ns: 20_000_000 },
     };
     let reading = Reading {
         snapshot,
         origin: Origin::Embedded,
-        clock: Clock { monotonic_ns: NOW, realtime_ns: 1_790_000_000 * 1_000_000_000 },
+        clock: Clock { monotonic_ns: NOW, realtime_ns: 1_790_000_000 * 1_000_000_000, awake_since: 0 },
         rates_known: true,
         hidden: Vec::new(),
         refused_table: None,

@@ -76,7 +76,7 @@ pub(super) fn draw_time(
     let axis: String = (0..width).map(sign).collect();
     let clock = scene.data.model.clock;
     let at =
-        |bucket: i64| time(&clock.rfc3339_signed(bucket.saturating_mul(window.length as i64)), window.length);
+        |bucket: i64| time(clock.rfc3339_signed(bucket.saturating_mul(window.length as i64)), window.length);
     let (start, end) = (at(window.first), at(window.all().end).min(now(scene, window)));
     let times = times(&start, &end, &axis, width);
     frame.render_widget(Line::styled(axis, scene.theme.dim()), plan.axis);
@@ -101,13 +101,14 @@ fn times(start: &str, end: &str, axis: &str, width: usize) -> String {
 
 /// The last bucket ends in the future.
 fn now(scene: &Scene<'_>, window: &Window) -> String {
-    time(&scene.data.model.clock.timestamp(), window.length)
+    time(Some(scene.data.model.clock.timestamp()), window.length)
 }
 
 /// The time of an RFC 3339 text; of a day's buckets also the day.
-pub(super) fn time(rfc3339: &str, bucket_length: u64) -> String {
+pub(super) fn time(rfc3339: Option<String>, bucket_length: u64) -> String {
     /// From here on, a window is longer than the hours that an unadorned time is clear about.
     const LONG: u64 = 360_000_000_000;
-    let part = if bucket_length >= LONG { rfc3339.get(5..16) } else { rfc3339.get(11..19) };
+    let range = if bucket_length >= LONG { 5..16 } else { 11..19 };
+    let part = rfc3339.as_deref().and_then(|text| text.get(range));
     part.map_or_else(|| UNKNOWN.to_owned(), |text| text.replace('T', " "))
 }

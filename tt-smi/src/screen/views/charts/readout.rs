@@ -40,7 +40,7 @@ pub(super) fn draw(
         None => ["all that".to_owned(), "is shown".to_owned()],
         Some(_) => {
             let ago = clock.age_ns(u64::try_from(start).unwrap_or(0));
-            [time(&clock.rfc3339_signed(start), window.length), format!("{} ago", age(ago))]
+            [time(clock.rfc3339_signed(start), window.length), format!("{} ago", age(ago))]
         }
     };
     let both = window.merge(buckets, &range);

@@ -8,7 +8,7 @@ use super::facts;
 use super::plan::Lines;
 use crate::escape::fit;
 use crate::model::{Clock, Device, Interval, KERNEL_CLASSES, Memory, Model, Peak};
-use crate::output::units::{UNKNOWN, age, bytes, percent, share};
+use crate::output::units::{self, UNKNOWN, age, bytes, percent, share};
 use crate::screen::page::Scene;
 use crate::screen::theme::{Part, Theme};
 use crate::screen::widgets::bar;
@@ -226,5 +226,6 @@ fn peak_text(peak: Option<&Peak>) -> String {
 
 /// `14:13:10`. With its age beside it, it needs no day.
 pub(super) fn time_of_day(clock: Clock, time: u64) -> String {
-    clock.rfc3339(time).get(11..19).unwrap_or(UNKNOWN).to_owned()
+    let wall = clock.rfc3339(time);
+    units::time_of_day(wall.as_deref()).chars().take("14:13:10".len()).collect()
 }
