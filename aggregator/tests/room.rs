@@ -9,7 +9,7 @@ use common::{Scene, TestProcess, chip, device, settled};
 use shm_layout::table::device_flags;
 use shm_layout::{Class, MAX_DEVICES, UNKNOWN};
 use tt_shm_aggregator::Aggregator;
-use tt_shm_reader::{TableSnapshot, notice_kind};
+use tt_shm_reader::{ProcessStats, TableSnapshot, notice_kind};
 
 /// Usually `nobody`.
 const STRANGER: u32 = 65534;
@@ -111,6 +111,12 @@ fn a_chip_without_a_row_concerns_no_other_and_gets_one_later() {
     late.free(0, Class::Dram, 15);
     let snapshot = settled(&mut aggregator);
     assert_eq!((is_shown(&snapshot, 3), snapshot.overflow, complaints(&snapshot)), (false, 1, 1));
+    // Who has less rows than devices can be told from who has nothing.
+    let rows = |row: usize| snapshot.usages.iter().filter(|(_, usage)| usage.process == row as u64).count();
+    let short = |(row, process): &&(usize, ProcessStats)| rows(*row) < process.devices as usize;
+    let short: Vec<u64> =
+        snapshot.processes.iter().filter(short).map(|(_, process)| process.identity).collect();
+    assert_eq!(short, [late.header.identity]);
     assert!(snapshot.devices.iter().all(|(_, shown)| is_complete(&snapshot, shown.entry.chip_id)));
     assert_eq!(device(&snapshot, OWN).dram_peak.high, 100);
 

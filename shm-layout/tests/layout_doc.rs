@@ -81,7 +81,7 @@ fn structs_of_a_table() {
         Holder in shm_layout::table { identity, pid, bytes }
         ClassStats in shm_layout::table { live_bytes, live_count, alloc_bytes, alloc_count, peak, requested_bytes, requested_basis_bytes }
         Failure in shm_layout::table { time, pid, class, request_bytes, free_bytes, largest_free_bytes, needed_per_bank_bytes, banks, per_bank }
-        ProcessStats in shm_layout::table { generation, state, flags, identity, pid, pid_namespace, uid, started, ended, position, last_event, missed, late, events_per_1000s, unlisted, anomalies, name, source, on_behalf_of, self_checks, self_checks_different, start_time }
+        ProcessStats in shm_layout::table { generation, state, flags, identity, pid, pid_namespace, uid, started, ended, position, last_event, missed, late, events_per_1000s, unlisted, anomalies, name, source, on_behalf_of, self_checks, self_checks_different, start_time, devices }
         UsageStats in shm_layout::table { generation, process, device, logical_id, allocator, counters, flags, entry }
         Bucket in shm_layout::table { start, dram_min, dram_max, dram_last, l1_min, l1_max, l1_last, flags }
         FailureRecord in shm_layout::table { generation, flags, time, chip_id, identity, position, pid, pid_namespace, uid, class, request_bytes, free_bytes, largest_free_bytes, needed_per_bank_bytes, banks, name, classes, holder_count, holders, others, event_count, events }

@@ -70,6 +70,7 @@ fn text_says_what_is_not_exact() {
         "a process that could not be read may have more",
         "conflict: pid 4242 says of device 0: DRAM 4.0 GiB, L1 91.5 MiB, PCI 0000:12:00.0, board fake",
         "lost: 3 processes ended before",
+        "some devices not listed",
         "overflow: 4 rows",
         "no_room: /dev/shm",
     ] {

@@ -576,7 +576,8 @@ impl Model {
 
     /// The row of a process.
     pub(crate) fn process_stats(&self, generation: u64, process: &Process) -> ProcessStats {
-        ProcessStats { generation, events_per_1000s: process.rate.per_1000s(), ..process.stats }
+        let (events_per_1000s, devices) = (process.rate.per_1000s(), process.usages.len() as u64);
+        ProcessStats { generation, events_per_1000s, devices, ..process.stats }
     }
 
     /// The row of a process on a device.

@@ -31,7 +31,7 @@ pub mod process_flags {
 
 viewed_struct! {
     /// A process.
-    pub struct ProcessStats, size 352 {
+    pub struct ProcessStats, size 360 {
         /// Batch that wrote this; 0 for a row that is not in use.
         0 => pub generation: u64,
         /// A value of [`process_state`].
@@ -76,6 +76,8 @@ viewed_struct! {
         336 => pub self_checks_different: u64,
         /// When the process was started, in clock ticks since boot as in /proc/PID/stat; 0 if unknown.
         344 => pub start_time: u64,
+        /// Devices that it registered. It has a usage row for each, unless there was no room for one.
+        352 => pub devices: u64,
     }
 }
 

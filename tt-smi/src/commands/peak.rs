@@ -78,12 +78,13 @@ fn entries(device: &Device) -> Vec<Entry<'_>> {
         },
         Entry { name: "eth L1", now: eth.used_range(), total: eth.total, peak: &eth.peak, makeup: None },
     ];
+    // Kernels lie in reserved memory, which is no part of what can be allocated.
     let residents = [
-        ("CBs resident", device.live(device.cb_resident), &device.cb_resident_peak),
-        ("kernels resident", device.live(device.kernel_resident), &device.kernel_resident_peak),
+        ("CBs resident", device.live(device.cb_resident), l1.total, &device.cb_resident_peak),
+        ("kernels resident", device.live(device.kernel_resident), None, &device.kernel_resident_peak),
     ];
-    for (name, now, peak) in residents.into_iter().filter(|(_, _, peak)| !peak.range.is_nothing()) {
-        entries.push(Entry { name, now, total: l1.total, peak, makeup: None });
+    for (name, now, total, peak) in residents.into_iter().filter(|(.., peak)| !peak.range.is_nothing()) {
+        entries.push(Entry { name, now, total, peak, makeup: None });
     }
     for class in Class::ALL {
         let figure = device.class(class);

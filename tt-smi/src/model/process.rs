@@ -64,6 +64,8 @@ pub struct Process {
     pub age_ns: u64,
     /// Per device.
     pub usages: Vec<Usage>,
+    /// Whether the table has no room for some of them.
+    pub listed_in_part: bool,
     /// Events of the last second.
     pub events_per_second: Option<f64>,
     /// Events missed because the ring went round.
@@ -162,6 +164,7 @@ impl Process {
         let own = snapshot.usages.iter().filter(|(_, usage)| usage.process == row as u64);
         let mut usages: Vec<Usage> = own.filter_map(|(_, usage)| Usage::new(usage, devices)).collect();
         usages.sort_by_key(|usage| usage.device);
+        let listed_in_part = stats.devices > usages.len() as u64;
         Process {
             identity: stats.identity,
             pid: pid_here(stats, pids),
@@ -181,6 +184,7 @@ impl Process {
             self_checks: [stats.self_checks, stats.self_checks_different],
             age_ns: clock.age_ns(stats.started),
             usages,
+            listed_in_part,
             // Who has ended does nothing any more.
             events_per_second: match stats.state {
                 process_state::ENDED => Some(0.0),
@@ -245,9 +249,10 @@ impl Process {
         self.info.as_ref()?.command.as_ref()
     }
 
-    /// A figure over all devices; `None` where none is known, as of a process that has ended.
+    /// A figure over all devices; `None` where none is known, as of a process that has ended, or not all of them.
     pub fn total(&self, figure: impl Fn(&Usage) -> u64) -> Option<u64> {
-        (!self.usages.is_empty()).then(|| self.usages.iter().map(figure).fold(0, u64::saturating_add))
+        let known = !self.usages.is_empty() && !self.listed_in_part;
+        known.then(|| self.usages.iter().map(figure).fold(0, u64::saturating_add))
     }
 
     /// Owner by name, else by number, for people.
@@ -267,7 +272,12 @@ impl Process {
 
     /// What is wrong with it, in a word each.
     pub fn flags(&self) -> Vec<String> {
-        let words = [(self.broken, "broken"), (self.degraded, "degraded"), (self.unlinked, "unlinked")];
+        let words = [
+            (self.broken, "broken"),
+            (self.degraded, "degraded"),
+            (self.unlinked, "unlinked"),
+            (self.listed_in_part, "some devices not listed"),
+        ];
         let mut flags: Vec<String> =
             words.into_iter().filter(|(set, _)| *set).map(|(_, word)| word.to_owned()).collect();
         if self.missed > 0 {

@@ -282,6 +282,8 @@ pub(crate) fn doubtful_snapshot() -> TableSnapshot {
     let device = &mut snapshot.devices[0].1;
     device.flags = device_flags::INCOMPLETE;
     device.dram_peak = Peak { low: 5 * GIB, high: tt_shm_reader::UNKNOWN, time: 0, count: 0 };
+    // One more than there are rows for.
+    snapshot.processes[1].1.devices = 2;
     let usage = &mut snapshot.usages[0].1;
     usage.flags = tt_shm_reader::usage_flags::CONFLICT;
     usage.entry =
