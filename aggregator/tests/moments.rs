@@ -359,3 +359,30 @@ fn without_being_told_of_names_a_peak_is_at_least() {
     let peak = device(&settled(&mut aggregator), 1).dram_peak;
     assert_eq!((peak.low, peak.high), (100, 100), "from when it is told");
 }
+
+/// A process has so much in its ring that others are merged without it. What it holds by then may be more than what was
+/// folded of it.
+#[test]
+fn who_is_passed_in_the_merge_may_have_had_more() {
+    let scene = Scene::new();
+    let mut aggregator = scene.aggregator();
+    let (mut flood, mut other) = (TestProcess::new(&scene.namespace, 1 << 18), scene.process());
+    flood.register(chip(1));
+    other.register(chip(1));
+    let long_ago = flood.clock.ticks();
+    aggregator.settle();
+    std::thread::sleep(Duration::from_millis(2_200));
+    other.alloc(0, Class::Dram, 500);
+    other.free(0, Class::Dram, 500);
+    let idle = Event { time: long_ago, ..Event::new(EventKind::DeviceOpen, 0) };
+    (0..250_000).for_each(|_| flood.emit_raw(idle));
+    flood.emit_raw(Event { time: long_ago, ..buffer(EventKind::Alloc, 0, Class::Dram, 100) });
+    pause();
+    aggregator.poll();
+    let peak = device(&aggregator.snapshot(), 1).dram_peak;
+    assert!(peak.low <= 600 && peak.high >= 600, "{peak:?}, true 600");
+    while aggregator.poll().events > 0 {}
+    let shown = device(&settled(&mut aggregator), 1);
+    assert_eq!(shown.dram_used_bytes, 100);
+    assert!(shown.dram_peak.low <= 600 && shown.dram_peak.high >= 600, "{:?}, true 600", shown.dram_peak);
+}

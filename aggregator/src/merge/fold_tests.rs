@@ -3,9 +3,10 @@
 use crate::merge::queue::{Item, Run};
 use crate::merge::stretch::FoldError;
 use crate::model::Model;
+use crate::model::timeline::Span;
 use crate::segments::clock::Clock;
 use shm_layout::table::{DeviceStats, ProcessStats, failure_flags};
-use shm_layout::{Class, Counters, DeviceEntry, Event, EventKind, NO_DEVICE, flags};
+use shm_layout::{Class, Counters, DeviceEntry, Event, EventKind, NO_DEVICE, UNKNOWN, flags};
 use tt_shm_os::ClockKind;
 
 /// A fixed sequence (splitmix64), so that a failure repeats.
@@ -270,5 +271,24 @@ fn a_late_event_on_one_chip_leaves_the_failures_on_others() {
     fold(0, 33, event(EventKind::Alloc, Class::Dram, 100, 4));
     fold(0, 34, on(1, event(EventKind::Alloc, Class::Dram, 100, 5)));
     fold(1, 20, event(EventKind::Alloc, Class::Dram, 100, 1));
+    assert_eq!(exact(&model), [false, true]);
+}
+
+/// A clock stepped between two looks: what was merged of that time may have been in another order.
+#[test]
+fn when_a_clock_steps_only_what_was_before_is_certain() {
+    let mut model = model(2);
+    fold(&mut model, 0, 10, &event(EventKind::Alloc, Class::Dram, 100, 1)).unwrap();
+    fold(&mut model, 0, 11, &event(EventKind::AllocFailed, Class::Dram, 7, 2)).unwrap();
+    fold(&mut model, 1, 30, &event(EventKind::Alloc, Class::Dram, 500, 1)).unwrap();
+    fold(&mut model, 1, 31, &event(EventKind::AllocFailed, Class::Dram, 7, 2)).unwrap();
+    fold(&mut model, 1, 32, &event(EventKind::Free, Class::Dram, 500, 3)).unwrap();
+    model.settle_failures();
+    assert_eq!((shown(&model).dram_peak.low, shown(&model).dram_peak.high), (600, 600));
+    assert_eq!(exact(&model), [true, true]);
+    model.doubt_order(Span { from: 20, to: 40 });
+    let peak = shown(&model).dram_peak;
+    // Each of them had that by itself; together they may have had anything.
+    assert_eq!((peak.low, peak.high), (500, UNKNOWN));
     assert_eq!(exact(&model), [false, true]);
 }

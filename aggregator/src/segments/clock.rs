@@ -315,6 +315,23 @@ mod tests {
         assert!(line.to_ns(6_003_000_000).abs_diff(6_901_000_000) < 1_000, "the slope heals");
     }
 
+    /// The first slope is that of two milliseconds: what disturbed it must not be in the times of the next second.
+    #[test]
+    fn the_first_corrections_come_soon_and_then_rarely() {
+        let mut clock = Clock::new();
+        let mut spans = Vec::new();
+        for _ in 0..12 {
+            let due = clock.next_correction;
+            clock.correct(due - 1);
+            assert_eq!(clock.next_correction, due, "not before it is time");
+            clock.correct(due);
+            spans.push((clock.next_correction - due) / 1_000_000);
+        }
+        assert_eq!(spans, [16, 32, 64, 128, 256, 512, 1024, 2048, 4000, 4000, 4000, 4000]);
+        let first = Clock::new();
+        assert!(first.next_correction <= monotonic_ns() + FIRST_PERIOD_NS);
+    }
+
     const SECOND: u64 = 1_000_000_000;
 
     /// A clock of 2 ticks per nanosecond, followed for that many periods; and the time at its end.
