@@ -543,7 +543,9 @@ fn fold_state(model: &mut Model, source: &Source, time: u64, state: &State) {
     let (stats, read_at) = (process.stats, process.read_at);
     // What it held is not known since the last event of it that was folded, or since it was last read.
     let since = match state.known {
-        Known::Again => stats.last_event.max(read_at),
+        // Not since it was read: what was committed after that may have happened before it.
+        Known::Again if source.clock.is_some() => stats.last_event,
+        Known::Again => read_at,
         Known::First => model.unfollowed_since(stats.identity, stats.started),
     };
     let Some(process) = model.processes.change(batch, source.process) else { return };

@@ -17,11 +17,7 @@ fn later(seconds: u64) -> Model {
     let mut model = processes();
     let Clock { monotonic_ns, realtime_ns, .. } = model.clock;
     let more = seconds * SECOND;
-    model.clock = Clock {
-        monotonic_ns: monotonic_ns + more,
-        realtime_ns: realtime_ns + more,
-        ..model.clock
-    };
+    model.clock = Clock { monotonic_ns: monotonic_ns + more, realtime_ns: realtime_ns + more, ..model.clock };
     model
 }
 

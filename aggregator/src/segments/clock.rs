@@ -2,8 +2,9 @@
 //!
 //! Each kind of clock has one line, made of readings that the aggregator takes itself, so that events of
 //! two processes are compared by their raw ticks and no header is believed. The line is corrected now and
-//! then without a step, by changing its slope: a step would swap the order of events next to it. Where it was
-//! bent it keeps a knot, so that an old tick gets the time that it had when it was new.
+//! then without a step, by changing its slope until it meets the true time: a step would swap the order of
+//! events next to it. Where it was bent it keeps a knot, so that an old tick gets the time that it had when it
+//! was new.
 
 use std::time::Duration;
 
@@ -66,7 +67,11 @@ struct Knot {
 struct Line {
     kind: ClockKind,
     origin: Anchor,
+    /// Where it was last bent.
     base: Knot,
+    /// Where it meets the true time after that, and goes on as measured. However late the next correction comes, it
+    /// does not overshoot.
+    target: Knot,
     /// The slope as it is since the origin: for what is older than all knots.
     long_slope: u64,
     /// Before the base, in order.
@@ -162,12 +167,19 @@ impl Clock {
 impl Line {
     fn new(kind: ClockKind, first: Anchor, second: Anchor) -> Line {
         let slope = slope_of(&Calibration::new(kind, first, second));
-        Line { kind, origin: second, base: Knot::of(second, slope), long_slope: slope, knots: Vec::new() }
+        let base = Knot::of(second, slope);
+        Line { kind, origin: second, base, target: base, long_slope: slope, knots: Vec::new() }
     }
 
     #[inline]
     fn to_ns(&self, ticks: u64) -> u64 {
-        if ticks >= self.base.ticks { self.base.onwards(ticks) } else { self.to_past_ns(ticks) }
+        if ticks >= self.target.ticks {
+            self.target.onwards(ticks)
+        } else if ticks >= self.base.ticks {
+            self.base.onwards(ticks)
+        } else {
+            self.to_past_ns(ticks)
+        }
     }
 
     /// From the knot before it on; before the first, as far as the whole line has been measured.
@@ -187,7 +199,8 @@ impl Line {
     fn correct(&mut self, now: Anchor, period: u64, woke: bool) -> Option<Step> {
         if now.ticks < self.base.ticks {
             // Ticks are used again. Those of before are taken for later than now, which nobody believes.
-            *self = Line { origin: now, base: Knot::of(now, self.long_slope), knots: Vec::new(), ..*self };
+            let base = Knot::of(now, self.long_slope);
+            *self = Line { origin: now, base, target: base, knots: Vec::new(), ..*self };
             return Some(Step::Back);
         }
         let measured = slope_of(&Calibration::new(self.kind, self.origin, now));
@@ -195,10 +208,16 @@ impl Line {
         if reached.abs_diff(now.monotonic_ns) > MAX_ERROR_NS {
             return self.start_anew(now, measured, reached).filter(|_| !woke);
         }
-        let error = now.monotonic_ns as f64 - reached as f64;
-        let slope = measured as f64 * (1.0 + error / period as f64);
-        self.bend(Knot { ticks: now.ticks, ns: reached, slope: slope as u64 });
-        self.long_slope = measured;
+        // Never so soon that it would have to stand still for it.
+        let span = period.max(2 * reached.abs_diff(now.monotonic_ns));
+        let target = Knot {
+            ticks: now.ticks.saturating_add(unscale(span, measured)),
+            ns: now.monotonic_ns.saturating_add(span),
+            slope: measured,
+        };
+        let base = Knot { ticks: now.ticks, ns: reached, slope: 0 };
+        self.bend(Knot { slope: base.slope_to(target), ..base });
+        (self.target, self.long_slope) = (target, measured);
         None
     }
 
@@ -208,17 +227,20 @@ impl Line {
         let first = self.knots.is_empty();
         if first {
             // It was the first measurement that went wrong: what was measured since heals it.
-            (self.origin, self.base, self.long_slope) = (now, Knot::of(now, measured), measured);
+            let base = Knot::of(now, measured);
+            (self.origin, self.base, self.target, self.long_slope) = (now, base, base, measured);
             return None;
         }
         let (ns, ahead) = (now.monotonic_ns, reached > now.monotonic_ns);
         if ahead && ns > self.base.ns {
-            let corner = self.base.ticks + unscale(ns - self.base.ns, self.base.slope);
+            let from = if ns > self.target.ns { self.target } else { self.base };
+            let corner = from.ticks + unscale(ns - from.ns, from.slope);
             self.bend(Knot { ticks: corner.min(now.ticks), ns, slope: 0 });
         }
         let base = Knot { ticks: now.ticks, ns: ns.max(self.base.ns), slope: self.long_slope };
         if !ahead {
             // Its clock stood still, or time leapt: what came between is somewhere on the way.
+            self.settle_target(base.ticks);
             self.base.slope = self.base.slope_to(base);
         }
         self.bend(base);
@@ -227,9 +249,24 @@ impl Line {
         Some(if ahead { Step::Ahead(error) } else { Step::Behind(error) })
     }
 
+    /// Makes the target the base, if the line has passed it by then.
+    fn settle_target(&mut self, by: u64) {
+        if self.target.ticks > self.base.ticks && self.target.ticks < by {
+            self.keep(self.base);
+            self.base = self.target;
+        }
+    }
+
     /// Goes on from here.
     fn bend(&mut self, base: Knot) {
-        self.knots.push(std::mem::replace(&mut self.base, base));
+        self.settle_target(base.ticks);
+        self.keep(self.base);
+        (self.base, self.target) = (base, base);
+    }
+
+    /// One knot more.
+    fn keep(&mut self, knot: Knot) {
+        self.knots.push(knot);
         if self.knots.len() > MAX_KNOTS {
             let without = |at: usize| {
                 let (before, after) = (self.knots[at - 1], self.knots[at + 1]);
@@ -313,6 +350,23 @@ mod tests {
         line.correct(anchor(2_002_000_000, 2_900_000_000), PERIOD_NS, false);
         line.correct(anchor(6_002_000_000, 6_900_000_000), PERIOD_NS, false);
         assert!(line.to_ns(6_003_000_000).abs_diff(6_901_000_000) < 1_000, "the slope heals");
+    }
+
+    /// Corrections that come much later than they should, after pauses, and readings that are off by a little.
+    #[test]
+    fn it_does_not_overshoot_however_late_the_next_correction_comes() {
+        let mut line = Line::new(ClockKind::Monotonic, anchor(0, 0), anchor(4_000_000, 2_000_300));
+        let mut now = 2_000_000;
+        for round in 0..200_u64 {
+            now += 1_000_000 * [8, 60, 3, 400, 90][round as usize % 5];
+            let noise = [0, 400, 100, 0, 300][round as usize % 5];
+            line.correct(anchor(2 * now, now + noise), 16_000_000, false);
+            let later = now + 300_000_000;
+            let error = line.to_ns(2 * later).abs_diff(later);
+            assert!(error < 50_000, "{error} ns after {round} corrections");
+        }
+        let times: Vec<u64> = (0..2 * now).step_by(1_000_003).map(|ticks| line.to_ns(ticks)).collect();
+        assert!(times.is_sorted());
     }
 
     /// The first slope is that of two milliseconds: what disturbed it must not be in the times of the next second.

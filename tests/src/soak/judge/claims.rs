@@ -51,8 +51,8 @@ impl fmt::Display for What {
         match *self {
             What::Now(quantity) => write!(f, "{} now", name_of(quantity)),
             What::Peak(quantity) => write!(f, "{} peak", name_of(quantity)),
-            What::Bucket(resolution, _, _, memory, edge) => {
-                write!(f, "history {resolution} {} {edge:?}", ["dram", "l1"][memory])
+            What::Bucket(resolution, start, _, memory, edge) => {
+                write!(f, "history {resolution} {} {edge:?} from {start}", ["dram", "l1"][memory])
             }
             What::Own(_, _, Own::Now(quantity)) => write!(f, "own {}", name_of(quantity)),
             What::Own(_, _, Own::Top(quantity)) => write!(f, "own {} peak", name_of(quantity)),

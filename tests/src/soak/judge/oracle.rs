@@ -253,6 +253,17 @@ impl Oracle {
         self.late.iter().any(|late| late.device == device && late.ticks <= until && late.known > as_of)
     }
 
+    /// Events of the time since a moment that became known late, and when.
+    pub fn late_since(&self, ns: u64) -> Vec<String> {
+        let since = self.timeline.to_ticks(ns);
+        let lately = self.late.iter().filter(|late| late.ticks >= since);
+        let text = |late: &Late| {
+            let (time, known) = (self.timeline.to_ns(late.ticks), self.timeline.to_ns(late.known));
+            format!("{time} an event on device {} that was known at {known}", late.device)
+        };
+        lately.map(text).collect()
+    }
+
     fn collect_one(&mut self, source: &mut Source, fresh: &mut Vec<Change>) {
         source.in_flight = None;
         let delays = source.log.delays();

@@ -14,7 +14,7 @@ use anyhow::{Context, Result};
 use shm_layout::RowKind;
 use shm_layout::protocol::observe::Slot;
 use shm_layout::table::{Bucket, HISTORY_RESOLUTIONS};
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::fmt;
 use std::io::{BufRead, BufReader, IsTerminal};
 use std::path::{Path, PathBuf};
@@ -36,12 +36,39 @@ const STOPS: usize = 6;
 /// Writer processes that last: with them, an aggregator and this process two cores are busy.
 const WRITERS: usize = 3;
 
+/// What was done to the processes lately, for whoever has to find out why a claim was false.
+#[derive(Default)]
+struct Diary(VecDeque<(u64, String)>);
+
+/// How far back it reaches.
+const DIARY_NS: u64 = 3_000_000_000;
+
+impl Diary {
+    fn note(&mut self, what: String) {
+        let now = monotonic_ns();
+        self.0.push_back((now, what));
+        while self.0.pop_front_if(|(time, _)| *time + DIARY_NS < now).is_some() {}
+    }
+}
+
+impl fmt::Display for Diary {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|(time, what)| writeln!(f, "  {time} {what}"))
+    }
+}
+
 /// A writer that lasts.
 struct Writer {
     process: Stoppable,
     source: Source,
     input: Option<ChildStdin>,
     path: PathBuf,
+}
+
+impl Writer {
+    fn name(&self) -> String {
+        self.source.segment.as_ref().map_or(String::new(), |segment| format!("{:x}", segment.identity()))
+    }
 }
 
 /// A moment at which a writer stood still: events behind `position` with an earlier time came late.
@@ -111,6 +138,7 @@ pub struct Soak {
     /// The buckets that were judged, by table, device, resolution and start.
     buckets: HashMap<(u64, usize, usize, u64), Bucket>,
     planted: bool,
+    diary: Diary,
     started: u64,
     outcome: Outcome,
     /// Last: what it removes, a process that still runs would make again.
@@ -137,6 +165,7 @@ impl Soak {
             stood: 0,
             buckets: HashMap::new(),
             planted: false,
+            diary: Diary::default(),
             started: 0,
             outcome: Outcome::default(),
         })
@@ -158,9 +187,8 @@ impl Soak {
         if std::io::stderr().is_terminal() {
             eprint!("\r\x1b[K");
         }
-        for falsehood in &self.outcome.verdicts.falsehoods {
-            let count = self.outcome.verdicts.kinds.get(&falsehood.kind).copied().unwrap_or(0);
-            println!("false ({count}): {}: {}", falsehood.kind, falsehood.text);
+        for (kind, count) in &self.outcome.verdicts.kinds {
+            println!("false: {count} x {kind}");
         }
         std::fs::remove_dir_all(&self.folder)?;
         Ok(std::mem::take(&mut self.outcome))
@@ -183,6 +211,7 @@ impl Soak {
             let mut daemon = command(&self.space, Role::Smi)?;
             daemon.arg("aggregate").stderr(Stdio::null());
             self.aggregator = Some(Stoppable::spawn(daemon));
+            self.diary.note("an aggregator is started".to_owned());
             self.count_start();
         }
         Ok(())
@@ -226,7 +255,9 @@ impl Soak {
         BufReader::new(output.context("stdout is piped")?).read_line(&mut path)?;
         let path = PathBuf::from(path.trim_end());
         let mut source = Source::new(log, plan);
-        source.segment = Some(Segment::open(&path).context("a writer that has started has a segment")?);
+        let segment = Segment::open(&path).context("a writer that has started has a segment")?;
+        self.diary.note(format!("{:x} has been started", segment.identity()));
+        source.segment = Some(segment);
         Ok(Writer { process, source, input, path })
     }
 
@@ -239,6 +270,7 @@ impl Soak {
         let mut command = command(&self.space, Role::Judged)?;
         command.arg(serde_json::to_string(&plan)?);
         let path = plan.log.clone();
+        self.diary.note(format!("{lives} short lives"));
         self.brief.push((Stoppable::spawn(command), Source::new(log, plan), path));
         Ok(())
     }
@@ -269,6 +301,7 @@ impl Soak {
     fn kill_writer(&mut self, number: usize) {
         let Some(mut writer) = self.writers[number].take() else { return };
         let before = self.oracle.timeline.now();
+        self.diary.note(format!("{} is killed", writer.name()));
         writer.process.kill();
         writer.source.killed = Some((before, self.oracle.timeline.now()));
         self.outcome.kills += 1;
@@ -278,6 +311,7 @@ impl Soak {
 
     fn end_writer(&mut self, number: usize) -> Result<()> {
         let Some(mut writer) = self.writers[number].take() else { return Ok(()) };
+        self.diary.note(format!("{} is ended", writer.name()));
         writer.input = None;
         if !writer.process.wait() {
             self.fault("a writer did not end in an orderly way");
@@ -309,6 +343,7 @@ impl Soak {
         while segment.words().head() == head && begun.elapsed() < Duration::from_millis(20) {
             std::hint::spin_loop();
         }
+        self.diary.note(format!("{} is stopped for a while", writer.name()));
         writer.process.stop()?;
         let ticks = self.oracle.timeline.now();
         let mut position = segment.words().head();
@@ -320,6 +355,7 @@ impl Soak {
         self.meanwhile((number + 1) % WRITERS, pause)?;
         if let Some(writer) = &mut self.writers[number] {
             writer.process.go_on();
+            self.diary.note(format!("{} goes on", writer.name()));
         }
         Ok(())
     }
@@ -344,6 +380,7 @@ impl Soak {
     fn kill_aggregator(&mut self) {
         if let Some(mut aggregator) = self.aggregator.take() {
             aggregator.kill();
+            self.diary.note("the aggregator was killed".to_owned());
             self.outcome.kills += 1;
         }
     }
@@ -351,6 +388,7 @@ impl Soak {
     fn terminate_aggregator(&mut self) {
         if let Some(aggregator) = self.aggregator.take() {
             aggregator.terminate();
+            self.diary.note("the aggregator was ended".to_owned());
         }
     }
 
@@ -358,8 +396,10 @@ impl Soak {
         let pause = Duration::from_micros(self.random.below(60_000));
         let Some(aggregator) = &mut self.aggregator else { return Ok(()) };
         aggregator.stop()?;
+        self.diary.note("the aggregator is stopped".to_owned());
         std::thread::sleep(pause);
         aggregator.go_on();
+        self.diary.note("the aggregator goes on".to_owned());
         self.outcome.stops += 1;
         Ok(())
     }
@@ -370,6 +410,7 @@ impl Soak {
             && request_reset(self.space.namespace(), owner, Duration::from_secs(5)).is_ok()
         {
             self.outcome.resets += 1;
+            self.diary.note("a window was asked for".to_owned());
         }
     }
 
@@ -435,6 +476,7 @@ impl Soak {
             writer.process.stop()?;
         }
         let stopped = monotonic_ns();
+        self.diary.note("all writers stand still".to_owned());
         self.collect()?;
         let as_of = self.await_table(stopped);
         if self.random.below(2) == 0 {
@@ -446,7 +488,17 @@ impl Soak {
         self.plant();
         for reading in std::mem::take(&mut self.readings) {
             self.outcome.readings += 1;
+            let known = self.outcome.verdicts.falsehoods.len();
             Judge::judge(&self.oracle, &reading, &mut self.outcome.verdicts);
+            let news = &self.outcome.verdicts.falsehoods[known..];
+            news.iter().for_each(|falsehood| println!("{falsehood}"));
+            if !news.is_empty() {
+                print!("{}", self.diary);
+                self.oracle
+                    .late_since(reading.as_of.saturating_sub(DIARY_NS))
+                    .iter()
+                    .for_each(|l| println!("  {l}"));
+            }
         }
         self.judge_lists();
         for writer in self.writers.iter_mut().flatten() {

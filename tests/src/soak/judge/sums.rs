@@ -47,6 +47,8 @@ struct Part {
     low: Amounts,
     high: Amounts,
     summary: Rc<Summary>,
+    /// It may have ended: an event tells that it lived then, and not for how long.
+    is_ending: bool,
 }
 
 /// All processes together.
@@ -78,6 +80,7 @@ impl Sums {
             low: [0; QUANTITIES],
             high: [0; QUANTITIES],
             summary: Rc::default(),
+            is_ending: false,
         });
         let (old_low, old_high) = (part.low, part.high);
         match &change.what {
@@ -90,8 +93,11 @@ impl Sums {
                 };
                 join(&mut part.low, u64::min);
                 join(&mut part.high, u64::max);
+                if part.is_ending {
+                    part.low = [0; QUANTITIES];
+                }
             }
-            What::Ending => part.low = [0; QUANTITIES],
+            What::Ending => (part.low, part.is_ending) = ([0; QUANTITIES], true),
             What::Ended if is_known => (part.low, part.high) = ([0; QUANTITIES], [0; QUANTITIES]),
             What::Ended => {}
         }
@@ -175,6 +181,10 @@ mod tests {
         let changes =
             [event(1, 100, 110, 50), end(200, What::Ending), event(2, 250, 260, 70), end(300, What::Ended)];
         assert_eq!(seen(&changes, 1000), [(100, 50, 50), (200, 0, 50), (250, 70, 120), (300, 70, 70)]);
+        // What it does in between tells that it lived, but not for how long.
+        let changes =
+            [event(1, 100, 110, 50), end(200, What::Ending), event(1, 250, 260, 70), end(300, What::Ended)];
+        assert_eq!(seen(&changes, 1000), [(100, 50, 50), (200, 0, 50), (250, 0, 70), (300, 0, 0)]);
     }
 
     #[test]

@@ -37,6 +37,12 @@ pub struct Falsehood {
     pub text: String,
 }
 
+impl std::fmt::Display for Falsehood {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "false: {}: {}", self.kind, self.text)
+    }
+}
+
 /// What came of all claims.
 #[derive(Clone, Debug, Default)]
 pub struct Verdicts {
@@ -391,10 +397,15 @@ impl<'a> Judge<'a> {
             self.verdicts.exact += 1;
             return;
         }
-        let truth: Vec<_> = truth.iter().map(|(id, s)| (format!("{id:x}"), s.now[DRAM])).collect();
+        let truth: Vec<_> = truth
+            .iter()
+            .map(|(id, s)| format!("{id:x} {} since event {}", s.now[DRAM], s.position))
+            .collect();
         let said: Vec<_> = said.iter().map(|(id, bytes)| (format!("{id:x}"), bytes)).collect();
-        let text =
-            format!("event {position} of {identity:x}: held by {said:?} and {others}, true is {truth:?}");
+        let text = format!(
+            "event {position} of {identity:x} at {}: held by {said:?} and {others}, true is {truth:?}",
+            claim.time
+        );
         self.falsehood(format!("{}: holders at a failure, exact", self.reading.source), &text);
     }
 }
