@@ -1,6 +1,6 @@
 //! Figures that the design promises, and what is refused.
 
-use shm_layout::{Class, Counters, Event, EventKind, Implausible, MAX_BYTES, flags};
+use shm_layout::{Class, Counters, Event, EventKind, Implausible, MAX_BYTES, MAX_COUNT, flags};
 
 fn apply(events: &[Event]) -> Counters {
     let mut counters = Counters::ZERO;
@@ -260,4 +260,89 @@ fn sums_that_are_not_those_of_the_lanes_are_implausible() {
         spoil(&mut counters);
         assert!(!counters.is_plausible(), "figure {index}");
     }
+}
+
+#[test]
+fn a_device_is_open_until_it_is_closed() {
+    let (open, close) = (Event::new(EventKind::DeviceOpen, 0), Event::new(EventKind::DeviceClose, 0));
+    assert_eq!([&[][..], &[open], &[open, close]].map(|events| apply(events).open), [0, 1, 0]);
+}
+
+#[test]
+fn a_gauge_is_what_was_said_last() {
+    let gauge = |size, address, aux| Event { size, address, aux, ..Event::new(EventKind::Gauge, 0) };
+    let counters = apply(&[gauge(70, 35, 5), gauge(71, 36, 6)]);
+    let Counters { kernel_ring_total_bytes, kernel_ring_used_bytes, kernel_ring_programs, .. } = counters;
+    assert_eq!((kernel_ring_total_bytes, kernel_ring_used_bytes, kernel_ring_programs), (71, 36, 6));
+}
+
+/// It was there before; when it was reached again does not matter.
+#[test]
+fn the_time_of_a_peak_is_when_it_was_reached_first() {
+    for class in [Class::Dram, Class::L1] {
+        let (alloc, free) = (about(EventKind::Alloc, class, 9), about(EventKind::Free, class, 9));
+        let counters = apply(&[alloc, free, alloc]);
+        assert_eq!(counters.class(class).peak_time, 1);
+        let of_memory = if class == Class::Dram { counters.dram_peak_time } else { counters.l1_peak_time };
+        assert_eq!(of_memory, 1);
+    }
+    let unload = Event { kind: EventKind::KernelUnload as u8, ..fabric() };
+    assert_eq!(apply(&[fabric(), unload, fabric()]).eth_peak_time, 1);
+}
+
+#[test]
+fn a_program_ends_only_in_its_lanes() {
+    let begun = in_lane(2, 7, dispatch(10, 100, 3));
+    let end = |place, flags| Event { place, flags, id: 7, ..Event::new(EventKind::ProgramEnd, 0) };
+    let resident = |last: Event| apply(&[begun, last]).cb_resident_bytes;
+    assert_eq!(resident(end(1 << 2, flags::RESIDENT)), 0);
+    assert_eq!(resident(end(1 << 1, flags::RESIDENT)), 100, "it is in another lane");
+    assert_eq!(resident(end(1 << 2, 0)), 100, "it is not said to be resident");
+    assert_eq!(resident(Event { id: 8, ..end(1 << 2, flags::RESIDENT) }), 100, "another program");
+}
+
+#[test]
+fn dispatches_are_counted_up_to_the_most_there_can_be() {
+    let mut counters = Counters { dispatches: MAX_COUNT - 1, ..Counters::ZERO };
+    assert!(counters.apply(&dispatch(1, 1, 0)).is_ok());
+    assert_eq!(counters.dispatches, MAX_COUNT);
+    let before = counters;
+    assert!(counters.apply(&dispatch(1, 1, 0)).is_err());
+    assert_eq!(counters, before);
+}
+
+#[test]
+fn a_lane_that_there_is_not_is_implausible() {
+    assert!(!Counters { resident_lanes: 1 << 8, ..Counters::ZERO }.is_plausible());
+    assert!(Counters { resident_lanes: (1 << 8) - 1, ..Counters::ZERO }.is_plausible());
+}
+
+/// Every time is converted, and one that never was stays none.
+#[test]
+fn all_times_are_converted() {
+    let failed = about(EventKind::AllocFailed, Class::Dram, 1);
+    let events = [
+        about(EventKind::Alloc, Class::Dram, 5),
+        about(EventKind::Alloc, Class::L1, 5),
+        fabric(),
+        dispatch(1, 1, 1),
+        failed,
+    ];
+    let mut counters = apply(&events);
+    counters.time = 5;
+    let before = counters;
+    counters.map_times(|ticks| 1000 + ticks);
+    let times = |c: &Counters| {
+        let fixed = [c.time, c.dram_peak_time, c.l1_peak_time, c.eth_peak_time, c.last_dispatch_time];
+        let others = [c.last_failed_time, c.peak_reset_time];
+        fixed
+            .into_iter()
+            .chain(others)
+            .chain(c.classes.iter().map(|class| class.peak_time))
+            .collect::<Vec<_>>()
+    };
+    let expected: Vec<u64> =
+        times(&before).into_iter().map(|time| if time == 0 { 0 } else { 1000 + time }).collect();
+    assert_eq!(times(&counters), expected);
+    assert!(expected.iter().filter(|time| **time != 0).count() >= 9 && expected.contains(&0), "{expected:?}");
 }

@@ -64,6 +64,18 @@ fn what_a_checkpoint_lacks_is_in_the_ring() {
     assert_exact_at_every_event(&events, 1);
 }
 
+/// It costs as much as the rest of an event, so it waits until it is due.
+#[test]
+fn a_checkpoint_is_made_when_it_is_due_and_not_before() {
+    let memory: Memory<Restless> = Memory::new(SLOTS, 0, 1);
+    let mut writer = Writer::new(SLOTS, 1);
+    for stamp in 1..=3 * (LAG + 1) {
+        writer.commit(&memory.segment(), &alloc(stamp, 0));
+        let made = memory.counters[0][0].load();
+        assert_eq!(made, stamp / (LAG + 1), "after {stamp} events");
+    }
+}
+
 /// One event on one device, then nothing but the other, or no device at all, for many rounds of the ring.
 #[test]
 fn a_device_at_rest_is_not_forgotten() {
