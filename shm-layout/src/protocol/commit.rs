@@ -222,3 +222,20 @@ impl<W: Word> SegmentWords<'_, W> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::event::EventKind;
+
+    #[test]
+    fn what_was_counted_can_be_asked_for() {
+        let mut accounts = Accounts::new(64);
+        accounts.add_device();
+        let event = Event { stamp: 1, size: 5, aux: 5, ..Event::new(EventKind::Alloc, 0) };
+        assert_eq!(accounts.count(&event), Ok(()));
+        assert_eq!(accounts.counters(0).map(Counters::dram_used), Some(5));
+        assert_eq!(accounts.count(&Event { device: 1, ..event }), Err(Refused::UnknownDevice));
+        assert!(accounts.counters(1).is_none());
+    }
+}
