@@ -187,11 +187,11 @@ impl Aggregator {
         }
     }
 
-    /// The same of those that are gone: nobody knows more than that it was later than what was seen.
+    /// The same of those that are gone: nobody knows more than that it was not before what was seen.
     fn doubt_adopted_of_gone(&mut self) {
         let is_here = |identity: u64| self.sources.iter().any(|source| source.segment.identity() == identity);
         let gone = self.model.followed_before.values().filter(|stats| !is_here(stats.identity));
-        if let Some(from) = gone.map(|stats| stats.last_event.saturating_add(1)).min() {
+        if let Some(from) = gone.map(|stats| stats.last_event).min() {
             self.doubt_adopted_since(from);
         }
     }

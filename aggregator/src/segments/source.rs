@@ -272,8 +272,8 @@ impl Source {
         let seen = self.seen_before.take_if(|seen| self.position > seen.position)?;
         Some(match self.segment.words().read_slot(seen.position + 1) {
             Slot::Ready(event) if self.clock.is_some() => clock.to_ns(self.clock, event.time),
-            // Nobody knows more than that it was later than what was seen.
-            _ => seen.time.saturating_add(1),
+            // Nobody knows more than that it was not before what was seen: several events of one call have one time.
+            _ => seen.time,
         })
     }
 
