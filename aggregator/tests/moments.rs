@@ -214,6 +214,33 @@ fn what_was_adopted_is_doubted_since_an_event_that_comes_late_for_both() {
     adopted_before_a_late_event(true);
 }
 
+/// The next aggregator reads so much from a ring that it takes several goes. What there was at the end of one of them was
+/// long before the window.
+#[test]
+fn what_is_read_again_from_before_the_window_does_not_count_in_it() {
+    let scene = Scene::new();
+    let mut process = TestProcess::new(&scene.namespace, 1 << 14);
+    process.register(chip(1));
+    let mut first = scene.aggregator();
+    process.alloc(0, Class::Dram, 900);
+    (0..6000).for_each(|_| process.emit(Event::new(EventKind::DeviceOpen, 0)));
+    process.free(0, Class::Dram, 900);
+    process.alloc(0, Class::Dram, 10);
+    first.settle();
+    first.reset_window();
+    first.settle();
+    let peak = device(&settled(&mut first), 1).dram_peak;
+    assert_eq!((peak.low, peak.high), (10, 10));
+    let publisher = TablePublisher::create(Claim::take(&scene.namespace).unwrap(), &first).unwrap();
+    drop((publisher, first));
+
+    process.alloc(0, Class::Dram, 1);
+    let claim = Claim::take(&scene.namespace).unwrap();
+    let mut second = Aggregator::resume(Config::new(scene.namespace.clone()), claim.adopt()).unwrap();
+    let peak = device(&settled(&mut second), 1).dram_peak;
+    assert!(peak.low <= 11, "{peak:?}, true 11");
+}
+
 /// Two programs in two lanes run one kernel: it is loaded once, and resident twice.
 #[test]
 fn more_may_be_resident_than_is_loaded() {

@@ -278,6 +278,7 @@ fn a_late_event_on_one_chip_leaves_the_failures_on_others() {
 #[test]
 fn when_a_clock_steps_only_what_was_before_is_certain() {
     let mut model = model(2);
+    model.begin_history();
     fold(&mut model, 0, 10, &event(EventKind::Alloc, Class::Dram, 100, 1)).unwrap();
     fold(&mut model, 0, 11, &event(EventKind::AllocFailed, Class::Dram, 7, 2)).unwrap();
     fold(&mut model, 1, 30, &event(EventKind::Alloc, Class::Dram, 500, 1)).unwrap();
