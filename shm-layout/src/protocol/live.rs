@@ -249,14 +249,16 @@ mod tests {
         std::array::from_fn(|_| AtomicU64::new(0))
     }
 
-    /// A list of so many rows, beside a ring with so many events that the head does not have yet.
-    fn read(events: u64, rows: &[Row]) -> LiveList {
+    fn markers(count: u64) -> Vec<Event> {
+        (1..=count).map(|stamp| Event { stamp, ..Event::new(EventKind::Marker, 0) }).collect()
+    }
+
+    /// The list of these rows, beside a ring with events that the head does not have yet.
+    fn read(events: &[Event], rows: &[Row]) -> LiveList {
         let control: [AtomicU64; crate::control::CONTROL_WORDS] = zero();
         Word::store(&control[ROWS_PUBLISHED], rows.len() as u64);
         let ring: Vec<[AtomicU64; SLOT_WORDS]> = (0..128).map(|_| zero()).collect();
-        for stamp in 1..=events {
-            stamped::write(&ring[stamp as usize], &Event { stamp, ..Event::new(EventKind::Marker, 0) });
-        }
+        events.iter().for_each(|event| stamped::write(&ring[event.stamp as usize], event));
         let cells: Vec<[AtomicU64; SLOT_WORDS]> = rows.iter().map(|_| zero()).collect();
         cells.iter().zip(rows).for_each(|(cell, row)| stamped::write(cell, row));
         let (devices, counters, name_index, name_bytes) = (&[], &[], &[], &[]);
@@ -268,7 +270,7 @@ mod tests {
     /// What a process that keeps pace can make its observer keep is bounded, and what is given up is said.
     #[test]
     fn more_events_than_are_kept_make_it_inexact() {
-        let (all, too_many) = (read(64, &[]), read(65, &[]));
+        let (all, too_many) = (read(&markers(64), &[]), read(&markers(65), &[]));
         assert_eq!((all.exact, all.missed, all.position), (true, 0, 64));
         assert_eq!((too_many.exact, too_many.missed), (false, 1));
     }
@@ -277,7 +279,25 @@ mod tests {
     fn a_row_is_where_it_lies_whatever_it_says() {
         let row = Row { stamp: 1, row: 9, kind: RowKind::Buffer as u8, ..bytemuck::Zeroable::zeroed() };
         let nothing = Row { stamp: 0, ..row };
-        let list = read(1, &[nothing, nothing, row]);
+        let list = read(&markers(1), &[nothing, nothing, row]);
         assert_eq!(list.rows.iter().map(|row| row.row).collect::<Vec<_>>(), [2]);
+    }
+
+    /// The row of a dispatch that was read is known, also if the other one of the pair is being overwritten.
+    #[test]
+    fn a_dispatch_that_was_read_is_not_lost() {
+        let dispatch = |stamp: u64, row: u32, partner: u64| Event {
+            stamp,
+            row,
+            id: 7,
+            address: 1 | partner << 32,
+            ..Event::new(EventKind::KernelDispatch, 0)
+        };
+        let events = [dispatch(1, 0, 1), dispatch(2, 1, 0)];
+        assert_eq!(events.map(|event| u64::from(event.partner())), [1, 0]);
+        let first = Row::after_dispatch(None, &events[0]);
+        let list = read(&events, &[first, Row { stamp: 0, ..first }]);
+        assert!(list.exact);
+        assert_eq!(list.rows.iter().map(|row| row.stamp).collect::<Vec<_>>(), [2]);
     }
 }

@@ -6,8 +6,8 @@ use proptest::prelude::*;
 use shm_layout::control::{DEVICE_COUNT, HEAD, ROWS_PUBLISHED};
 use shm_layout::protocol::commit::Accounts;
 use shm_layout::protocol::live::LiveList;
-use shm_layout::protocol::observe::{Attached, Cursor, Step};
-use shm_layout::{Event, EventKind, Word, store_pod};
+use shm_layout::protocol::observe::{Attached, CatchUpError, Cursor, Step};
+use shm_layout::{Event, EventKind, MAX_DEVICES, Word, store_pod};
 use std::sync::atomic::AtomicU64;
 
 const SLOTS: u64 = 8;
@@ -115,4 +115,14 @@ fn an_empty_segment_is_empty() {
     let list = LiveList::read(&segment);
     assert!(list.rows.is_empty() && list.exact);
     segment.publish(&Event { stamp: 1, ..Event::new(EventKind::Marker, 0) }, None, &mut Accounts::new(0));
+}
+
+/// No process has that many devices.
+#[test]
+fn an_event_of_a_device_that_there_cannot_be_is_implausible() {
+    let memory: Memory<AtomicU64> = Memory::new(SLOTS as usize, 0, 1);
+    let mut attached = Attached::new(&memory.segment()).unwrap();
+    let event = Event { stamp: 1, ..Event::new(EventKind::Alloc, MAX_DEVICES as u8) };
+    memory.segment().write_slot(event.to_words());
+    assert!(matches!(attached.catch_up(&memory.segment()), Err(CatchUpError::Implausible(_))));
 }
