@@ -5,7 +5,6 @@ use std::os::fd::BorrowedFd;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec};
-use shm_layout::protocol::observe::Attached;
 use shm_layout::table::notice_kind;
 use tt_shm_os::monotonic_ns;
 use tt_shm_reader::Segment;
@@ -25,7 +24,7 @@ use crate::segments::clock::Clock;
 use crate::segments::decease::LeftToRun;
 use crate::segments::discover::Discovery;
 use crate::segments::readback;
-use crate::segments::source::{Drained, Source};
+use crate::segments::source::{Drained, Source, counters_now};
 use crate::segments::unseen::Unseen;
 use crate::table::adopt::Adopted;
 use crate::table::reset;
@@ -520,14 +519,7 @@ fn fold_to_recount(model: &mut Model, source: &Source, run: &mut Run<'_>) -> Res
 
 /// The counters of a process as they are now, if they can be read and be true.
 fn recount(segment: &Segment) -> Option<Recount> {
-    let words = segment.words();
-    let mut attached = Attached::new(&words).ok()?;
-    let plausible =
-        |attached: &Attached| attached.devices.iter().all(|(counters, _)| counters.is_plausible());
-    // Before anything is added to them: sums of plausible counters do not overflow.
-    if !plausible(&attached) || attached.catch_up(&words).is_err() || !plausible(&attached) {
-        return None;
-    }
+    let (words, attached) = (segment.words(), counters_now(segment)?);
     let counters = attached.devices.iter().enumerate();
     let devices = counters.map_while(|(device, (counters, _))| Some((words.device(device)?, *counters)));
     Some(Recount { position: attached.cursor.position(), devices: devices.collect() })

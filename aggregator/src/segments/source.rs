@@ -369,8 +369,13 @@ fn check(attached: &Attached) -> Result<(), Unread> {
     }
 }
 
+/// The counters as they are now. `None` if they cannot be read, or cannot be true.
+pub(crate) fn counters_now(segment: &Segment) -> Option<Attached> {
+    now_of(segment).ok()
+}
+
 /// The counters that a dead process left. `None` if they cannot be true.
 pub(crate) fn last_counters(segment: &Segment) -> Option<Vec<Counters>> {
-    let attached = now_of(segment).ok()?;
+    let attached = counters_now(segment)?;
     Some(attached.devices.iter().map(|(counters, _)| *counters).collect())
 }
