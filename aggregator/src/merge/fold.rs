@@ -58,9 +58,7 @@ impl Model {
         if let Some(process) = self.processes.change(batch, process) {
             process.stats.late += 1;
         }
-        if let Some(chip) = self.devices.get(device).map(|device| device.entry.chip_id) {
-            self.failures.doubt(batch, chip, time);
-        }
+        self.doubt_holders(device, time);
     }
 
     /// Notes what a process's device owes.
@@ -120,11 +118,17 @@ impl Model {
     pub(crate) fn doubt_failures(&mut self, process: usize, since: u64) {
         let Some(process) = self.processes.get(process) else { return };
         let usages = process.usages.iter().flatten().filter_map(|row| self.usages.get(*row));
-        let chips = usages.filter_map(|usage| Some(self.devices.get(usage.device)?.entry.chip_id));
-        for chip in chips.collect::<Vec<_>>() {
-            let batch = self.batch();
-            self.failures.doubt(batch, chip, since);
+        for device in usages.map(|usage| usage.device).collect::<Vec<_>>() {
+            self.doubt_holders(device, since);
         }
+    }
+
+    /// Who held what on a device since then is not certain, also of a failure that was folded and is not noted yet.
+    pub(crate) fn doubt_holders(&mut self, device: usize, since: u64) {
+        self.settle_debts(device);
+        let Some(chip) = self.devices.get(device).map(|device| device.entry.chip_id) else { return };
+        let batch = self.batch();
+        self.failures.doubt(batch, chip, since);
     }
 
     /// Notes what a device owes, before anything changes on it.
@@ -232,12 +236,11 @@ impl Model {
             }
             device.change(closed.unwrap_or(noticed), &held, &Sums::ZERO);
             device.leave(row, last_event);
-            let chip = device.entry.chip_id;
             if noticed >= self.history_since {
                 device.observe(noticed);
             }
             // Who failed after that did not fail because of it.
-            self.failures.doubt(batch, chip, closed.map_or(from, |closed| closed.saturating_add(1)));
+            self.doubt_holders(device_row, closed.map_or(from, |closed| closed.saturating_add(1)));
             self.attest(row, device_row);
             self.empty(row);
             self.withdraw_claim(device_row);
@@ -273,21 +276,20 @@ impl Model {
             else {
                 continue;
             };
-            let Some(device) = self.devices.change(batch, device_row) else { continue };
-            device.doubt(span, &Doubt { less, more: Doubt::ANYTHING_MORE.more });
-            let chip = device.entry.chip_id;
-            self.failures.doubt(batch, chip, span.from);
+            self.doubt_holders(device_row, span.from);
+            if let Some(device) = self.devices.change(batch, device_row) {
+                device.doubt(span, &Doubt { less, more: Doubt::ANYTHING_MORE.more });
+            }
         }
     }
 
     /// In that span, the order of events is not known: a clock stepped.
     pub(crate) fn doubt_order(&mut self, span: Span) {
         for row in 0..self.devices.high_water() {
+            self.doubt_holders(row, span.from);
             let batch = self.batch();
             let Some(device) = self.devices.change(batch, row) else { continue };
             device.doubt(span, &Doubt::ANYTHING);
-            let chip = device.entry.chip_id;
-            self.failures.doubt(batch, chip, span.from);
             // While rings are read for the first time, the sums are those of long ago.
             if self.now >= self.history_since {
                 self.attest_all(row);
@@ -321,26 +323,23 @@ impl Model {
             0 => own.map(|own| own.bytes),
             _ => Doubt::ANYTHING_MORE.more,
         };
+        self.doubt_holders(device_row, life.from);
         let batch = self.batch();
-        self.settle_debts(device_row);
         let Some(device) = self.devices.change(batch, device_row) else { return };
         device.doubt(life, &Doubt { less: [0; FIGURES], more });
         device.peaks.note_others(life);
         device.attest_own_peaks(share, times);
-        let chip = device.entry.chip_id;
-        self.failures.doubt(batch, chip, life.from);
     }
 
     /// A process lived in that span of which nobody knows what it had, or on which devices.
     pub(crate) fn fold_lost(&mut self, life: Span) {
         self.note_unread(life);
         for row in 0..self.devices.high_water() {
+            self.doubt_holders(row, life.from);
             let batch = self.batch();
             let Some(device) = self.devices.change(batch, row) else { continue };
             device.doubt(life, &Doubt::ANYTHING_MORE);
             device.peaks.note_others(life);
-            let chip = device.entry.chip_id;
-            self.failures.doubt(batch, chip, life.from);
         }
     }
 }

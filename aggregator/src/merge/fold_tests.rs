@@ -274,6 +274,18 @@ fn a_late_event_on_one_chip_leaves_the_failures_on_others() {
     assert_eq!(exact(&model), [false, true]);
 }
 
+/// Who held what is noted when the next thing happens on the device, or nothing does. If that is a doubt, it is about this
+/// failure, too.
+#[test]
+fn a_failure_that_is_not_noted_yet_is_doubted_as_well() {
+    let mut model = model(2);
+    fold(&mut model, 0, 10, &event(EventKind::Alloc, Class::Dram, 100, 1)).unwrap();
+    fold(&mut model, 1, 15, &event(EventKind::AllocFailed, Class::Dram, 7, 1)).unwrap();
+    model.doubt_failures(0, 12);
+    model.settle_failures();
+    assert_eq!(exact(&model), [false]);
+}
+
 /// A clock stepped between two looks: what was merged of that time may have been in another order.
 #[test]
 fn when_a_clock_steps_only_what_was_before_is_certain() {

@@ -381,13 +381,12 @@ impl Model {
         let started = self.processes.get(pair.0).map_or(0, |process| process.stats.started);
         let life = Span { from: started, to: self.now };
         let Some(row) = self.row_of_chip(chip) else { return self.forgotten.note(chip, self.now) };
-        self.settle_debts(row);
+        self.doubt_holders(row, life.from);
         let batch = self.batch();
         if let Some(device) = self.devices.change(batch, row) {
             device.doubt(life, &Doubt::ANYTHING_MORE);
             device.peaks.note_others(life);
         }
-        self.failures.doubt(batch, chip, life.from);
     }
 
     /// Whether somebody who could not be read may have something on any device. Who was read and found no room is on
