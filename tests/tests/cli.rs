@@ -310,9 +310,9 @@ fn nothing_there_is_said_and_bad_usage_is_told_apart() {
         (&["allocations", "--device", "7"], "no device 7: no process reports any here"),
         (
             &["allocations", "--query", "size>1MiB"],
-            "Nothing like that is live: no process reports here (`tt-smi doctor`",
+            "No matching allocations: no process reports here (`tt-smi doctor`",
         ),
-        (&["programs", "--query", "relu"], "No program like that is loaded: no process reports here"),
+        (&["programs", "--query", "relu"], "No matching programs: no process reports here"),
         (&["ps", "--query", "shoe=1"], "no field \"shoe\"; the fields are pid, name, user, command"),
         (&["watch", "--interval", "0"], "from 20ms to 1h"),
         (&["run"], "tt-smi run [OPTIONS] [--] <COMMAND>..."),

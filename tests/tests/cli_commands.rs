@@ -352,13 +352,13 @@ fn where_nothing_is_it_says_why_and_what_to_do() {
         (&["list"], "No device: no process reports"),
         (&["peak"], "No device: no process reports"),
         (&["ps"], "No process reports allocations here"),
-        (&["allocations"], "Nothing is live: no process reports here (`tt-smi doctor` says what to do)."),
-        (&["programs"], "No program is loaded: no process reports here"),
+        (&["allocations"], "No live allocations: no process reports here (`tt-smi doctor` says what to do)."),
+        (&["programs"], "No loaded programs: no process reports here"),
     ] {
         assert!(smi(&space, arguments).contains(says), "{arguments:?}");
     }
     let _host = host(&space, [5]);
-    assert_eq!(smi(&space, &["allocations"]), "Nothing is live.\n");
+    assert_eq!(smi(&space, &["allocations"]), "No live allocations.\n");
 }
 
 #[test]
@@ -374,7 +374,7 @@ fn a_mistake_is_told_with_its_place() {
         "{said}"
     );
     let (code, said) = errors(space.command(SMI).args(["--view", "charts"]));
-    assert!(code == Some(0) && said.contains("stdout is no terminal"), "{said}");
+    assert!(code == Some(0) && said.contains("stdout is not a terminal"), "{said}");
     let report = "/nonexistent/report.json";
     let (code, said) =
         errors(space.command(SMI).args(["run", "--json", report, "--", "sh", "-c", "echo began >&2"]));

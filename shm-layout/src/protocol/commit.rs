@@ -49,7 +49,7 @@ struct Waiting {
 /// Why an event was not counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refused {
-    /// It is of a device that there is not.
+    /// The device is not registered.
     UnknownDevice,
     /// It cannot follow what was counted before: see [`Counters::apply`].
     Implausible,

@@ -23,7 +23,7 @@ use tt_shm_os::Namespace;
 /// Exact, live memory of Tenstorrent accelerators, per process.
 ///
 /// Reads shared memory only: it never opens a device and cannot disturb a workload. Without a command it
-/// shows a live screen (where stdout is no terminal: the snapshot table).
+/// shows a live screen, or the snapshot table when stdout is not a terminal.
 #[derive(Debug, Parser)]
 #[command(name = "tt-smi", version, propagate_version = true, max_term_width = 100, after_help = EXAMPLES)]
 pub struct Cli {
@@ -138,7 +138,7 @@ pub enum Command {
     /// socket_send, row_read, socket_query. dispatch_cached_percent_of_5us (2us, 20us; dispatch_first) is what a
     /// loop with so much host work notices.
     Bench(BenchArgs),
-    /// Settings that last: write, show or find their file
+    /// Manage the config file: write, show or find it
     Config(ConfigArgs),
     /// Completions for a shell, to stdout
     Completions(CompletionsArgs),

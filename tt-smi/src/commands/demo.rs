@@ -16,7 +16,7 @@ use crate::settings::Settings;
 use crate::signals::Stop;
 use crate::source::Source;
 
-/// Between two tables where stdout is no terminal.
+/// Between two tables when stdout is not a terminal.
 const REFRESH: Duration = Duration::from_secs(1);
 
 /// Runs until the time is over, q or a signal. Leaves nothing in /dev/shm.

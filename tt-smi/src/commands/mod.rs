@@ -71,7 +71,7 @@ fn top_or_snapshot(args: &ScreenArgs, settings: &Settings) -> anyhow::Result<()>
         false => {
             if args.is_any() {
                 eprintln!(
-                    "tt-smi: stdout is no terminal: the table of `snapshot`, without what was asked of the screen"
+                    "tt-smi: stdout is not a terminal: printing the snapshot table and ignoring the options of the live screen"
                 );
             }
             snapshot::run(&SnapshotArgs::default(), settings)

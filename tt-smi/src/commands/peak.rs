@@ -119,7 +119,7 @@ fn write(out: &mut dyn Write, model: &Model, paint: Paint) -> io::Result<()> {
 
 fn write_entries(out: &mut dyn Write, entries: &[Entry<'_>], clock: Clock, paint: Paint) -> io::Result<()> {
     use Align::{Left, Right};
-    let heads = [("PEAK", Right), ("OF ALL", Right), ("COUNT", Right), ("AGO", Right), ("NOW", Right)];
+    let heads = [("PEAK", Right), ("% OF CAP", Right), ("COUNT", Right), ("AGO", Right), ("NOW", Right)];
     let heads = [("  WHAT", Left)].into_iter().chain(heads).chain([("EXACT", Left)]);
     let mut columns = Columns::new(&heads.collect::<Vec<_>>());
     let or_unknown = |text: Option<String>| text.unwrap_or_else(|| UNKNOWN.to_owned());

@@ -87,7 +87,7 @@ pub(crate) const BINDINGS: &[Binding] = &[
     everywhere(&[key(KeyCode::Enter)], Action::Open, "look into what is selected"),
     within(LISTS, &[char('/')], Action::Filter, "filter, such as class=dram size>1MiB"),
     within(SORTED, &[char('s')], Action::SortMenu, "sort by"),
-    within(SORTED, &[char('r')], Action::Reverse, "turn the order round"),
+    within(SORTED, &[char('r')], Action::Reverse, "reverse sort"),
     within(WITH_PROCESSES, &[char('t')], Action::Tree, "tree of processes"),
     within(WITH_PROCESSES, &[key(KeyCode::F(9))], Action::Signal, "send a signal, after a question"),
     within(&[View::Allocations], &[char('b')], Action::Group, "group: by name, class, size, process"),

@@ -71,8 +71,8 @@ fn write(out: &mut dyn Write, listing: &Listing, shown: &Shown, paint: Paint) ->
     if listing.items.is_empty() {
         return writeln!(
             out,
-            "Nothing {}is live{}.",
-            if shown.is_part { "like that " } else { "" },
+            "No {} allocations{}.",
+            if shown.is_part { "matching" } else { "live" },
             shown.why
         );
     }

@@ -49,7 +49,7 @@ fn write(
 ) -> io::Result<()> {
     use Align::{Left, Right};
     if listing.entries.is_empty() {
-        return writeln!(out, "No program {}is loaded{why}.", if is_part { "like that " } else { "" });
+        return writeln!(out, "No {} programs{why}.", if is_part { "matching" } else { "loaded" });
     }
     let mut columns = Columns::new(&[
         ("PID", Right),

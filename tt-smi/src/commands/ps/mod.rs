@@ -45,7 +45,7 @@ fn write(out: &mut dyn Write, lines: &[Line<'_>], model: &Model, paint: Paint) -
                 writeln!(out, "No process reports allocations here (`tt-smi doctor` says what to do).")?
             }
             (true, _) => writeln!(out, "No process: {}.", why_nothing(model))?,
-            (false, _) => writeln!(out, "No process is like that.")?,
+            (false, _) => writeln!(out, "No matching processes.")?,
         }
         return write_problems(out, model, paint);
     }

@@ -42,7 +42,7 @@ pub(super) fn write(out: &mut dyn Write, report: &Report, paint: Paint) -> io::R
 
 fn write_peaks(out: &mut dyn Write, devices: &[Peaks], paint: Paint) -> io::Result<()> {
     use Align::{Left, Right};
-    let heads = [("DEVICE", Right), ("WHAT", Left), ("PEAK", Right), ("OF ALL", Right), ("EXACT", Left)];
+    let heads = [("DEVICE", Right), ("WHAT", Left), ("PEAK", Right), ("% OF CAP", Right), ("EXACT", Left)];
     let mut columns = Columns::new(&heads);
     for device in devices {
         for (what, peak) in device.figures.iter().filter(|(_, peak)| !peak.range.is_nothing()) {

@@ -96,8 +96,8 @@ fn draw_list(view: &Allocations, frame: &mut Frame<'_>, area: Rect, theme: &Them
     }
     if view.list.len() == 0 && view.listing.is_some() && area.height > 1 {
         let text = match view.query.is_empty() {
-            true => " Nothing is live.",
-            false => " Nothing is like that. Esc shows all.",
+            true => " No live allocations.",
+            false => " No matching allocations. Press Esc to show all.",
         };
         frame.render_widget(Line::styled(text, theme.dim()), Rect { y: area.y + 1, height: 1, ..area });
     }

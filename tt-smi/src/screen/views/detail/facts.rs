@@ -116,8 +116,8 @@ fn failures(device: &Device, model: &Model, width: usize) -> Vec<String> {
 
 fn failure_lines(failure: &Failure, model: &Model, width: usize) -> Vec<String> {
     let why = match failure.shortage.cause() {
-        Some(Cause::Exhausted) => ": too little",
-        Some(Cause::Fragmented) => ": enough, but in pieces",
+        Some(Cause::Exhausted) => ": exhausted",
+        Some(Cause::Fragmented) => ": fragmented",
         // Something else: banks that differ, an alignment.
         None => "",
     };

@@ -98,16 +98,16 @@ impl Events {
     /// What is not in the log.
     fn lost(&self) -> Option<String> {
         let told = [
-            (self.log.missed, "overwritten unread"),
-            (self.log.older, "before the rings"),
-            (self.log.dropped, "dropped here"),
+            (self.log.older, "older events are no longer in the ring"),
+            (self.log.missed, "overwritten before they were read"),
+            (self.log.dropped, "not shown"),
         ];
         let told: Vec<String> = told
             .into_iter()
             .filter(|(number, _)| *number > 0)
-            .map(|(number, what)| format!("{number} {what}"))
+            .map(|(number, what)| format!("{} {what}", count(number as f64)))
             .collect();
-        (!told.is_empty()).then(|| format!(" missing: {}", told.join(", ")))
+        (!told.is_empty()).then(|| format!(" {}", told.join("; ")))
     }
 
     fn rates_line(&self, theme: &Theme) -> Line<'static> {
@@ -187,8 +187,8 @@ impl Page for Events {
         if self.list.len() == 0 && parts.list.height > 1 {
             let text = match self.log.entries() {
                 [] if scene.frozen => &scene.unread("any event"),
-                [] => " Nothing has happened yet.",
-                _ => " Nothing like that has happened. Esc shows all.",
+                [] => " No events yet.",
+                _ => " No matching events. Press Esc to show all.",
             };
             let line = Rect { y: parts.list.y + 1, height: 1, ..parts.list };
             frame.render_widget(Line::styled(text, theme.dim()), line);

@@ -1,7 +1,6 @@
 //! What an operator should know.
 
-use tt_shm_reader::Class;
-
+use crate::escape::fit;
 use crate::model::{Model, ProcessState};
 use crate::output::units::{UNKNOWN, age, bytes};
 
@@ -20,12 +19,14 @@ pub(super) fn all(model: &Model) -> Vec<String> {
 fn last_failure(model: &Model) -> Option<String> {
     let failures = model.devices.iter().filter_map(|device| Some((device.index, device.failure?)));
     let (index, failure) = failures.max_by_key(|(_, failure)| failure.time)?;
+    let of = model.processes.iter().find(|process| process.namespace_pid == failure.pid);
+    let name = of.map_or_else(String::new, |process| format!(", {}", fit(&process.name, 16)));
     Some(format!(
-        " {} ago on device {index} pid {} got no {} of {}; {} free, largest {}",
+        " {} ago on device {index}: {} allocation of {} failed (pid {}{name}); {} free, largest block {}",
         age(model.clock.age_ns(failure.time)),
-        failure.pid,
+        failure.class.map_or_else(|| UNKNOWN.to_owned(), |class| class.name().to_uppercase()),
         bytes(failure.shortage.request),
-        failure.class.map_or(UNKNOWN, Class::name),
+        failure.pid,
         failure.shortage.free_text(),
         failure.shortage.largest_text(),
     ))

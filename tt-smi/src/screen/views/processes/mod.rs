@@ -151,7 +151,7 @@ impl Page for ProcessList {
         if self.rows.is_empty() && area.height > 1 {
             let text = match self.all {
                 0 => " No process reports allocations here. `tt-smi demo` shows how it looks.",
-                _ => " No process is like that. Esc shows all.",
+                _ => " No matching processes. Press Esc to show all.",
             };
             frame.render_widget(Line::styled(text, theme.dim()), Rect { y: area.y + 1, height: 1, ..area });
         }

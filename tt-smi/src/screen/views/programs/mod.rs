@@ -110,7 +110,7 @@ impl ProgramList {
             let text = match (&self.listing, self.query.is_empty()) {
                 (None, _) => &scene.unread("what is loaded"),
                 (Some(_), true) => " No program is loaded.",
-                (Some(_), false) => " No program is like that. Esc shows all.",
+                (Some(_), false) => " No matching programs. Press Esc to show all.",
             };
             frame.render_widget(Line::styled(text, theme.dim()), Rect { y: area.y + 1, height: 1, ..area });
         }
