@@ -265,12 +265,14 @@ impl Aggregator {
         loop {
             let (more, tail) = self.drain_all(now);
             self.doubt_adopted();
-            self.model.behind =
-                self.sources.iter().any(|source| source.known_until(folded_through) < folded_through);
-            // Who has more in its ring may have earlier events than the others: nobody passes it, or all of them would
-            // come late. Nobody waits for ever either, or one process could stop the clock for all.
+            let known = self.sources.iter().map(|source| source.known_until(folded_through));
+            let known = known.min().unwrap_or(folded_through).min(folded_through);
+            self.model.behind = known < folded_through;
+            // Who has more in its ring, or was read as a whole just now, may have done something before the others did:
+            // nobody passes it, or what is published would not be certain until it has its turn. Nobody waits for ever
+            // either, or one process could stop the clock for all.
             let last = !more || monotonic_ns() > now.saturating_add(MAX_FOLLOW_NS);
-            let limit = folded_through.min(tail).max(folded_through.saturating_sub(MAX_HELD_BACK_NS));
+            let limit = known.max(folded_through.saturating_sub(MAX_HELD_BACK_NS));
             let folded = self.open_windows(limit) + self.fold_until(limit);
             if limit > tail {
                 self.doubt_passed(limit);

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use common::{Scene, TestProcess, buffer, chip, device, settled};
-use shm_layout::table::{Peak, bucket_flags, failure_flags};
+use shm_layout::table::{HISTORY_RESOLUTIONS, Peak, bucket_flags, failure_flags};
 use shm_layout::{Class, Event, EventKind, UNKNOWN, flags};
 use tt_shm_aggregator::{Aggregator, Claim, Config, Only, TablePublisher};
 use tt_shm_os::{ClockKind, monotonic_ns};
@@ -239,6 +239,29 @@ fn what_is_read_again_from_before_the_window_does_not_count_in_it() {
     let mut second = Aggregator::resume(Config::new(scene.namespace.clone()), claim.adopt()).unwrap();
     let peak = device(&settled(&mut second), 1).dram_peak;
     assert!(peak.low <= 11, "{peak:?}, true 11");
+}
+
+/// An event from just before an aggregator began its history is folded after that, together with one of the next bucket.
+#[test]
+fn what_happened_before_the_history_began_is_in_it() {
+    let scene = Scene::new();
+    let mut process = scene.process();
+    process.register(chip(1));
+    process.alloc(0, Class::Dram, 1);
+    let slept = process.clock.ticks();
+    let mut aggregator = scene.aggregator();
+    process.emit_raw(Event { time: slept, ..buffer(EventKind::Alloc, 0, Class::Dram, 500) });
+    let bucket = HISTORY_RESOLUTIONS[0];
+    let next = monotonic_ns().next_multiple_of(bucket);
+    std::thread::sleep(Duration::from_nanos(next + bucket / 10 - monotonic_ns()));
+    process.free(0, Class::Dram, 500);
+    // So that both are folded in one go.
+    pause();
+    aggregator.settle();
+    let (row, _) = aggregator.snapshot().devices[0];
+    let first = aggregator.history(row, 0).into_iter().find(|bucket| bucket.start == next);
+    let first = first.expect("a bucket that began after us");
+    assert_eq!((first.dram_min, first.dram_max), (1, 501));
 }
 
 /// Two programs in two lanes run one kernel: it is loaded once, and resident twice.

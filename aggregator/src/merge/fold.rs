@@ -43,9 +43,7 @@ impl Model {
         let late = device.peaks.is_late(time);
         device.note(event, process, pid, time, recent);
         device.change(time, &old, &new);
-        if time >= history_since {
-            device.observe(time);
-        }
+        device.observe_from(history_since, time);
         if late {
             self.count_late(process, device_row, time);
         }
@@ -158,9 +156,7 @@ impl Model {
         let time = time.max(device.peaks.latest());
         device.doubt(Span { from: since, to: time }, &Doubt { less: old.bytes, more });
         device.find(time, &old, &new);
-        if time >= history_since {
-            device.observe(time);
-        }
+        device.observe_from(history_since, time);
         self.attest(row, device_row);
         self.uncapped.insert(device_row);
         if let Some(device) = self.devices.get_mut(device_row) {
@@ -236,9 +232,7 @@ impl Model {
             }
             device.change(closed.unwrap_or(noticed), &held, &Sums::ZERO);
             device.leave(row, last_event);
-            if noticed >= self.history_since {
-                device.observe(noticed);
-            }
+            device.observe_from(self.history_since, noticed);
             // Who failed after that did not fail because of it.
             self.doubt_holders(device_row, closed.map_or(from, |closed| closed.saturating_add(1)));
             self.attest(row, device_row);

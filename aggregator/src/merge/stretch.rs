@@ -209,9 +209,7 @@ impl Stretch<'_> {
         let used = Used::of(&usage.counters);
         device.exchange_used(self.used, used);
         self.used = used;
-        if time >= self.history_since {
-            device.observe(time);
-        }
+        device.observe_from(self.history_since, time);
         device.note(event, usage.process, self.pid, time, time >= self.recent_from);
         if matches!(event.kind(), Some(EventKind::KernelDispatch | EventKind::ProgramEnd)) {
             exchange_resident(resident, usage, device);

@@ -277,6 +277,17 @@ impl Device {
         self.history.observe(time, self.sums.bytes[DRAM], self.sums.bytes[L1])
     }
 
+    /// The same, in a history that began at `since`, or has not yet. What happened before that and is folded only now
+    /// has been so ever since.
+    #[inline]
+    pub(crate) fn observe_from(&mut self, since: u64, time: u64) {
+        if time >= since {
+            self.observe(time);
+        } else if since != u64::MAX {
+            self.observe(since);
+        }
+    }
+
     /// A process has nothing to do with it any more.
     pub(crate) fn leave(&mut self, usage: usize, last_event: u64) {
         self.usages.retain(|row| *row != usage);

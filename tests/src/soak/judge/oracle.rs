@@ -253,6 +253,23 @@ impl Oracle {
         self.late.iter().any(|late| late.device == device && late.ticks <= until && late.known > as_of)
     }
 
+    /// What each process had on a device at a time, and its next event.
+    pub fn held_at(&self, device: usize, quantity: usize, ns: u64) -> Vec<String> {
+        let at = self.timeline.to_ticks(ns);
+        let text = |process: &Process| {
+            let mut on = process.recent.iter().filter(|recent| recent.device == device);
+            let before = on.clone().rev().find(|recent| recent.ticks <= at)?;
+            let next = on.find(|recent| recent.ticks > at);
+            let tell = |recent: &Recent| {
+                let (time, known) = (self.timeline.to_ns(recent.ticks), self.timeline.to_ns(recent.known));
+                format!("{} (event {} at {time}, known {known})", recent.summary.now[quantity], recent.position)
+            };
+            let next = next.map_or("nothing".to_owned(), tell);
+            Some(format!("{:x} had {}, then {next}", process.identity, tell(before)))
+        };
+        self.current.iter().filter_map(|number| text(&self.processes[*number])).collect()
+    }
+
     /// Events of the time since a moment that became known late, and when.
     pub fn late_since(&self, ns: u64) -> Vec<String> {
         let since = self.timeline.to_ticks(ns);

@@ -165,7 +165,11 @@ impl<'a> Judge<'a> {
         let high = claim.high.map_or("unknown".to_owned(), |high| high.to_string());
         let time = claim.time.map_or(String::new(), |time| format!(" at {time}"));
         let said = if claim.is_exact() { claim.low.to_string() } else { format!("{}..={high}", claim.low) };
-        let text = format!("device {} {}: said {said}{time}, {how}; {why}", claim.device, claim.what);
+        let held = match (claim.what, claim.time) {
+            (What::Peak(quantity), Some(time)) => self.oracle.held_at(claim.device, quantity, time).join("; "),
+            _ => String::new(),
+        };
+        let text = format!("device {} {}: said {said}{time}, {how}; {why}; {held}", claim.device, claim.what);
         let family = match claim.what {
             What::Now(_) => "now",
             What::Peak(_) => "peak",
