@@ -319,6 +319,41 @@ fn nothing_there_is_said_and_bad_usage_is_told_apart() {
     ] {
         assert!(said(arguments).contains(says), "{arguments:?}: {}", said(arguments));
     }
-    let absent = space.command(SMI).args(["allocations", "--pid", "1"]).output().unwrap();
-    assert!(String::from_utf8_lossy(&absent.stderr).contains("no process 1 reports here"));
+    // Who is not there is an error, whatever it is asked for by.
+    for (arguments, says) in [
+        (&["allocations", "--pid", "1"][..], "no process 1 reports here"),
+        (&["programs", "--pid", "1"], "no process 1 reports here"),
+        (&["allocations", "--device", "99"], "no device 99"),
+    ] {
+        let absent = space.command(SMI).args(arguments).output().unwrap();
+        assert!(String::from_utf8_lossy(&absent.stderr).contains(says), "{arguments:?}");
+        assert_eq!(absent.status.code(), Some(1), "{arguments:?}");
+    }
+}
+
+#[test]
+fn a_unit_stands_next_to_its_number() {
+    let space = Space::new();
+    let alone = space.command(SMI).args(["allocations", "--query", "size>1 MiB"]).output().unwrap();
+    let said = String::from_utf8_lossy(&alone.stderr).into_owned();
+    assert!(said.contains("\"MiB\" stands alone; write the unit next to its number: size>1MiB"), "{said}");
+    assert_eq!(alone.status.code(), Some(2));
+    for fine in ["size>1MiB", "size>1 mib-cache", "age>1d", "pid=1,2 T"] {
+        let output = space.command(SMI).args(["allocations", "--query", fine]).output().unwrap();
+        assert_eq!(output.status.code(), Some(0), "{fine}: {}", String::from_utf8_lossy(&output.stderr));
+    }
+}
+
+#[test]
+fn a_run_that_nobody_reported_in_says_why_and_its_report_may_go_to_stdout() {
+    let space = Space::new();
+    let run = space.command(SMI).args(["run", "--json", "-", "--", "true"]).output().unwrap();
+    let said = String::from_utf8_lossy(&run.stderr);
+    assert!(
+        said.contains("no process of the command reported memory") && said.contains("--ipc=host"),
+        "{said}"
+    );
+    let report: serde_json::Value = serde_json::from_slice(&run.stdout).unwrap();
+    assert_eq!(report["exit_code"], 0);
+    assert!(!std::path::Path::new("-").exists());
 }

@@ -81,14 +81,14 @@ impl Segments {
         claims.finish()
     }
 
-    /// The living processes that are meant; all if none was named. Says on stderr who is not there.
-    pub fn of(&self, pids: &[u32]) -> impl Iterator<Item = &Segment> {
-        for pid in pids.iter().filter(|pid| !self.live.iter().any(|segment| is_pid(segment, **pid))) {
-            eprintln!("tt-smi: no process {pid} reports here");
+    /// The living processes that are meant; all if none was named. An error if one of them is not there.
+    pub fn of(&self, pids: &[u32]) -> anyhow::Result<impl Iterator<Item = &Segment>> {
+        let is_here = |pid: &u32| self.live.iter().any(|segment| is_pid(segment, *pid));
+        if let Some(pid) = pids.iter().find(|pid| !is_here(pid)) {
+            anyhow::bail!("no process {pid} reports here (`tt-smi ps` lists those that do)");
         }
-        self.live
-            .iter()
-            .filter(move |segment| pids.is_empty() || pids.iter().any(|pid| is_pid(segment, *pid)))
+        let meant = move |segment: &&Segment| pids.is_empty() || pids.iter().any(|pid| is_pid(segment, *pid));
+        Ok(self.live.iter().filter(meant))
     }
 
     /// Tells on stderr whose segments are left out because they are dead. An error if nothing is left.

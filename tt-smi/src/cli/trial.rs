@@ -88,7 +88,7 @@ The file is described by docs/schema/run.json. Exit codes: that of the command, 
 was killed, 127 if it is not there, 126 if it cannot be started."
 )]
 pub struct RunArgs {
-    /// Also write the report as JSON to this file (mode 0600, replaced as a whole)
+    /// Also write the report as JSON to this file (mode 0600, replaced as a whole); - is stdout
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
     /// The command and its arguments

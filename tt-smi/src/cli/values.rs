@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use crate::query::{ALLOCATION_FIELDS, EVENT_FIELDS, PROCESS_FIELDS, PROGRAM_FIELDS, Query, QueryError};
+use crate::query::{
+    ALLOCATION_FIELDS, EVENT_FIELDS, PROCESS_FIELDS, PROGRAM_FIELDS, Query, QueryError, time_ns,
+};
 
 // A wrong query is found before anything is read.
 
@@ -22,33 +24,24 @@ pub(super) fn process_query(text: &str) -> Result<Query, QueryError> {
     Query::about(text, PROCESS_FIELDS)
 }
 
-/// `500ms`, `10s`, `2m`, `1h`; a bare number is seconds.
+/// `500ms`, `10s`, `2m`, `1h`, `1d`; a bare number is seconds.
 pub(super) fn duration(text: &str) -> Result<Duration, String> {
-    match millis(text)? {
-        Some(millis) if millis > 0 => Ok(Duration::from_millis(millis)),
+    match time(text)? {
+        time if time >= Duration::from_millis(1) => Ok(time),
         _ => Err(format!("{text:?} is out of range: 1ms or more")),
     }
 }
 
-/// `None` if there is no such number.
-fn millis(text: &str) -> Result<Option<u64>, String> {
-    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
-    let (number, unit) = text.split_at(digits);
-    let number: u64 = number.parse().map_err(|_| format!("{text:?} is not a time; try 10s or 500ms"))?;
-    Ok(match unit {
-        "ms" => Some(number),
-        "s" | "" => number.checked_mul(1000),
-        "m" => number.checked_mul(60_000),
-        "h" => number.checked_mul(3_600_000),
-        _ => return Err(format!("unknown unit {unit:?}; use ms, s, m or h")),
-    })
+fn time(text: &str) -> Result<Duration, String> {
+    let nanos = time_ns(text).map_err(|expected| format!("{text:?} is not {expected}"))?;
+    Ok(Duration::from_nanos(nanos))
 }
 
 /// Between two looks. Shorter would only keep a processor busy; longer is no watching.
 pub fn interval(text: &str) -> Result<Duration, String> {
     let allowed = Duration::from_millis(20)..=Duration::from_secs(3600);
-    match millis(text)?.map(Duration::from_millis) {
-        Some(interval) if allowed.contains(&interval) => Ok(interval),
+    match time(text)? {
+        interval if allowed.contains(&interval) => Ok(interval),
         _ => Err(format!("{text:?} is out of range: from 20ms to 1h (3600s)")),
     }
 }
@@ -77,13 +70,17 @@ mod tests {
         assert_eq!(duration("10s"), Ok(Duration::from_secs(10)));
         assert_eq!(duration("500ms"), Ok(Duration::from_millis(500)));
         assert_eq!(duration("2m"), Ok(Duration::from_secs(120)));
+        assert_eq!(duration("1d"), Ok(Duration::from_secs(86_400)));
+        assert_eq!(duration("1.5"), Ok(Duration::from_millis(1500)));
         assert_eq!(interval("1h"), Ok(Duration::from_secs(3600)));
         assert!(interval("19ms").is_err() && interval("2h").is_err());
-        for (bad, says) in [("0", "from 20ms"), ("5x", "unknown unit"), ("x", "is not a time")] {
+        for (bad, says) in
+            [("0", "from 20ms"), ("1d", "to 1h"), ("5x", "is not a time"), ("x", "is not a time")]
+        {
             assert!(interval(bad).unwrap_err().contains(says), "{bad}");
         }
         assert_eq!(duration("3"), Ok(Duration::from_secs(3)));
-        for bad in ["", "0s", "s", "1d", "1.5s", "-1s", "99999999999999999999s"] {
+        for bad in ["", "0s", "s", "1w", "1.s", "-1s", "99999999999999999999s"] {
             assert!(duration(bad).is_err(), "{bad}");
         }
     }

@@ -40,12 +40,14 @@ mod text;
 
 pub use error::QueryError;
 pub use field::Field;
+pub(crate) use quantity::time_ns;
 pub use records::{ALLOCATION_FIELDS, EVENT_FIELDS, PROCESS_FIELDS, PROGRAM_FIELDS};
 pub use test::{ClassSet, Value};
 
 use std::fmt;
 use std::str::FromStr;
 
+use lex::RawTerm;
 use term::Term;
 
 /// Something that a query can be asked of.
@@ -79,7 +81,9 @@ impl Query {
     }
 
     fn parse(text: &str, fields: &[Field]) -> Result<Query, QueryError> {
-        let terms = lex::terms(text)?.into_iter().map(|raw| Term::new(raw, fields));
+        let raw = lex::terms(text)?;
+        raw.iter().zip(raw.iter().skip(1)).try_for_each(|(number, word)| refuse_lone_unit(number, word))?;
+        let terms = raw.into_iter().map(|raw| Term::new(raw, fields));
         Ok(Query { terms: terms.collect::<Result<_, _>>()? })
     }
 
@@ -91,6 +95,21 @@ impl Query {
         };
         holds(true) && holds(false)
     }
+}
+
+/// `size>1 MiB` would mean more than one byte, and a name with "MiB" in it.
+fn refuse_lone_unit(number: &RawTerm, word: &RawTerm) -> Result<(), QueryError> {
+    let Some((name, op)) = &number.field else { return Ok(()) };
+    let ([.., last], [unit], None) = (&number.values[..], &word.values[..], &word.field) else {
+        return Ok(());
+    };
+    let nature = Field::from_name(name).map(Field::nature);
+    let is_unit = nature.is_some_and(|nature| quantity::is_unit(&unit.text, nature));
+    if !is_unit || !last.text.ends_with(|c: char| c.is_ascii_digit()) {
+        return Ok(());
+    }
+    let help = format!("write the unit next to its number: {name}{op}{}{}", last.text, unit.text);
+    Err(QueryError::new(word.column, format!("{:?} stands alone", unit.text), help))
 }
 
 impl FromStr for Query {

@@ -53,6 +53,18 @@ pub(super) fn range(text: &str, nature: Nature, may_be_range: bool) -> Result<Ra
     }
 }
 
+/// A time in nanoseconds, such as `500ms`, `1.5s` or `1d`; a bare number is seconds. The one place that reads durations.
+pub(crate) fn time_ns(text: &str) -> Result<u64, String> {
+    number(text, Nature::Time)
+}
+
+/// Whether a word is nothing but a unit of this nature.
+pub(super) fn is_unit(word: &str, nature: Nature) -> bool {
+    let (units, ..) = units(nature);
+    matches!(nature, Nature::Size | Nature::Time)
+        && units.iter().any(|(name, _)| name.eq_ignore_ascii_case(word))
+}
+
 /// A number in the field's smallest unit; else what it should have been.
 fn number(text: &str, nature: Nature) -> Result<u64, String> {
     let (units, plain, example) = units(nature);

@@ -262,7 +262,10 @@ impl Oracle {
             let next = on.find(|recent| recent.ticks > at);
             let tell = |recent: &Recent| {
                 let (time, known) = (self.timeline.to_ns(recent.ticks), self.timeline.to_ns(recent.known));
-                format!("{} (event {} at {time}, known {known})", recent.summary.now[quantity], recent.position)
+                format!(
+                    "{} (event {} at {time}, known {known})",
+                    recent.summary.now[quantity], recent.position
+                )
             };
             let next = next.map_or("nothing".to_owned(), tell);
             Some(format!("{:x} had {}, then {next}", process.identity, tell(before)))

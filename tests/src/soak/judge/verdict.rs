@@ -166,7 +166,9 @@ impl<'a> Judge<'a> {
         let time = claim.time.map_or(String::new(), |time| format!(" at {time}"));
         let said = if claim.is_exact() { claim.low.to_string() } else { format!("{}..={high}", claim.low) };
         let held = match (claim.what, claim.time) {
-            (What::Peak(quantity), Some(time)) => self.oracle.held_at(claim.device, quantity, time).join("; "),
+            (What::Peak(quantity), Some(time)) => {
+                self.oracle.held_at(claim.device, quantity, time).join("; ")
+            }
             _ => String::new(),
         };
         let text = format!("device {} {}: said {said}{time}, {how}; {why}; {held}", claim.device, claim.what);

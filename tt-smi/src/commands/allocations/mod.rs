@@ -26,7 +26,7 @@ pub(crate) fn run(args: &AllocationsArgs, settings: &Settings) -> anyhow::Result
     let (segments, directory) = super::look(settings)?;
     let devices = select(&args.only.device, &directory)?;
     let mut listing = Listing::default();
-    for segment in segments.of(&args.only.pid) {
+    for segment in segments.of(&args.only.pid)? {
         listing.add(segment, &directory, |item| {
             devices.contains(&item.device)
                 && (args.class.is_empty() || args.class.iter().any(|filter| filter.matches(item.class)))

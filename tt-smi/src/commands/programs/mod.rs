@@ -22,7 +22,7 @@ pub(crate) fn run(args: &ProgramsArgs, settings: &Settings) -> anyhow::Result<()
     let (segments, directory) = super::look(settings)?;
     let devices = select(&args.only.device, &directory)?;
     let mut listing = Listing::default();
-    for segment in segments.of(&args.only.pid) {
+    for segment in segments.of(&args.only.pid)? {
         listing.add(segment, &directory, &devices);
     }
     listing.lack(&segments.unread);

@@ -15,7 +15,7 @@ mod run_id;
 mod text;
 mod watch;
 
-use std::io::ErrorKind;
+use std::io::{ErrorKind, Write};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -42,7 +42,7 @@ const LAST_SWEEPS: usize = 50;
 
 /// Runs the command; ends with its exit code.
 pub(crate) fn run(args: &RunArgs, settings: &Settings) -> anyhow::Result<()> {
-    args.json.as_deref().map(warn_early);
+    args.json.as_deref().filter(|path| !is_stdout(path)).map(warn_early);
     let report = match observe(args, settings)? {
         Ok(report) => report,
         Err(error) => {
@@ -57,7 +57,10 @@ pub(crate) fn run(args: &RunArgs, settings: &Settings) -> anyhow::Result<()> {
     if let Some(path) = &args.json {
         let document = json::RunJson::new(&report, &args.command, settings.namespace.as_str());
         let mut text = Vec::new();
-        let written = write_json(&mut text, &document).and_then(|()| private_file::replace(path, &text));
+        let written = write_json(&mut text, &document).and_then(|()| match is_stdout(path) {
+            true => std::io::stdout().write_all(&text),
+            false => private_file::replace(path, &text),
+        });
         if let Err(error) = written {
             eprintln!("tt-smi: cannot write {}: {error}", crate::escape::escape(&path.to_string_lossy()));
         }
@@ -66,6 +69,10 @@ pub(crate) fn run(args: &RunArgs, settings: &Settings) -> anyhow::Result<()> {
         0 => Ok(()),
         code => Err(Exit(code).into()),
     }
+}
+
+fn is_stdout(path: &Path) -> bool {
+    path.as_os_str() == "-"
 }
 
 /// Says before a long run, not only behind it, that its report cannot be written. The command runs all the same.

@@ -30,7 +30,7 @@ pub(super) fn write(out: &mut dyn Write, report: &Report, paint: Paint) -> io::R
         writeln!(out, "not counted, perhaps of others: pid {pids} ({why})")?;
     }
     if report.processes.is_empty() {
-        return Ok(());
+        return write_why_none(out);
     }
     write_peaks(out, &report.devices, paint)?;
     if report.failed > 0 {
@@ -38,6 +38,17 @@ pub(super) fn write(out: &mut dyn Write, report: &Report, paint: Paint) -> io::R
         writeln!(out, "{}", paint.warn(&format!("{failed} failed: see `tt-smi oom`")))?;
     }
     write_leaks(out, &report.processes, paint)
+}
+
+/// Nothing reported: what that can mean, and what to do.
+fn write_why_none(out: &mut dyn Write) -> io::Result<()> {
+    writeln!(
+        out,
+        "no process of the command reported memory. Only programs that use the tt-shm-writer crate report, and only \
+         with TT_ALLOC_TRACKING_ENABLED=1, which `tt-smi run` sets for the command and all that it starts. In a \
+         container, pass that variable and TT_SHM_RUN on, and share /dev/shm: docker run --ipc=host -e \
+         TT_ALLOC_TRACKING_ENABLED -e TT_SHM_RUN. `tt-smi demo` shows what a report looks like."
+    )
 }
 
 fn write_peaks(out: &mut dyn Write, devices: &[Peaks], paint: Paint) -> io::Result<()> {
