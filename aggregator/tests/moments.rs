@@ -67,6 +67,31 @@ fn an_end_is_not_earlier_than_it_was_asked_for() {
     }
 }
 
+/// The aggregator is stopped in the middle of a poll for longer than clocks can be apart. What happens meanwhile happens
+/// then, not when the poll began.
+#[test]
+fn a_poll_that_was_interrupted_for_long_keeps_the_times_of_events() {
+    let scene = Scene::new();
+    let (mut aggregator, interrupt) = interrupted(&scene);
+    let mut process = scene.process();
+    process.register(chip(1));
+    process.alloc(0, Class::Dram, 1);
+    aggregator.settle();
+    let failed: Arc<Mutex<Option<(u64, TestProcess)>>> = Arc::default();
+    let keep = failed.clone();
+    interrupt(Box::new(move || {
+        std::thread::sleep(Duration::from_millis(70));
+        process.emit(buffer(EventKind::AllocFailed, 0, Class::Dram, 7));
+        *keep.lock().unwrap() = Some((monotonic_ns(), process));
+    }));
+    let _found = scene.process();
+    aggregator.poll();
+    let snapshot = settled(&mut aggregator);
+    let (time, _process) = failed.lock().unwrap().take().expect("it was interrupted");
+    let said = snapshot.failures[0].time;
+    assert!(said.abs_diff(time) < 5_000_000, "said {said}, true {time}");
+}
+
 /// A process is found dead, with a ring that went round. What others did beside it is folded after that.
 #[test]
 fn a_life_that_was_not_followed_counts_beside_what_is_folded_later() {

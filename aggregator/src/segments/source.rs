@@ -334,9 +334,16 @@ fn is_news(complete: &[u64], event: &Event) -> bool {
     event.device == NO_DEVICE || event.stamp > complete
 }
 
-/// A time that is not ahead of the clock by more than clocks can be apart.
+/// A time that is not ahead of the clock by more than clocks can be apart. `now` is when the poll began, which may be long
+/// ago: we may have been stopped since.
 #[inline]
 fn not_ahead(time: u64, now: u64) -> u64 {
+    if time > now.saturating_add(MAX_AHEAD_NS) { not_ahead_of_now(time) } else { time }
+}
+
+#[cold]
+fn not_ahead_of_now(time: u64) -> u64 {
+    let now = monotonic_ns();
     if time > now.saturating_add(MAX_AHEAD_NS) { now } else { time }
 }
 
