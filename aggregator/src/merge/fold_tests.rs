@@ -305,3 +305,48 @@ fn when_a_clock_steps_only_what_was_before_is_certain() {
     assert_eq!((peak.low, peak.high), (500, UNKNOWN));
     assert_eq!(exact(&model), [false, true]);
 }
+
+/// Counters of a process that holds `live` now and had `peak` at a time.
+fn counters(live: u64, peak: u64, time: u64) -> Counters {
+    let mut counters = Counters::ZERO;
+    let dram = &mut counters.classes[Class::Dram as usize];
+    (dram.live_bytes, dram.live_count, dram.alloc_count) = (live, 1, 2);
+    (dram.peak_bytes, dram.peak_time, dram.peak_count) = (peak, time, 1);
+    (counters.dram_peak_bytes, counters.dram_peak_time, counters.time) = (peak, time, time);
+    counters
+}
+
+/// Events of a process were missed, twice. Together they cannot have had more than each its own peak, unless one of them
+/// has forgotten it.
+#[test]
+fn what_was_missed_is_bounded_by_what_each_had_at_most() {
+    for (reset, most) in [(0, 700 + 50), (25, UNKNOWN)] {
+        let mut model = model(2);
+        fold(&mut model, 0, 10, &event(EventKind::Alloc, Class::Dram, 100, 1)).unwrap();
+        fold(&mut model, 1, 11, &event(EventKind::Alloc, Class::Dram, 50, 1)).unwrap();
+        for (time, since) in [(30, 10), (50, 30)] {
+            let counters = Counters { peak_reset_time: reset, ..counters(80, 700, 20) };
+            model.fold_counters(0, counters, time, since);
+        }
+        model.end_batch();
+        let peak = shown(&model).dram_peak;
+        assert_eq!((shown(&model).dram_used_bytes, peak.high), (130, most), "{peak:?}");
+        assert!(peak.low >= 700, "it had that by itself: {peak:?}");
+    }
+}
+
+/// What a process holds when it ends in an orderly way, it held until then.
+#[test]
+fn an_end_whose_time_is_known_leaves_peaks_exact() {
+    for (closed, low) in [(Some(20), 600), (None, 100)] {
+        let mut model = model(2);
+        fold(&mut model, 0, 10, &event(EventKind::Alloc, Class::Dram, 500, 1)).unwrap();
+        fold(&mut model, 1, 15, &event(EventKind::Alloc, Class::Dram, 100, 1)).unwrap();
+        // If it did not say when, it may have ended before the other one came.
+        model.bury(0, closed, 12, 30);
+        let peak = shown(&model).dram_peak;
+        assert_eq!(peak.high, 600);
+        assert!(if closed.is_some() { peak.low == low } else { peak.low < 600 }, "{peak:?}");
+        assert_eq!(shown(&model).dram_used_bytes, 100);
+    }
+}

@@ -115,3 +115,22 @@ impl<'a> Run<'a> {
         self.items = self.items.get(1..).unwrap_or_default();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use shm_layout::EventKind;
+
+    #[test]
+    fn what_had_its_turn_waits_no_longer() {
+        let mut queue = Queue::default();
+        assert!(queue.is_empty() && queue.head().is_none());
+        (1..=3).for_each(|time| queue.push_back((time, Item::Event(Event::new(EventKind::Marker, 0)))));
+        queue.pass(1);
+        assert_eq!((queue.is_empty(), queue.len(), queue.head()), (false, 2, Some(2)));
+        queue.tidy();
+        assert_eq!((queue.is_empty(), queue.len(), queue.head()), (false, 2, Some(2)));
+        queue.pass(5);
+        assert_eq!((queue.is_empty(), queue.len(), queue.head()), (true, 0, None));
+    }
+}
