@@ -3,6 +3,7 @@
 use crate::merge::queue::{Item, Run};
 use crate::merge::stretch::FoldError;
 use crate::model::Model;
+use crate::model::figures::{FIGURES, Share};
 use crate::model::timeline::Span;
 use crate::segments::clock::Clock;
 use shm_layout::table::{DeviceStats, ProcessStats, failure_flags};
@@ -349,5 +350,18 @@ fn an_end_whose_time_is_known_leaves_peaks_exact() {
         assert_eq!(peak.high, 600);
         assert!(if closed.is_some() { peak.low == low } else { peak.low < 600 }, "{peak:?}");
         assert_eq!(shown(&model).dram_used_bytes, 100);
+    }
+}
+
+#[test]
+fn a_life_that_nobody_followed_had_no_more_than_its_own_peak() {
+    for (reset, most) in [(0, 400), (6, UNKNOWN)] {
+        let mut model = model(1);
+        fold(&mut model, 0, 10, &event(EventKind::Alloc, Class::Dram, 100, 1)).unwrap();
+        let counters = Counters { peak_reset_time: reset, ..counters(0, 300, 7) };
+        let share = Share { identity: 9, pid: 9, counters: &counters };
+        model.fold_unfollowed(0, &share, Span { from: 5, to: 20 }, &[None; FIGURES]);
+        let peak = shown(&model).dram_peak;
+        assert_eq!((peak.low, peak.high), (100, most));
     }
 }
