@@ -68,3 +68,24 @@ pub fn read<W: Word, R>(latch: &[W], attempts: usize, mut read: impl FnMut(&[W])
     }
     None
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::AtomicU64;
+
+    #[test]
+    fn one_that_takes_over_goes_on_where_the_latch_stands() {
+        let latch: [AtomicU64; latch_words(1)] = std::array::from_fn(|_| AtomicU64::new(0));
+        let valid = || read(&latch, 1, |copy| Word::load(&copy[0]));
+        LatchWriter::default().turn(&latch, |copy| Word::store(&copy[0], 1));
+        for value in 2..5 {
+            let mut writer = LatchWriter::resume(&latch);
+            writer.turn(&latch, |copy| {
+                Word::store(&copy[0], value);
+                assert_eq!(valid(), Some(value - 1), "until it is turned");
+            });
+            assert_eq!(valid(), Some(value));
+        }
+    }
+}
