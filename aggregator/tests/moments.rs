@@ -289,6 +289,34 @@ fn what_happened_before_the_history_began_is_in_it() {
     assert_eq!((first.dram_min, first.dram_max), (1, 501));
 }
 
+/// Somebody whose counters have to be read as a whole holds the merge back for a moment. That makes nothing doubtful of
+/// devices that it does not use.
+#[test]
+fn who_is_waited_for_makes_no_history_doubtful() {
+    let scene = Scene::new();
+    let mut aggregator = scene.aggregator();
+    let mut process = scene.process();
+    process.register(chip(1));
+    process.alloc(0, Class::Dram, 100);
+    let bucket = HISTORY_RESOLUTIONS[0];
+    // Longer than the merge is ever held back.
+    let last = (monotonic_ns() + 2_200_000_000).next_multiple_of(bucket);
+    while monotonic_ns() < last + bucket + bucket / 2 {
+        aggregator.poll();
+        pause();
+    }
+    let mut lapped = TestProcess::new(&scene.namespace, 64);
+    lapped.register(chip(2));
+    (0..100).for_each(|_| lapped.emit(Event::new(EventKind::DeviceOpen, 0)));
+    aggregator.settle();
+    (0..100).for_each(|_| lapped.emit(Event::new(EventKind::DeviceOpen, 0)));
+    assert!(settled(&mut aggregator).missed > 0);
+    let snapshot = aggregator.snapshot();
+    let (row, _) = snapshot.devices.iter().find(|(_, device)| device.entry.chip_id == 1).unwrap();
+    let seen = aggregator.history(*row, 0).into_iter().find(|bucket| bucket.start == last).unwrap();
+    assert_eq!((seen.dram_max, seen.flags & bucket_flags::INEXACT), (100, 0));
+}
+
 /// Two programs in two lanes run one kernel: it is loaded once, and resident twice.
 #[test]
 fn more_may_be_resident_than_is_loaded() {

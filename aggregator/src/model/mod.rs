@@ -143,6 +143,8 @@ pub(crate) struct Model {
     pub(crate) now: u64,
     /// Everything that processes had reported by then is folded.
     pub(crate) as_of: u64,
+    /// How far events were folded at the last tick.
+    ticked: u64,
     /// Whether of some process less is folded than of the others.
     pub(crate) behind: bool,
     /// Whether somebody who could not be read may have something on any device.
@@ -187,6 +189,7 @@ impl Model {
             history_since: u64::MAX,
             now,
             as_of: 0,
+            ticked: 0,
             behind: false,
             incomplete: false,
             unread: None,

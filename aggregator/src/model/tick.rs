@@ -47,8 +47,11 @@ impl Model {
         }
     }
 
-    /// Brings everything up to now; `folded_through` is how far events are folded.
+    /// Brings everything up to now; `folded_through` is how far events are folded. While somebody is waited for that is
+    /// less than before, and nothing is taken back.
     pub(crate) fn tick(&mut self, folded_through: u64) {
+        let folded_through = folded_through.max(self.ticked);
+        self.ticked = folded_through;
         if self.promotable {
             self.promote_usages();
         }
