@@ -188,7 +188,7 @@ impl Soak {
             eprint!("\r\x1b[K");
         }
         for (kind, count) in &self.outcome.verdicts.kinds {
-            println!("false: {count} x {kind}");
+            println!("in all {count} x {kind}");
         }
         std::fs::remove_dir_all(&self.folder)?;
         Ok(std::mem::take(&mut self.outcome))
