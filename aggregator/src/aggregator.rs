@@ -263,7 +263,7 @@ impl Aggregator {
     /// Returns how far that is: not as far if a ring has more than can be folded in a poll.
     pub(crate) fn follow(&mut self, now: u64, folded_through: u64) -> u64 {
         loop {
-            let (more, tail) = self.drain_all(now);
+            let more = self.drain_all(now);
             self.doubt_adopted();
             let known = self.sources.iter().map(|source| source.known_until(folded_through));
             let known = known.min().unwrap_or(folded_through).min(folded_through);
@@ -274,7 +274,7 @@ impl Aggregator {
             let last = !more || monotonic_ns() > now.saturating_add(MAX_FOLLOW_NS);
             let limit = known.max(folded_through.saturating_sub(MAX_HELD_BACK_NS));
             let folded = self.open_windows(limit) + self.fold_until(limit);
-            if limit > tail {
+            if limit > known {
                 self.doubt_passed(limit);
             }
             self.model.settle_failures();
@@ -296,15 +296,15 @@ impl Aggregator {
         }
     }
 
-    /// Says whether a ring may have more, and up to when all of those are queued.
-    fn drain_all(&mut self, now: u64) -> (bool, u64) {
-        let (mut more, mut tail, mut broken) = (false, u64::MAX, Vec::new());
+    /// Says whether a ring may have more.
+    fn drain_all(&mut self, now: u64) -> bool {
+        let (mut more, mut broken) = (false, Vec::new());
         for (index, source) in self.sources.iter_mut().enumerate() {
             let drained = source.drain(&self.model.clock, now);
             source.drained = drained == Drained::All;
             match drained {
                 Drained::All => {}
-                Drained::More => (more, tail) = (true, tail.min(source.tail())),
+                Drained::More => more = true,
                 Drained::Broken(why) => broken.push((index, why)),
             }
             for entry in source.new_devices() {
@@ -314,7 +314,7 @@ impl Aggregator {
         for (index, why) in broken {
             self.break_off(index, &why);
         }
-        (more, tail)
+        more
     }
 
     /// Opens the windows that were asked for up to `limit`, each after everything that happened before it:

@@ -118,8 +118,8 @@ pub use shm_layout::{
     SegmentHeader, SegmentWords, Source, UNKNOWN, View, flags, known, mode, text,
 };
 pub use tt_shm_os::{
-    Anchor, Calibration, ClockKind, MapError, NameError, Namespace, SUSPENSION_NS, SegmentName, monotonic_ns,
-    parse_segment_name, realtime_ns, suspended_ns,
+    Anchor, Calibration, ClockKind, MapError, NameError, Namespace, SegmentName, awake_since, monotonic_ns,
+    parse_segment_name, realtime_ns,
 };
 
 const _: () = {

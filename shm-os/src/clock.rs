@@ -94,7 +94,7 @@ pub fn monotonic_ns() -> u64 {
 
 /// CLOCK_BOOTTIME: nanoseconds since boot, with time spent suspended.
 #[must_use]
-pub fn boottime_ns() -> u64 {
+fn boottime_ns() -> u64 {
     to_nanos(clock_gettime(ClockId::Boottime))
 }
 
@@ -107,6 +107,12 @@ pub fn suspended_ns() -> u64 {
 
 /// A suspension is longer than this: what two readings do not explain.
 pub const SUSPENSION_NS: u64 = 5_000_000;
+
+/// Since when the machine is known not to have been suspended: 0 if it never was, else only since now.
+#[must_use]
+pub fn awake_since() -> u64 {
+    if suspended_ns() > SUSPENSION_NS { monotonic_ns() } else { 0 }
+}
 
 /// CLOCK_REALTIME: nanoseconds since 1970; 0 if the machine believes to be before that.
 #[must_use]

@@ -77,7 +77,7 @@ mod wipe;
 mod scratch;
 
 pub use calibration::{Anchor, Calibration};
-pub use clock::{ClockKind, SUSPENSION_NS, boottime_ns, monotonic_ns, realtime_ns, suspended_ns};
+pub use clock::{ClockKind, SUSPENSION_NS, awake_since, monotonic_ns, realtime_ns, suspended_ns};
 pub use guard::guard_truncation;
 pub use limits::{LimitError, check_file_size_limit, fail_at_file_size_limit};
 pub use lock::{is_write_locked, lock_exclusive, try_lock_exclusive};

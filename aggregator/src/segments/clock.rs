@@ -8,7 +8,7 @@
 
 use std::time::Duration;
 
-use tt_shm_os::{Anchor, Calibration, ClockKind, SUSPENSION_NS, monotonic_ns, suspended_ns};
+use tt_shm_os::{Anchor, Calibration, ClockKind, SUSPENSION_NS, awake_since, monotonic_ns, suspended_ns};
 
 const KINDS: [ClockKind; 3] = [ClockKind::Tsc, ClockKind::Cntvct, ClockKind::Monotonic];
 /// Between two corrections, at most.
@@ -82,13 +82,12 @@ impl Clock {
     /// Begins to measure every clock of this machine. Ask for no time before [`Clock::measure`].
     pub(crate) fn begin() -> Clock {
         let lines = KINDS.map(|kind| Line::new(kind, Anchor::default(), Anchor::now(kind)));
-        let suspended = suspended_ns();
         Clock {
             lines,
             next_correction: 0,
             period: FIRST_PERIOD_NS,
-            suspended,
-            awake_since: if suspended > SUSPENSION_NS { monotonic_ns() } else { 0 },
+            suspended: suspended_ns(),
+            awake_since: awake_since(),
             ticks: 0,
             steps: 0,
             news: None,

@@ -5,8 +5,7 @@
 
 use shm_layout::table::{ProcessStats, notice_kind, process_flags, process_state};
 use tt_shm_os::{
-    ClockKind, Namespace, PidMap, boottime_ns, monotonic_ns, nameless_mappings, path_of, segment_file_name,
-    start_time_of,
+    ClockKind, Namespace, PidMap, nameless_mappings, path_of, segment_file_name, start_time_of, suspended_ns,
 };
 use tt_shm_reader::Segment;
 
@@ -146,6 +145,5 @@ impl Aggregator {
 /// Whether a process was started after a moment, so that it is another one with the same number. Its start is told
 /// in the time since boot with suspensions: less all of them, it is not later than it was.
 fn is_later(start: u64, moment: u64) -> bool {
-    let suspended = boottime_ns().saturating_sub(monotonic_ns());
-    start.saturating_mul(START_UNIT_NS).saturating_sub(suspended) > moment
+    start.saturating_mul(START_UNIT_NS).saturating_sub(suspended_ns()) > moment
 }

@@ -1,6 +1,6 @@
 //! The figures that devices and processes have in common.
 
-use tt_shm_reader::{Class, CoreType, SUSPENSION_NS, TableSnapshot, monotonic_ns, realtime_ns, suspended_ns};
+use tt_shm_reader::{Class, CoreType, TableSnapshot, awake_since, monotonic_ns, realtime_ns};
 
 use super::{Interval, KERNEL_CLASSES, said};
 
@@ -18,9 +18,7 @@ pub struct Clock {
 impl Clock {
     /// This moment, by itself: if the machine was ever suspended, nobody knows when.
     pub fn now() -> Clock {
-        let now = monotonic_ns();
-        let awake_since = if suspended_ns() > SUSPENSION_NS { now } else { 0 };
-        Clock { monotonic_ns: now, realtime_ns: realtime_ns(), awake_since }
+        Clock { awake_since: awake_since(), monotonic_ns: monotonic_ns(), realtime_ns: realtime_ns() }
     }
 
     /// This moment, beside an aggregator that knows since when the machine was not suspended.
