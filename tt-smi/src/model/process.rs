@@ -249,10 +249,14 @@ impl Process {
         self.info.as_ref()?.command.as_ref()
     }
 
+    /// Whether what it has on every one of its devices is known.
+    pub fn has_totals(&self) -> bool {
+        !self.usages.is_empty() && !self.listed_in_part
+    }
+
     /// A figure over all devices; `None` where none is known, as of a process that has ended, or not all of them.
     pub fn total(&self, figure: impl Fn(&Usage) -> u64) -> Option<u64> {
-        let known = !self.usages.is_empty() && !self.listed_in_part;
-        known.then(|| self.usages.iter().map(figure).fold(0, u64::saturating_add))
+        self.has_totals().then(|| self.usages.iter().map(figure).fold(0, u64::saturating_add))
     }
 
     /// Owner by name, else by number, for people.

@@ -196,11 +196,11 @@ fn usage(process: u64, device: u64) -> UsageStats {
 }
 
 /// Enough was free, but in pieces.
-fn failure() -> FailureRecord {
+fn failure(device: u64) -> FailureRecord {
     FailureRecord {
         generation: 7,
         time: NOW - 5 * SECOND,
-        chip_id: entry(0).chip_id,
+        chip_id: entry(device).chip_id,
         identity: 4242,
         position: 1,
         pid: 4242,
@@ -256,7 +256,7 @@ pub(crate) fn snapshot(devices: u64) -> TableSnapshot {
         ],
         usages: (0..devices).map(|n| (n as usize, usage(1, n))).collect(),
         notices: notices(),
-        failures: if devices > 0 { vec![failure()] } else { Vec::new() },
+        failures: (0..devices).map(failure).collect(),
         events: 12_345,
         missed: 0,
         late: 0,

@@ -19,14 +19,17 @@ pub(super) fn all(model: &Model) -> Vec<String> {
 fn last_failure(model: &Model) -> Option<String> {
     let failures = model.devices.iter().filter_map(|device| Some((device.index, device.failure?)));
     let (index, failure) = failures.max_by_key(|(_, failure)| failure.time)?;
-    let of = model.processes.iter().find(|process| process.namespace_pid == failure.pid);
-    let name = of.map_or_else(String::new, |process| format!(", {}", fit(&process.name, 16)));
+    // By the record of it: other processes may have that pid, in other namespaces or by now.
+    let record = model.failures.iter().find(|kept| kept.device == Some(index) && kept.time == failure.time);
+    let who = record.map_or_else(
+        || failure.pid.to_string(),
+        |kept| format!("{}, {}", kept.who.pid_text(), fit(&kept.who.name, 16)),
+    );
     Some(format!(
-        " {} ago on device {index}: {} allocation of {} failed (pid {}{name}); {} free, largest block {}",
+        " {} ago on device {index}: {} allocation of {} failed (pid {who}); {} free, largest block {}",
         age(model.clock.age_ns(failure.time)),
         failure.class.map_or_else(|| UNKNOWN.to_owned(), |class| class.name().to_uppercase()),
         bytes(failure.shortage.request),
-        failure.pid,
         failure.shortage.free_text(),
         failure.shortage.largest_text(),
     ))

@@ -57,7 +57,7 @@ impl Row {
             devices: process.usages.iter().map(|usage| usage.device).collect(),
             dram: process.total(|usage| usage.dram.used),
             l1: process.total(|usage| usage.l1.used),
-            classes: (!process.usages.is_empty()).then(|| {
+            classes: process.has_totals().then(|| {
                 Class::ALL.map(|class| process.total(|usage| usage.class(class).bytes).unwrap_or(0))
             }),
             kernels: process.total(|usage| usage.kernel_loaded().0),
@@ -196,3 +196,19 @@ pub(super) const COLUMNS: &[Column<Row>] = &[
     ),
     Column::words("COMMAND", 0, 1, Row::tree_text, |row| Some(row.title.raw())),
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::screen::More;
+    use crate::screen::views::fixture;
+
+    #[test]
+    fn a_process_that_is_listed_in_part_has_no_figures_of_classes() {
+        let mut data = fixture::data(1, 1, More::None);
+        assert!(Row::new(&data.model.processes[0], &data.model).class(Class::Trace).is_some());
+        data.model.processes[0].listed_in_part = true;
+        let row = Row::new(&data.model.processes[0], &data.model);
+        assert_eq!((row.dram, row.class(Class::Trace), row.kernels), (None, None, None));
+    }
+}
