@@ -171,7 +171,7 @@ impl Aggregator {
         // Of all of them: who looks only once sees no later look.
         (0..self.sources.len()).for_each(|index| self.refresh(index));
         // Not before: the sums so far were those of the processes that had been read.
-        self.model.begin_history();
+        self.model.begin_history(monotonic_ns());
         self.model.end_batch();
     }
 

@@ -291,7 +291,7 @@ fn a_failure_that_is_not_noted_yet_is_doubted_as_well() {
 #[test]
 fn when_a_clock_steps_only_what_was_before_is_certain() {
     let mut model = model(2);
-    model.begin_history();
+    model.begin_history(0);
     fold(&mut model, 0, 10, &event(EventKind::Alloc, Class::Dram, 100, 1)).unwrap();
     fold(&mut model, 0, 11, &event(EventKind::AllocFailed, Class::Dram, 7, 2)).unwrap();
     fold(&mut model, 1, 30, &event(EventKind::Alloc, Class::Dram, 500, 1)).unwrap();

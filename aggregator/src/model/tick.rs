@@ -18,13 +18,15 @@ impl Model {
     }
 
     /// The sums are those of all processes now: histories begin, with buckets of which only a part was seen. So were
-    /// those of an earlier aggregator into which the gap reaches.
-    pub(crate) fn begin_history(&mut self) {
-        self.history_since = self.now;
-        let from = self.window.gap.map_or(self.now, |(start, _)| start);
+    /// those of an earlier aggregator into which the gap reaches. `now` is not before anything that was folded: when
+    /// somebody died meanwhile, that is later than the poll began.
+    pub(crate) fn begin_history(&mut self, now: u64) {
+        (self.now, self.history_since) = (now, now);
+        let from = self.window.gap.map_or(now, |(start, _)| start);
         for row in 0..self.devices.high_water() {
-            let (batch, now) = (self.batch(), self.now);
+            let batch = self.batch();
             if let Some(device) = self.devices.get_mut(row) {
+                debug_assert!(device.peaks.latest() <= now, "folded through {}", device.peaks.latest());
                 device.observe(now);
                 device.history.doubt(Span { from, to: now });
                 device.history.flush();
