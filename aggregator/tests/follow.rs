@@ -2,9 +2,13 @@
 
 mod common;
 
+use std::time::Duration;
+
 use common::{Scene, TestProcess, buffer, chip, device, settled};
 use shm_layout::table::{DeviceStats, device_flags, notice_kind, process_flags, process_state, usage_flags};
 use shm_layout::{Class, Counters, EventKind, UNKNOWN};
+use tt_shm_aggregator::{Aggregator, Config};
+use tt_shm_os::monotonic_ns;
 
 const MIB: u64 = 1 << 20;
 
@@ -59,6 +63,28 @@ fn every_segment_that_is_there_is_counted_from_the_beginning() {
     assert_eq!((shown.l1_peak.low, shown.l1_peak.high, shown.l1_peak.count), (301, UNKNOWN, 150));
     assert_eq!(shown.l1_composition.holders[0].pid, processes[0].pid());
     assert_eq!(shown.l1_composition.others, 2 * (processes.len() as u64 - 8));
+}
+
+/// Counters that were read as a whole wait for their turn when the ring is lapped again.
+#[test]
+fn what_was_lapped_twice_is_vouched_for_only_when_the_first_lap_is_folded() {
+    let scene = Scene::new();
+    let merge_window = Duration::from_millis(200);
+    let mut aggregator =
+        Aggregator::new(Config { merge_window, ..Config::new(scene.namespace.clone()) }).unwrap();
+    let mut process = TestProcess::new(&scene.namespace, 64);
+    let device = process.register(chip(1));
+    process.alloc(device, Class::Dram, 1);
+    aggregator.settle();
+    let before = monotonic_ns();
+    for pause in [150, 100] {
+        (0..200).for_each(|_| process.alloc(device, Class::Dram, 1));
+        std::thread::sleep(Duration::from_millis(pause));
+        aggregator.poll();
+    }
+    let snapshot = aggregator.snapshot();
+    let folded = snapshot.processes[0].1.position;
+    assert!(snapshot.as_of <= before || folded >= 200, "as of {} ns later", snapshot.as_of - before);
 }
 
 #[test]

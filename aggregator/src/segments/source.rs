@@ -200,7 +200,11 @@ impl Source {
             Known::Again if self.clock.is_some() => cursor.position().saturating_sub(self.position),
             Known::Again | Known::First => 0,
         };
-        self.before_state = self.last_time;
+        // While an earlier state waits, what came before that one is not folded either.
+        let waits = self.queue.waiting().iter().any(|(_, item)| matches!(item, Item::State(_)));
+        if !waits {
+            self.before_state = self.last_time;
+        }
         // Now, not the time of the last event: this is the moment that the counters are known to be of.
         self.last_time = self.last_time.max(monotonic_ns());
         let state = State {
