@@ -41,7 +41,7 @@ const WRITERS: usize = 3;
 struct Diary(VecDeque<(u64, String)>);
 
 /// How far back it reaches.
-const DIARY_NS: u64 = 3_000_000_000;
+const DIARY_NS: u64 = 8_000_000_000;
 
 impl Diary {
     fn note(&mut self, what: String) {
@@ -137,6 +137,8 @@ pub struct Soak {
     stood: u64,
     /// The buckets that were judged, by table, device, resolution and start.
     buckets: HashMap<(u64, usize, usize, u64), Bucket>,
+    /// What was last read of each bucket.
+    shown: HashMap<(usize, usize, u64), Bucket>,
     planted: bool,
     diary: Diary,
     started: u64,
@@ -164,6 +166,7 @@ impl Soak {
             standstills: Vec::new(),
             stood: 0,
             buckets: HashMap::new(),
+            shown: HashMap::new(),
             planted: false,
             diary: Diary::default(),
             started: 0,
@@ -451,6 +454,17 @@ impl Soak {
         let chip = device.entry.chip_id.saturating_sub(1) as usize;
         for (resolution, length) in HISTORY_RESOLUTIONS.into_iter().enumerate().take(2) {
             for bucket in table.history(*row, resolution) {
+                let held = self.shown.insert((chip, resolution, bucket.start), bucket);
+                if resolution == 0 && held != Some(bucket) && bucket.start + length < reading.as_of {
+                    self.diary.note(format!(
+                        "device {chip} bucket {} reads l1 {}..{} flags {} of {:x}",
+                        bucket.start,
+                        bucket.l1_min,
+                        bucket.l1_max,
+                        bucket.flags,
+                        table.header().identity
+                    ));
+                }
                 let settled = bucket.start + length + 10_000_000;
                 if settled > self.oracle.base_ns() || settled > reading.as_of {
                     continue;

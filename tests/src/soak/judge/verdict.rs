@@ -169,6 +169,22 @@ impl<'a> Judge<'a> {
             (What::Peak(quantity), Some(time)) => {
                 self.oracle.held_at(claim.device, quantity, time).join("; ")
             }
+            (What::Bucket(_, start, length, memory, _), _) => {
+                let series = self.oracle.series(claim.device, start - TIME_NS, start + length + TIME_NS);
+                let mut samples: Vec<_> = series.into_iter().flatten().collect();
+                let all = samples.len();
+                samples.sort_by_key(|sample| std::cmp::Reverse(sample.high[memory]));
+                let top: Vec<String> = samples
+                    .iter()
+                    .take(4)
+                    .map(|sample| {
+                        let held =
+                            self.oracle.held_at(claim.device, [DRAM, L1][memory], sample.ns).join("; ");
+                        format!("{} {}..{} [{held}]", sample.ns, sample.low[memory], sample.high[memory])
+                    })
+                    .collect();
+                format!("{all} samples, highest: {}", top.join(" | "))
+            }
             _ => String::new(),
         };
         let text = format!("device {} {}: said {said}{time}, {how}; {why}; {held}", claim.device, claim.what);
