@@ -6,7 +6,7 @@ use crate::model::Model;
 use crate::model::figures::{FIGURES, Share};
 use crate::model::timeline::Span;
 use crate::segments::clock::Clock;
-use shm_layout::table::{DeviceStats, ProcessStats, failure_flags};
+use shm_layout::table::{DeviceStats, HISTORY_RESOLUTIONS, ProcessStats, failure_flags};
 use shm_layout::{Class, Counters, DeviceEntry, Event, EventKind, NO_DEVICE, UNKNOWN, flags};
 use tt_shm_os::ClockKind;
 
@@ -305,6 +305,24 @@ fn when_a_clock_steps_only_what_was_before_is_certain() {
     // Each of them had that by itself; together they may have had anything.
     assert_eq!((peak.low, peak.high), (500, UNKNOWN));
     assert_eq!(exact(&model), [false, true]);
+}
+
+/// A process said when it closed its segment, and that is noticed when the next bucket of the history has begun.
+#[test]
+fn an_end_that_is_noticed_later_makes_the_open_bucket_doubtful() {
+    const BUCKET: u64 = HISTORY_RESOLUTIONS[0];
+    let mut model = model(2);
+    model.begin_history(BUCKET);
+    fold(&mut model, 0, 2 * BUCKET + 1, &event(EventKind::Alloc, Class::Dram, 100, 1)).unwrap();
+    model.tick(3 * BUCKET + 1);
+    model.bury(0, Some(2 * BUCKET + 2), 2 * BUCKET + 1, 3 * BUCKET + 2);
+    model.tick(4 * BUCKET + 1);
+    let device = model.devices.get_mut(0).unwrap();
+    device.history.flush();
+    let buckets = device.history.buckets(0);
+    let seen: Vec<_> = buckets.iter().map(|bucket| (bucket.dram_max, bucket.flags)).collect();
+    // The third had nothing, but saw what was there before.
+    assert_eq!(seen, [(0, 1), (100, 1), (100, 1), (0, 0)]);
 }
 
 /// Counters of a process that holds `live` now and had `peak` at a time.

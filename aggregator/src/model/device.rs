@@ -146,18 +146,14 @@ impl Device {
         if self.peaks.is_in_order(time) {
             self.peaks.advance(time);
         } else {
-            self.history.doubt(self.history_span(time));
+            // From then on, buckets saw what was before: also the open one, if it began without this change.
+            if self.peaks.is_late(time) || time < self.history.open_since() {
+                self.history.doubt(Span { from: time, to: u64::MAX });
+            }
             self.peaks.shift(time, old, new, &self.sums);
         }
         self.peaks.raise_all(&self.sums);
         self.reconsider_makeups();
-    }
-
-    /// The buckets that a change out of order makes doubtful: those that are over, if nothing changed after it.
-    fn history_span(&self, time: u64) -> Span {
-        let to =
-            if self.peaks.is_late(time) { u64::MAX } else { self.history.open_since().saturating_sub(1) };
-        Span { from: time, to }
     }
 
     /// A process's share was found at `time` to be another one: nobody knows when it changed.

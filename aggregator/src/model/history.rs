@@ -39,8 +39,8 @@ impl History {
             Some(open) if time < open.start + FINEST => {
                 add(open, dram, l1);
                 if time < open.start {
-                    let to = open.start - 1;
-                    self.doubt(Span { from: time, to });
+                    // It began with what was used before.
+                    self.doubt(Span { from: time, to: u64::MAX });
                 }
                 false
             }
@@ -293,10 +293,14 @@ mod tests {
     #[test]
     fn an_event_from_before_the_open_bucket_counts_in_it() {
         let mut history = History::default();
+        history.observe(T0, 7, 3);
         history.observe(T0 + FINEST, 7, 3);
-        assert!(!history.observe(T0, 9, 3));
+        assert!(!history.observe(T0 + 1, 9, 3));
         history.flush();
-        assert_eq!(history.buckets(0)[0].dram_max, 9);
+        let buckets = history.buckets(0);
+        let seen: Vec<_> = buckets.iter().map(|b| (b.dram_min, b.dram_max, b.flags)).collect();
+        // Since T0 + 1, 7 were not used any more: that they were is not said of the second bucket either.
+        assert_eq!(seen, [(7, 7, bucket_flags::INEXACT), (7, 9, bucket_flags::INEXACT)]);
     }
 
     #[test]
