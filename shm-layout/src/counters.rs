@@ -506,7 +506,7 @@ impl Counters {
             EventKind::Gauge => {
                 self.kernel_ring_total_bytes = event.size;
                 self.kernel_ring_used_bytes = event.address;
-                self.kernel_ring_programs = event.aux;
+                self.kernel_ring_programs = event.ring_programs();
             }
             EventKind::ProgramEnd if event.has(flags::RESIDENT) => {
                 self.leave_lanes(self.resident_lanes & u64::from(event.place), event.id);

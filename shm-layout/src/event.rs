@@ -238,6 +238,22 @@ impl Event {
         if is_buffer { self.aux } else { self.size }
     }
 
+    /// The program of a circular buffer or kernel, on the events of either.
+    #[inline(always)]
+    pub fn program(&self) -> u64 {
+        self.aux
+    }
+
+    /// The largest free block, on [`EventKind::AllocFailed`]; [`UNKNOWN`] if the process does not know it.
+    pub fn largest_free_bytes(&self) -> u64 {
+        self.aux
+    }
+
+    /// The number of programs in the kernel ring buffer, on [`EventKind::Gauge`].
+    pub fn ring_programs(&self) -> u64 {
+        self.aux
+    }
+
     /// The lane of a dispatch.
     #[inline(always)]
     pub fn lane(&self) -> u8 {

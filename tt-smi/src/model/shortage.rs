@@ -126,7 +126,7 @@ impl From<&Event> for Shortage {
         Shortage {
             request: event.size,
             free: said(event.address),
-            largest_free: said(event.aux),
+            largest_free: said(event.largest_free_bytes()),
             needed_per_bank: said(event.id),
             banks: some_banks(u64::from(event.cores)),
             per_bank: event.has(flags::PER_BANK),

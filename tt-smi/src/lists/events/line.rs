@@ -135,9 +135,12 @@ impl Happened {
                 ..self
             },
             AllocFailed => self.with_class(event).with_shortage(event.into()),
-            Gauge => {
-                Happened { size_bytes, used_bytes: Some(event.address), programs: Some(event.aux), ..self }
-            }
+            Gauge => Happened {
+                size_bytes,
+                used_bytes: Some(event.address),
+                programs: Some(event.ring_programs()),
+                ..self
+            },
             Marker => Happened { phase: MarkerPhase::from_code(event.class).map(phase_name), ..self },
             ProgramEnd => Happened { program: Some(event.id), ..self },
             Name => self.with_class(event),
@@ -156,7 +159,7 @@ impl Happened {
             cores,
             core_type: is_load.then(|| core_type_name(event.core_type())),
             binary_bytes: cores.filter(|_| is_load).map(|cores| event.size / u64::from(cores)),
-            program: (!is(&[Alloc, Free])).then_some(event.aux),
+            program: (!is(&[Alloc, Free])).then_some(event.program()),
             address: Some(event.address).filter(|address| is(&[Alloc, CbAlloc]) && *address != NO_VALUE),
             late: is_load.then(|| event.has(flags::LATE)),
             globally_allocated: (kind == CbAlloc).then(|| event.has(flags::GLOBAL)),
