@@ -1,7 +1,7 @@
 //! A buffer that is reported freed when it goes out of scope.
 
 use crate::device::Target;
-use crate::record::Record;
+use crate::tracker::Record;
 
 /// Reports the end of a buffer when dropped. Made by [`Record::alloc_guard`].
 #[must_use = "the buffer is reported freed as soon as the guard is dropped"]

@@ -30,8 +30,10 @@
 //! Tracking is on if `TT_ALLOC_TRACKING_ENABLED` is `1`, or if [`Builder::enabled`] says so; disabled,
 //! each call is one predictable branch. Not to be called from a signal handler.
 
+mod access;
 mod config;
 mod device;
+mod emitter;
 mod error;
 mod exit;
 mod followed;
@@ -42,13 +44,11 @@ mod lock;
 mod names;
 mod programs;
 mod reap;
-mod record;
 mod registry;
 mod request;
 mod rows;
 mod segment;
 mod site;
-mod state;
 mod tags;
 mod tracker;
 
@@ -56,10 +56,9 @@ pub use config::{BACKTRACE_ENV, Builder, ENABLED_ENV, LIVE_CAPACITY_ENV, RING_SL
 pub use device::{CoreMemory, Device, DeviceInfo, Mesh, PciAddress, Pool, Pools, Target};
 pub use error::{OpenError, RecordError};
 pub use guard::AllocGuard;
-pub use record::Record;
 pub use request::{
     Alloc, Allocation, BufferType, CircularBuffer, Dispatch, FailedAlloc, Kernel, Launch, Loaded, NameId,
     ProgramBinaryStatus,
 };
 pub use shm_layout::{Arch, Class, CoreType, Counters, KernelType, MarkerPhase, Source};
-pub use tracker::{ExclusiveTracker, Tracker};
+pub use tracker::{ExclusiveTracker, Record, Tracker};

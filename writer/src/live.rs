@@ -69,7 +69,7 @@ impl Key {
 
     /// What a cell says if it is that of the key.
     #[inline(always)]
-    fn find(&self, cell: &Cell, row: u32) -> Option<Said> {
+    fn find(&self, cell: &Cell, row: u32) -> Option<LiveRecord> {
         let is_cb = self.is_cb();
         if Word::load(&cell[ID]) != self.id {
             return None;
@@ -82,7 +82,7 @@ impl Key {
         }
         let [_, class, flags, device, ..] = codes.to_le_bytes();
         let names = (codes >> 32) as u32;
-        Some(Said { device, class, flags, row, id: self.id, size: Word::load(&cell[SIZE]), aux, names })
+        Some(LiveRecord { device, class, flags, row, id: self.id, size: Word::load(&cell[SIZE]), aux, names })
     }
 
     #[inline(always)]
@@ -100,7 +100,7 @@ pub(crate) fn hash(scope: u64, id: u64) -> u64 {
 
 /// What was said of something that is live.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Said {
+pub(crate) struct LiveRecord {
     pub(crate) device: u8,
     pub(crate) class: u8,
     pub(crate) flags: u8,
@@ -109,12 +109,24 @@ pub(crate) struct Said {
     pub(crate) id: u64,
     pub(crate) size: u64,
     /// Bytes that were asked for; program of a circular buffer or kernel.
-    pub(crate) aux: u64,
+    aux: u64,
     /// Name, and site above it.
     names: u32,
 }
 
-impl Said {
+impl LiveRecord {
+    /// The program of a circular buffer or kernel.
+    pub(crate) fn program(&self) -> u64 {
+        self.aux
+    }
+
+    /// Fills an event about it: class, flags, row, id, size and `aux` are those of the allocation.
+    #[inline(always)]
+    pub(crate) fn describe(&self, event: Event) -> Event {
+        let LiveRecord { class, flags, row, id, size, aux, .. } = *self;
+        Event { class, flags, row, id, size, aux, ..event }
+    }
+
     /// Its name and site.
     pub(crate) fn names(&self) -> [u16; 2] {
         [self.names as u16, (self.names >> 16) as u16]
@@ -134,7 +146,7 @@ impl Live {
     }
 
     /// What was said of a key. `rows` are those of the segment.
-    pub(crate) fn find(&self, rows: &[Cell], key: &Key) -> Option<Said> {
+    pub(crate) fn find(&self, rows: &[Cell], key: &Key) -> Option<LiveRecord> {
         self.index.find(key.hash(), |item| self.unlisted.said(rows, key, item))
     }
 
@@ -148,14 +160,14 @@ impl Live {
     }
 
     /// Adds something under a key that nothing live has; else says what has it.
-    pub(crate) fn insert(&mut self, rows: &[Cell], key: &Key, item: u32) -> Result<(), Said> {
+    pub(crate) fn insert(&mut self, rows: &[Cell], key: &Key, item: u32) -> Result<(), LiveRecord> {
         let unlisted = &self.unlisted;
         let hash_of = |item| Key::of(unlisted.cell(rows, item)).hash();
         self.index.insert(key.hash(), item, |item| unlisted.said(rows, key, item), hash_of)
     }
 
     /// The same for something that has no row: what was said of it is kept here. Returns its key and item.
-    pub(crate) fn insert_unlisted(&mut self, rows: &[Cell], event: &Event) -> Result<(Key, u32), Said> {
+    pub(crate) fn insert_unlisted(&mut self, rows: &[Cell], event: &Event) -> Result<(Key, u32), LiveRecord> {
         let item = rows.len() as u32 + self.unlisted.add(event);
         let key = Key::of(self.unlisted.cell(rows, item));
         match self.insert(rows, &key, item) {
@@ -170,12 +182,12 @@ impl Live {
     /// Takes out what has a key, in the usual case: it has a row, and is where it is looked for first. Its
     /// row stays as it is, until its end is written there. `None` is for [`Live::take`] to decide.
     #[inline(always)]
-    pub(crate) fn take_at_home(&mut self, rows: &[Cell], key: &Key) -> Option<Said> {
+    pub(crate) fn take_at_home(&mut self, rows: &[Cell], key: &Key) -> Option<LiveRecord> {
         self.index.take_at_home(key.hash(), |item| key.find(rows.get(item as usize)?, item))
     }
 
     /// Takes out what has a key.
-    pub(crate) fn take(&mut self, rows: &[Cell], key: &Key) -> Option<Said> {
+    pub(crate) fn take(&mut self, rows: &[Cell], key: &Key) -> Option<LiveRecord> {
         let unlisted = &self.unlisted;
         let found = |item| unlisted.said(rows, key, item).map(|said| (item, said));
         let (item, said) = self.index.take(key.hash(), found)?;
@@ -219,7 +231,7 @@ impl Unlisted {
     }
 
     /// What was said of an item if it is that of the key.
-    fn said(&self, rows: &[Cell], key: &Key, item: u32) -> Option<Said> {
+    fn said(&self, rows: &[Cell], key: &Key, item: u32) -> Option<LiveRecord> {
         let row = if (item as usize) < rows.len() { item } else { NO_ROW };
         key.find(self.cell(rows, item), row)
     }
@@ -257,7 +269,7 @@ mod tests {
         (0..count).map(|_| Cell::default()).collect()
     }
 
-    fn add(live: &mut Live, rows: &[Cell], key: Key, event: Event) -> Result<(), Said> {
+    fn add(live: &mut Live, rows: &[Cell], key: Key, event: Event) -> Result<(), LiveRecord> {
         match event.row {
             NO_ROW => _ = live.insert_unlisted(rows, &event)?,
             row if live.insert_at_home(rows, &key, row) => {}
@@ -278,7 +290,7 @@ mod tests {
             add(&mut live, &rows, Key::cb(0, program, 7), event).unwrap();
         }
         let said = live.take_at_home(&rows, &Key::cb(0, 1, 7)).unwrap();
-        assert_eq!((said.size, said.aux, said.row), (10, 1, 0));
+        assert_eq!((said.size, said.program(), said.row), (10, 1, 0));
         assert!(live.find(&rows, &Key::cb(0, 1, 7)).is_none());
         assert_eq!(live.find(&rows, &Key::cb(0, 2, 7)).unwrap().size, 20);
     }

@@ -17,7 +17,7 @@ const WIPED: u32 = 0;
 const FREE: u32 = 1;
 const HELD: u32 = 2;
 /// This process is a child that could not make a value of its own.
-const BARREN: u32 = 3;
+const NO_STATE: u32 = 3;
 
 /// Longest sleep before a waiter looks again, see [`Unlock`].
 const NAP: Timespec = Timespec { tv_sec: 0, tv_nsec: 1_000_000 };
@@ -66,7 +66,7 @@ impl<T> ForkMutex<T> {
         // Acquire: pairs with the release in Unlock::drop().
         let free = word.compare_exchange(FREE, HELD, Ordering::Acquire, Ordering::Relaxed).is_ok();
         let found = if free { FREE } else { self.lock_slowly() };
-        if found == BARREN {
+        if found == NO_STATE {
             return None;
         }
         let mut unlock = Unlock { word, sleepers: self.sleepers(), to: FREE };
@@ -74,7 +74,7 @@ impl<T> ForkMutex<T> {
             // Should `remake` panic, the value is still the parent's.
             unlock.to = WIPED;
             let Some(new) = boxed(remake) else {
-                unlock.to = BARREN;
+                unlock.to = NO_STATE;
                 return None;
             };
             // SAFETY: we hold the lock, so nobody else uses the cell; the old box is overwritten, not
@@ -87,7 +87,7 @@ impl<T> ForkMutex<T> {
         Some(work(value))
     }
 
-    /// Waits for the lock. Returns what it was found as, and is held now, unless that is [`BARREN`].
+    /// Waits for the lock. Returns what it was found as, and is held now, unless that is [`NO_STATE`].
     #[cold]
     fn lock_slowly(&self) -> u32 {
         let word = self.word();
@@ -95,7 +95,7 @@ impl<T> ForkMutex<T> {
         // An emit holds the lock for tens of nanoseconds: spin, then yield, before going to sleep.
         let backoff = Backoff::new();
         let look = || match word.load(Ordering::Relaxed) {
-            BARREN => Some(BARREN),
+            NO_STATE => Some(NO_STATE),
             found @ (FREE | WIPED) if take(found) => Some(found),
             _ => None,
         };
@@ -130,7 +130,7 @@ impl<T> ForkMutex<T> {
     #[cold]
     fn remake(&mut self, remake: impl FnOnce() -> Option<T>) -> Option<()> {
         let Some(new) = self.is_wiped().then(|| boxed(remake)).flatten() else {
-            self.word().store(BARREN, Ordering::Relaxed);
+            self.word().store(NO_STATE, Ordering::Relaxed);
             return None;
         };
         *self.value.get_mut() = new;

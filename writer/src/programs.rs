@@ -1,12 +1,12 @@
 //! Programs: kernels, circular buffers, dispatches, and which one is resident.
 
+use crate::emitter::{Emitter, short};
 use crate::error::RecordError;
 use crate::index::Index;
-use crate::live::{Key, Said, hash};
+use crate::live::{Key, LiveRecord, hash};
 use crate::request::{CircularBuffer, Dispatch, Kernel, Launch, Loaded, ProgramBinaryStatus};
 use crate::rows::Rows;
 use crate::segment::Segment;
-use crate::state::{State, short};
 use shm_layout::control::Anomaly;
 use shm_layout::{Class, Event, EventKind, LANES, MAX_KERNEL_BYTES, NO_ROW, Row, flags};
 use std::collections::HashMap;
@@ -138,7 +138,7 @@ impl Programs {
     }
 }
 
-impl State {
+impl Emitter {
     pub(crate) fn check_cb_alloc(&self, device: u8, cb: &CircularBuffer) -> Recorded {
         let key = Key::cb(device, cb.program, cb.id);
         self.check_new(key, Class::Cb, cb.bytes(), cb.bytes(), "circular buffer")
@@ -179,11 +179,11 @@ impl State {
         result
     }
 
-    /// Refuses what [`State::kernel_load`] would refuse.
+    /// Refuses what [`Emitter::kernel_load`] would refuse.
     pub(crate) fn check_kernel_load(&self, device: u8, kernel: &Kernel) -> Recorded {
         self.counters(device)?;
         let loaded = self.find(&Key::kernel(device, kernel.id));
-        let owner = loaded.map_or(kernel.id, |loaded| loaded.aux);
+        let owner = loaded.map_or(kernel.id, |loaded| loaded.program());
         self.check_kernels(device, kernel.program.unwrap_or(owner), std::slice::from_ref(kernel))
     }
 
@@ -230,7 +230,7 @@ impl State {
         self.check_kernel_load(device, kernel)?;
         match self.find(&Key::kernel(device, kernel.id)) {
             Some(loaded) => {
-                let program = kernel.program.unwrap_or(loaded.aux);
+                let program = kernel.program.unwrap_or(loaded.program());
                 self.share(device, program, &loaded, kernel.name.0);
                 self.dispatch_elsewhere(device, &Dispatch::new(program), true)?;
                 Ok(Loaded::Cached)
@@ -273,8 +273,8 @@ impl State {
     }
 
     /// Lets a program run a kernel that another one loaded.
-    fn share(&mut self, device: u8, program: u64, loaded: &Said, name: u16) {
-        if loaded.aux == program {
+    fn share(&mut self, device: u8, program: u64, loaded: &LiveRecord, name: u16) {
+        if loaded.program() == program {
             return;
         }
         let number = self.programs.number_or_new(device, program);
@@ -288,7 +288,7 @@ impl State {
     pub(crate) fn kernel_unload(&mut self, device: u8, id: u64, given: Option<u64>) -> Recorded {
         let said = self.take(Key::kernel(device, id), "kernel")?;
         let mut runners = self.programs.sharers.remove(&(device, id)).unwrap_or_default();
-        runners.extend(self.programs.number(device, said.aux));
+        runners.extend(self.programs.number(device, said.program()));
         let mut lanes = 0;
         for number in &runners {
             lanes |= self.leave_program(*number, &said);
@@ -304,7 +304,7 @@ impl State {
 
     /// Takes a kernel or circular buffer out of a program. Returns the bit of the lane in which it was resident as
     /// part of it, 0 if in none.
-    fn leave_program(&mut self, number: u32, said: &Said) -> u16 {
+    fn leave_program(&mut self, number: u32, said: &LiveRecord) -> u16 {
         let program = &mut self.programs.list[number as usize];
         let is_cb = said.class == Class::Cb as u8;
         let members = if is_cb { &mut program.circular_buffers } else { &mut program.kernels };
@@ -401,8 +401,9 @@ impl State {
         let program = launch.dispatch.program;
         let sent = launch.status != ProgramBinaryStatus::NotSent;
         let runs = |kernel: &Kernel| {
-            self.find(&Key::kernel(device, kernel.id))
-                .is_some_and(|loaded| loaded.aux == program || self.programs.runs(device, program, kernel.id))
+            self.find(&Key::kernel(device, kernel.id)).is_some_and(|loaded| {
+                loaded.program() == program || self.programs.runs(device, program, kernel.id)
+            })
         };
         let is_new = !launch.kernels.iter().all(runs) && self.load_missing(device, launch, sent)?;
         self.dispatch_elsewhere(device, &launch.dispatch, sent || !is_new)

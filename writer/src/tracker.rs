@@ -1,40 +1,23 @@
-//! The two handles by which a host reports: shared between threads, or exclusive to one.
+//! The two handles by which a host reports, shared between threads or exclusive to one, and their calls.
 
+use crate::access::sealed::{Access, Unavailable};
+use crate::access::{Inner, each, note, reopen};
 use crate::config::{Builder, Config};
-use crate::error::OpenError;
-use crate::lock::ForkMutex;
-use crate::record::Record;
-use crate::record::sealed::{Access, Stateless};
+use crate::device::{Device, DeviceInfo, Target};
+use crate::emitter::{Emitter, short};
+use crate::error::{OpenError, RecordError};
+use crate::guard::AllocGuard;
+use crate::live::Key;
 use crate::registry::Registry;
-use crate::state::State;
+use crate::request::{
+    Alloc, Allocation, CircularBuffer, Dispatch, FailedAlloc, Kernel, Launch, Loaded, NameId,
+};
+use shm_layout::{Counters, EventKind, MarkerPhase, flags};
 use std::cell::RefCell;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// What both handles own.
-pub(crate) struct Inner {
-    pub(crate) config: Config,
-    pub(crate) registry: Registry,
-    /// A forked child that could not make a segment of its own has none.
-    state: ForkMutex<State>,
-}
-
-impl Inner {
-    fn open(config: Config) -> Result<Inner, OpenError> {
-        let registry = Registry::new();
-        let state = State::open(&config, &registry)?;
-        let state = ForkMutex::new(state)
-            .map_err(|cause| OpenError::Create { step: "make a page that forks wipe", cause })?;
-        Ok(Inner { config, registry, state })
-    }
-}
-
-/// The state of a forked child.
-#[cold]
-#[inline(never)]
-fn reopen(config: &Config, registry: &Registry) -> Option<State> {
-    State::open(config, registry).ok()
-}
+type Recorded<T = ()> = Result<T, RecordError>;
 
 /// Reports from any number of threads. Cheap to clone; the segment is closed and removed when the last
 /// clone is dropped, or when the process exits.
@@ -80,11 +63,11 @@ impl Tracker {
 
 impl Access for Tracker {
     #[inline(always)]
-    fn access<R>(&self, work: impl FnOnce(&mut State, &Registry) -> R) -> Result<R, Stateless> {
-        let inner = self.inner.as_deref().ok_or(Stateless::Disabled)?;
-        let Inner { config, registry, state } = inner;
-        let done = state.with(|| reopen(config, registry), |state| work(state, registry));
-        done.ok_or(Stateless::Forked)
+    fn access<R>(&self, work: impl FnOnce(&mut Emitter, &Registry) -> R) -> Result<R, Unavailable> {
+        let inner = self.inner.as_deref().ok_or(Unavailable::Disabled)?;
+        let Inner { config, registry, emitter } = inner;
+        let done = emitter.with(|| reopen(config, registry), |emitter| work(emitter, registry));
+        done.ok_or(Unavailable::Forked)
     }
 
     #[inline]
@@ -120,12 +103,12 @@ pub struct ExclusiveTracker {
 
 impl Access for ExclusiveTracker {
     #[inline(always)]
-    fn access<R>(&self, work: impl FnOnce(&mut State, &Registry) -> R) -> Result<R, Stateless> {
+    fn access<R>(&self, work: impl FnOnce(&mut Emitter, &Registry) -> R) -> Result<R, Unavailable> {
         // Never borrowed twice: `work` is this crate's and calls nothing of the host's.
-        let inner = &mut *self.inner.as_ref().ok_or(Stateless::Disabled)?.borrow_mut();
-        let Inner { config, registry, state } = inner;
-        let state = state.get_mut(|| reopen(config, registry)).ok_or(Stateless::Forked)?;
-        Ok(work(state, registry))
+        let inner = &mut *self.inner.as_ref().ok_or(Unavailable::Disabled)?.borrow_mut();
+        let Inner { config, registry, emitter } = inner;
+        let emitter = emitter.get_mut(|| reopen(config, registry)).ok_or(Unavailable::Forked)?;
+        Ok(work(emitter, registry))
     }
 
     #[inline]
@@ -155,4 +138,213 @@ impl std::fmt::Debug for ExclusiveTracker {
 
 fn segment_path(tracker: &impl Record) -> Option<PathBuf> {
     tracker.segment_path()
+}
+
+/// What a host can report.
+///
+/// Calls return an error if they do not fit what was reported before; the error is also counted where
+/// monitors see it, and no total becomes wrong by it. Every call takes a [`Device`] or a
+/// [`Mesh`](crate::Mesh); on a mesh it is recorded on each device, or, if one of them refuses it, on none. (A
+/// process that is killed in the middle of a call may be seen between two devices.)
+pub trait Record: Access + Sized {
+    /// Whether calls do anything.
+    fn is_enabled(&self) -> bool;
+
+    /// The file that this process writes, if tracking is enabled.
+    fn segment_path(&self) -> Option<PathBuf> {
+        self.access(|emitter, _| emitter.segment.path().clone()).ok()
+    }
+
+    /// Makes a device known. One that is known already, by chip and allocator, keeps its handle; what is new
+    /// about it is added. What contradicts an earlier call is left out, and counted for monitors to see.
+    fn register_device(&self, info: &DeviceInfo) -> Recorded<Device> {
+        let register = self.access(|emitter, registry| emitter.register(registry, &info.entry()));
+        register.unwrap_or_else(|why| why.or_nothing(0)).map(Device)
+    }
+
+    /// Makes a name known, to be carried by later calls. Longer than 1024 bytes, it is cut.
+    fn intern(&self, name: &str) -> Recorded<NameId> {
+        let intern = self.access(|emitter, registry| emitter.intern(registry, name));
+        intern.unwrap_or_else(|why| why.or_nothing(NameId::NONE))
+    }
+
+    /// A buffer was allocated.
+    #[inline(always)]
+    fn alloc(&self, target: impl Target, alloc: Alloc) -> Recorded {
+        if self.is_enabled() { record_alloc(self, target, alloc) } else { Ok(()) }
+    }
+
+    /// A buffer was allocated; it is reported freed when the guard is dropped.
+    fn alloc_guard<T: Target>(&self, target: T, alloc: Alloc) -> Recorded<AllocGuard<'_, Self, T>> {
+        self.alloc(&target, alloc)?;
+        Ok(AllocGuard::new(self, target, alloc.id))
+    }
+
+    /// A buffer was freed.
+    #[inline(always)]
+    fn free(&self, target: impl Target, id: u64) -> Recorded {
+        if self.is_enabled() { record_free(self, target, id) } else { Ok(()) }
+    }
+
+    /// A buffer was freed, and this many bytes had been asked for as far as the host knows.
+    fn free_sized(&self, target: impl Target, id: u64, size: u64) -> Recorded {
+        let check =
+            |emitter: &Emitter, device| emitter.check_live(Key::buffer(device, id), "buffer").map(drop);
+        each(self, target, check, |emitter, device| emitter.free(device, id, Some(size)))
+    }
+
+    /// Something live gets its name after it was reported, and its site unless that is [`NameId::NONE`].
+    fn name(&self, target: impl Target, what: Allocation, name: NameId, site: NameId) -> Recorded {
+        let key = move |device| match what {
+            Allocation::Buffer(id) => (Key::buffer(device, id), "buffer"),
+            Allocation::CircularBuffer { program, id } => (Key::cb(device, program, id), "circular buffer"),
+            Allocation::Kernel(id) => (Key::kernel(device, id), "kernel"),
+        };
+        let check = |emitter: &Emitter, device| {
+            let (key, what) = key(device);
+            emitter.check_live(key, what).map(drop)
+        };
+        each(self, target, check, |emitter, device| {
+            let (key, what) = key(device);
+            emitter.name(key, name, site, what)
+        })
+    }
+
+    /// A circular buffer was allocated. It is resident from the next dispatch of its program on.
+    fn cb_alloc(&self, target: impl Target, cb: CircularBuffer) -> Recorded {
+        let check = |emitter: &Emitter, device| emitter.check_cb_alloc(device, &cb);
+        each(self, target, check, |emitter, device| emitter.cb_alloc(device, &cb))
+    }
+
+    /// A circular buffer was freed; the size, if given, is checked.
+    fn cb_free(&self, target: impl Target, program: u64, id: u64, size: Option<u64>) -> Recorded {
+        let check = |emitter: &Emitter, device| {
+            emitter.check_live(Key::cb(device, program, id), "circular buffer").map(drop)
+        };
+        each(self, target, check, |emitter, device| emitter.cb_free(device, program, id, size))
+    }
+
+    /// A kernel was loaded. If it was loaded already, that is a cached dispatch of the program that runs it: the
+    /// one that the kernel names, which from then on runs it, or else the one that loaded it.
+    fn kernel_load(&self, target: impl Target, kernel: Kernel) -> Recorded<Loaded> {
+        let mut loaded = Loaded::New;
+        let check = |emitter: &Emitter, device| emitter.check_kernel_load(device, &kernel);
+        each(self, target, check, |emitter, device| {
+            loaded = emitter.kernel_load(device, &kernel)?;
+            Ok(())
+        })?;
+        Ok(loaded)
+    }
+
+    /// A kernel was unloaded, whichever programs ran it; the size in all, if given, is checked.
+    fn kernel_unload(&self, target: impl Target, id: u64, size: Option<u64>) -> Recorded {
+        let check =
+            |emitter: &Emitter, device| emitter.check_live(Key::kernel(device, id), "kernel").map(drop);
+        each(self, target, check, |emitter, device| emitter.kernel_unload(device, id, size))
+    }
+
+    /// A program was launched: those of its kernels are loaded that were not sent before, and it is
+    /// dispatched once. A binary that was sent before tracking began is loaded now and marked late.
+    #[inline(always)]
+    fn launch(&self, target: impl Target, launch: Launch<'_>) -> Recorded {
+        if self.is_enabled() { record_launch(self, target, launch) } else { Ok(()) }
+    }
+
+    /// A program whose binary is on the device was dispatched again: a program id, or a [`Dispatch`] that says
+    /// how often and where.
+    #[inline(always)]
+    fn dispatch(&self, target: impl Target, dispatch: impl Into<Dispatch>) -> Recorded {
+        if self.is_enabled() { record_dispatch(self, target, dispatch.into()) } else { Ok(()) }
+    }
+
+    /// A program was destroyed: its circular buffers are freed and the kernels that it loaded are unloaded.
+    fn program_end(&self, target: impl Target, program: u64) -> Recorded {
+        let check = |emitter: &Emitter, device| emitter.check_program(device, program).map(drop);
+        each(self, target, check, |emitter, device| emitter.program_end(device, program))
+    }
+
+    /// An allocation failed.
+    fn alloc_failed(&self, target: impl Target, failed: FailedAlloc) -> Recorded {
+        note(self, target, EventKind::AllocFailed, |event| {
+            event.class = failed.class as u8;
+            event.flags = if failed.per_bank { flags::PER_BANK } else { 0 };
+            event.size = failed.request_bytes;
+            event.id = failed.needed_per_bank_bytes;
+            (event.address, event.aux) = (failed.free_bytes, failed.largest_free_bytes);
+            event.cores = short(failed.banks);
+        })
+    }
+
+    /// The sums were compared with those of the device's allocator: so often, with a difference so often.
+    fn self_checks(&self, made: u64, different: u64) -> Recorded {
+        let count = self.access(|emitter, _| emitter.segment.count_self_checks(made, different));
+        count.or_else(|why| why.or_nothing(()))
+    }
+
+    /// A step begins, ends, or a moment has a name.
+    fn marker(&self, phase: MarkerPhase, id: u64, name: NameId) -> Recorded {
+        let marker = self.access(|emitter, _| {
+            emitter.read_clock();
+            emitter.marker(phase, id, name)
+        });
+        marker.unwrap_or_else(|why| why.or_nothing(()))
+    }
+
+    /// From now on, peaks are counted anew.
+    fn reset_peaks(&self, target: impl Target) -> Recorded {
+        note(self, target, EventKind::PeakReset, |_| ())
+    }
+
+    /// The device was opened.
+    fn device_open(&self, target: impl Target) -> Recorded {
+        note(self, target, EventKind::DeviceOpen, |_| ())
+    }
+
+    /// The device was closed. What was not freed stays reported as live.
+    fn device_close(&self, target: impl Target) -> Recorded {
+        note(self, target, EventKind::DeviceClose, |_| ())
+    }
+
+    /// How full the kernel ring buffer is.
+    fn kernel_ring(&self, target: impl Target, total_bytes: u64, used_bytes: u64, programs: u64) -> Recorded {
+        note(self, target, EventKind::Gauge, |event| {
+            (event.size, event.address, event.aux) = (total_bytes, used_bytes, programs);
+        })
+    }
+
+    /// This process's own counters of a device, exact as of the last call; `None` if disabled.
+    fn counters(&self, device: Device) -> Option<Counters> {
+        self.access(|emitter, _| emitter.counters(device.0).copied()).ok()?.ok()
+    }
+}
+
+// What a host calls most often is split in two: whether tracking is enabled is asked in the host's own code,
+// so that a disabled tracker costs no more than that; the rest is a call.
+
+#[inline(never)]
+fn record_alloc(handle: &impl Record, target: impl Target, mut alloc: Alloc) -> Recorded {
+    if handle.wants_backtrace() && alloc.site == NameId::NONE {
+        // No room for the name is counted, and no reason not to report the buffer.
+        alloc.site = handle.intern(&crate::site::capture()).unwrap_or(NameId::NONE);
+    }
+    let check = |emitter: &Emitter, device| emitter.check_alloc(device, &alloc);
+    each(handle, target, check, |emitter, device| emitter.alloc(device, &alloc))
+}
+
+#[inline(never)]
+fn record_free(handle: &impl Record, target: impl Target, id: u64) -> Recorded {
+    let check = |emitter: &Emitter, device| emitter.check_live(Key::buffer(device, id), "buffer").map(drop);
+    each(handle, target, check, |emitter, device| emitter.free(device, id, None))
+}
+
+#[inline(never)]
+fn record_dispatch(handle: &impl Record, target: impl Target, dispatch: Dispatch) -> Recorded {
+    let check = |emitter: &Emitter, device| emitter.check_dispatch(device, &dispatch);
+    each(handle, target, check, |emitter, device| emitter.dispatch(device, &dispatch, true))
+}
+
+#[inline(never)]
+fn record_launch(handle: &impl Record, target: impl Target, launch: Launch<'_>) -> Recorded {
+    let check = |emitter: &Emitter, device| emitter.check_launch(device, &launch);
+    each(handle, target, check, |emitter, device| emitter.launch(device, &launch))
 }

@@ -2,7 +2,7 @@
 
 use crate::config::Config;
 use crate::error::{OpenError, RecordError};
-use crate::live::{Key, Live, Said};
+use crate::live::{Key, Live, LiveRecord};
 use crate::names::Names;
 use crate::programs::Programs;
 use crate::registry::Registry;
@@ -37,7 +37,7 @@ impl Registered {
 }
 
 /// Everything behind the lock.
-pub struct State {
+pub struct Emitter {
     pub(crate) segment: Segment,
     position: u64,
     /// Of the call.
@@ -51,15 +51,15 @@ pub struct State {
     names: Names,
 }
 
-impl State {
+impl Emitter {
     /// Makes a segment, with the devices and names that the registry has already.
-    pub(crate) fn open(config: &Config, registry: &Registry) -> Result<State, OpenError> {
+    pub(crate) fn open(config: &Config, registry: &Registry) -> Result<Emitter, OpenError> {
         let segment = Segment::create(config)?;
         crate::exit::remember(segment.header().identity);
         let rows = Rows::new(&segment);
         let accounts = Accounts::new(segment.words().ring.len());
         let live = Live::new(segment.words().rows.len());
-        let mut state = State {
+        let mut emitter = Emitter {
             segment,
             position: 0,
             time: 0,
@@ -70,11 +70,11 @@ impl State {
             programs: Programs::new(),
             names: Names::new(),
         };
-        state.inherit(registry).map_err(|error| OpenError::Create {
+        emitter.inherit(registry).map_err(|error| OpenError::Create {
             step: "list the devices and names of the parent",
             cause: io::Error::other(error),
         })?;
-        Ok(state)
+        Ok(emitter)
     }
 
     /// Gives devices and names the numbers that handles made before a fork have. All of them or none:
@@ -212,7 +212,7 @@ impl State {
     }
 
     /// What was said of something live.
-    pub(crate) fn find(&self, key: &Key) -> Option<Said> {
+    pub(crate) fn find(&self, key: &Key) -> Option<LiveRecord> {
         self.live.find(self.segment.words().rows, key)
     }
 
@@ -247,7 +247,7 @@ impl State {
         }
     }
 
-    /// Refuses an allocation of a buffer that [`State::alloc`] would refuse.
+    /// Refuses an allocation of a buffer that [`Emitter::alloc`] would refuse.
     pub(crate) fn check_alloc(&self, device: u8, alloc: &Alloc) -> Recorded {
         let (size, _) = self.occupied(device, alloc);
         self.check_new(Key::buffer(device, alloc.id), alloc.class, size, alloc.size, "buffer")
@@ -263,7 +263,7 @@ impl State {
         what: &'static str,
     ) -> Recorded {
         let has_room = self.counters(key.device())?.has_room(class, size, requested);
-        if let Some(Said { device, id, size: live_bytes, .. }) = self.find(&key) {
+        if let Some(LiveRecord { device, id, size: live_bytes, .. }) = self.find(&key) {
             let error = RecordError::DoubleAlloc { what, device, id, live_bytes };
             return self.misuse(Anomaly::DoubleAlloc, error);
         }
@@ -271,7 +271,7 @@ impl State {
     }
 
     /// Refuses the end of something that is not live.
-    pub(crate) fn check_live(&self, key: Key, what: &'static str) -> Recorded<Said> {
+    pub(crate) fn check_live(&self, key: Key, what: &'static str) -> Recorded<LiveRecord> {
         match self.find(&key) {
             Some(said) => Ok(said),
             None => self.not_live(key, what),
@@ -348,15 +348,15 @@ impl State {
         Ok(())
     }
 
-    fn double_alloc(&mut self, row: u32, live: Said, what: &'static str) -> Recorded {
+    fn double_alloc(&mut self, row: u32, live: LiveRecord, what: &'static str) -> Recorded {
         self.rows.put(row);
-        let Said { device, id, size: live_bytes, .. } = live;
+        let LiveRecord { device, id, size: live_bytes, .. } = live;
         let error = RecordError::DoubleAlloc { what, device, id, live_bytes };
         self.misuse(Anomaly::DoubleAlloc, error)
     }
 
     /// Takes out something whose end is to be reported.
-    pub(crate) fn take(&mut self, key: Key, what: &'static str) -> Recorded<Said> {
+    pub(crate) fn take(&mut self, key: Key, what: &'static str) -> Recorded<LiveRecord> {
         match self.live.take(self.segment.words().rows, &key) {
             Some(said) => Ok(said),
             None => self.not_live(key, what),
@@ -369,14 +369,14 @@ impl State {
     pub(crate) fn release(
         &mut self,
         event: Event,
-        said: &Said,
+        said: &LiveRecord,
         lanes: u16,
         given: Option<u64>,
         what: &'static str,
     ) -> Recorded {
-        let Said { device, class, row, id, size, aux, .. } = *said;
+        let LiveRecord { device, row, id, .. } = *said;
         let flags = said.flags | if lanes == 0 { 0 } else { flags::RESIDENT };
-        let event = Event { class, id, size, aux, row, flags, place: lanes, ..event };
+        let event = Event { flags, place: lanes, ..said.describe(event) };
         self.emit(event)?;
         if row == NO_ROW {
             self.publish_unlisted();
@@ -414,9 +414,8 @@ impl State {
         let said = self.check_live(key, what)?;
         let [_, old_site] = said.names();
         let site = if site == NameId::NONE { old_site } else { site.0 };
-        let Said { device, class, flags, row, id, size, aux, .. } = said;
-        let event = self.event(EventKind::Name, device);
-        self.emit(Event { class, flags, row, id, size, aux, name: name.0, site, ..event })
+        let event = self.event(EventKind::Name, said.device);
+        self.emit(Event { name: name.0, site, ..said.describe(event) })
     }
 
     #[cold]
@@ -453,7 +452,7 @@ pub(crate) fn short(cores: u32) -> u16 {
     u16::try_from(cores).unwrap_or(u16::MAX)
 }
 
-impl Drop for State {
+impl Drop for Emitter {
     fn drop(&mut self) {
         crate::exit::forget(self.segment.header().identity);
     }
