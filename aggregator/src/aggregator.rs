@@ -11,20 +11,20 @@ use tt_shm_reader::Segment;
 
 use crate::config::Config;
 use crate::error::StartError;
-use crate::merge::fold::Known;
-use crate::merge::queue::{Item, Run, State};
+use crate::merge::catch_up::ReadReason;
+use crate::merge::fold::FoldError;
+use crate::merge::queue::{Batch, FullRead, Item};
 use crate::merge::streams::merge;
-use crate::merge::stretch::FoldError;
 use crate::model::Model;
 use crate::model::notice::About;
 use crate::model::timeline::Span;
 use crate::model::uncounted::Recount;
 use crate::segments::attach::{Fate, MAX_OPENS, MAX_PENDING};
 use crate::segments::clock::Clock;
-use crate::segments::decease::LeftToRun;
 use crate::segments::discover::Discovery;
+use crate::segments::follower::{Drained, Follower, counters_now};
+use crate::segments::liveness::LeftToRun;
 use crate::segments::readback;
-use crate::segments::source::{Drained, Source, counters_now};
 use crate::segments::unseen::Unseen;
 use crate::table::adopt::Adopted;
 use crate::table::reset;
@@ -66,7 +66,7 @@ pub struct Aggregator {
     pub(crate) config: Config,
     pub(crate) uid: u32,
     pub(crate) model: Model,
-    pub(crate) sources: Vec<Source>,
+    pub(crate) followers: Vec<Follower>,
     pub(crate) known: HashMap<String, Fate>,
     pub(crate) pending: VecDeque<String>,
     /// The name that was opened last.
@@ -122,7 +122,7 @@ impl Aggregator {
             config,
             uid,
             model,
-            sources: Vec::new(),
+            followers: Vec::new(),
             known: HashMap::new(),
             pending: VecDeque::new(),
             last_considered: String::new(),
@@ -159,20 +159,20 @@ impl Aggregator {
     /// Folds what is in the rings when it is called. Waits once for all: until the clocks are measured, and
     /// until what happened before, and counters that are read now, are old enough to be folded.
     fn begin(&mut self) {
-        self.sources.iter_mut().for_each(Source::begin);
+        self.followers.iter_mut().for_each(Follower::begin);
         let read = Instant::now();
         self.model.clock.measure();
         std::thread::sleep(self.settling_time().saturating_sub(read.elapsed()));
         self.doubt_adopted_of_gone();
         self.poll();
-        if self.sources.iter().any(Source::is_behind) {
+        if self.followers.iter().any(Follower::is_behind) {
             self.settle();
         }
         // Of all of them: who looks only once sees no later look.
-        (0..self.sources.len()).for_each(|index| self.refresh(index));
+        (0..self.followers.len()).for_each(|index| self.refresh(index));
         // Not before: the sums so far were those of the processes that had been read.
         self.model.begin_history(monotonic_ns());
-        self.model.end_batch();
+        self.model.end_generation();
     }
 
     /// An event may be committed after the earlier aggregator's last look, also while we look, and have happened before
@@ -180,7 +180,7 @@ impl Aggregator {
     /// up to the gap.
     fn doubt_adopted(&mut self) {
         let clock = &self.model.clock;
-        let news = self.sources.iter_mut().filter_map(|source| source.take_news(clock));
+        let news = self.followers.iter_mut().filter_map(|follower| follower.take_news(clock));
         if let Some(from) = news.min() {
             self.doubt_adopted_since(from);
         }
@@ -188,7 +188,8 @@ impl Aggregator {
 
     /// The same of those that are gone: nobody knows more than that it was not before what was seen.
     fn doubt_adopted_of_gone(&mut self) {
-        let is_here = |identity: u64| self.sources.iter().any(|source| source.segment.identity() == identity);
+        let is_here =
+            |identity: u64| self.followers.iter().any(|follower| follower.segment.identity() == identity);
         let gone = self.model.followed_before.values().filter(|stats| !is_here(stats.identity));
         if let Some(from) = gone.map(|stats| stats.last_event).min() {
             self.doubt_adopted_since(from);
@@ -243,14 +244,14 @@ impl Aggregator {
         self.expire(now);
         self.offer_room(folded_through);
         // Not later than files were looked for: who came after that is not followed yet.
-        let known = self.sources.iter().map(|source| source.known_until(folded_through));
+        let known = self.followers.iter().map(|follower| follower.known_until(folded_through));
         self.model.as_of = known.fold(folded_through.min(self.last_find), u64::min);
         let unread = self.unread() > 0;
         self.model.set_unread(unread);
         self.tell_uncounted(now);
-        self.model.tick(folded_through);
+        self.model.advance(folded_through);
         let activity =
-            Activity { events: self.model.totals.events - before, changed: self.model.end_batch() };
+            Activity { events: self.model.totals.events - before, changed: self.model.end_generation() };
         self.plan_sleep(now, activity.events > 0 || found);
         activity
     }
@@ -265,7 +266,7 @@ impl Aggregator {
         loop {
             let more = self.drain_all(now);
             self.doubt_adopted();
-            let known = self.sources.iter().map(|source| source.known_until(folded_through));
+            let known = self.followers.iter().map(|follower| follower.known_until(folded_through));
             let known = known.min().unwrap_or(folded_through).min(folded_through);
             self.model.behind = known < folded_through;
             // Who has more in its ring, or was read as a whole just now, may have done something before the others did:
@@ -280,7 +281,7 @@ impl Aggregator {
             self.model.settle_failures();
             if self.model.failures.has_fresh() {
                 let all_read = self.unread() == 0;
-                readback::complete_failures(&mut self.model, &self.sources, all_read);
+                readback::complete_failures(&mut self.model, &self.followers, all_read);
             }
             if last || folded == 0 {
                 return limit;
@@ -291,24 +292,26 @@ impl Aggregator {
     /// What those have who were passed in the merge is not known of the time since what is queued of them.
     #[cold]
     fn doubt_passed(&mut self, limit: u64) {
-        for source in self.sources.iter().filter(|source| source.is_behind() && source.tail() < limit) {
-            self.model.doubt_share(source.process, Span { from: source.tail(), to: limit });
+        for follower in
+            self.followers.iter().filter(|follower| follower.is_behind() && follower.tail() < limit)
+        {
+            self.model.doubt_share(follower.process, Span { from: follower.tail(), to: limit });
         }
     }
 
     /// Says whether a ring may have more.
     fn drain_all(&mut self, now: u64) -> bool {
         let (mut more, mut broken) = (false, Vec::new());
-        for (index, source) in self.sources.iter_mut().enumerate() {
-            let drained = source.drain(&self.model.clock, now);
-            source.drained = drained == Drained::All;
+        for (index, follower) in self.followers.iter_mut().enumerate() {
+            let drained = follower.drain(&self.model.clock, now);
+            follower.drained = drained == Drained::All;
             match drained {
                 Drained::All => {}
                 Drained::More => more = true,
                 Drained::Broken(why) => broken.push((index, why)),
             }
-            for entry in source.new_devices() {
-                self.model.add_device(source.process, &entry);
+            for entry in follower.new_devices() {
+                self.model.add_device(follower.process, &entry);
             }
         }
         for (index, why) in broken {
@@ -341,19 +344,19 @@ impl Aggregator {
     fn fold_until(&mut self, limit: u64) -> u64 {
         let (mut folded, mut broken) = (0, Vec::new());
         let model = &mut self.model;
-        merge(&mut self.sources, limit, Source::head, |source, until| {
-            let mut run = source.run(until);
-            let (before, result) = (run.left(), fold_run(model, source, &mut run));
-            let left = run.left();
+        merge(&mut self.followers, limit, Follower::head, |follower, until| {
+            let mut batch = follower.batch(until);
+            let (before, result) = (batch.left(), fold_batch(model, follower, &mut batch));
+            let left = batch.left();
             folded += (before - left) as u64;
-            source.pass_to(left);
+            follower.pass_to(left);
             if let Err(why) = result {
-                source.give_up();
-                broken.push((source.process, why.to_string()));
+                follower.give_up();
+                broken.push((follower.process, why.to_string()));
             }
         });
         for (process, why) in broken {
-            if let Some(index) = self.sources.iter().position(|source| source.process == process) {
+            if let Some(index) = self.followers.iter().position(|follower| follower.process == process) {
                 self.break_off(index, &why);
             }
         }
@@ -367,11 +370,12 @@ impl Aggregator {
                 break;
             }
             let Some(process) = self.model.next_countable() else { continue };
-            let source = self.sources.iter().find(|source| source.process == process && !source.broken);
-            let Some(source) = source.filter(|_| !self.model.recounts.contains_key(&process)) else {
+            let follower =
+                self.followers.iter().find(|follower| follower.process == process && !follower.broken);
+            let Some(follower) = follower.filter(|_| !self.model.recounts.contains_key(&process)) else {
                 continue;
             };
-            match recount(&source.segment) {
+            match recount(&follower.segment) {
                 Some(recount) => _ = self.model.recounts.insert(process, recount),
                 // The process was faster, or cannot be true, which is found out elsewhere.
                 None => {
@@ -387,14 +391,15 @@ impl Aggregator {
     fn count_idle(&mut self, folded_through: u64) {
         let waiting: Vec<usize> = self.model.recounts.keys().copied().collect();
         for process in waiting {
-            let source = self.sources.iter().find(|source| source.process == process && !source.broken);
-            let Some(source) = source else {
+            let follower =
+                self.followers.iter().find(|follower| follower.process == process && !follower.broken);
+            let Some(follower) = follower else {
                 self.model.recounts.remove(&process);
                 continue;
             };
             let recount = &self.model.recounts[&process];
             // It has now what it had then.
-            if source.position() >= recount.position && !source.is_waiting() {
+            if follower.position() >= recount.position && !follower.is_waiting() {
                 self.model.count_again(process, folded_through);
             }
         }
@@ -411,14 +416,15 @@ impl Aggregator {
                 continue;
             }
             let process = self.model.uncounted.process_of(*uid);
-            let Some(source) = self.sources.iter().find(|source| Some(source.process) == process) else {
+            let Some(follower) = self.followers.iter().find(|follower| Some(follower.process) == process)
+            else {
                 continue;
             };
-            let file = source.segment.file_name().to_owned();
-            let about = About { pid: u64::from(source.segment.pid()), uid: *uid, file: &file };
+            let file = follower.segment.file_name().to_owned();
+            let about = About { pid: u64::from(follower.segment.pid()), uid: *uid, file: &file };
             let why = "more devices than there is room for: some of its user's are missing or incomplete";
-            let batch = self.model.batch();
-            self.model.notices.reason(batch, notice_kind::UNCOUNTED, about, now, why);
+            let generation = self.model.mark_changed();
+            self.model.notices.reason(generation, notice_kind::UNCOUNTED, about, now, why);
             self.config.log.line(format_args!("{file}: {why}"));
             self.told_uncounted.insert(*uid, file);
         }
@@ -426,8 +432,8 @@ impl Aggregator {
         self.told_uncounted.retain(|uid, file| {
             let holds = users.contains(uid);
             if !holds {
-                let batch = model.batch();
-                model.notices.withdraw(batch, file);
+                let generation = model.mark_changed();
+                model.notices.withdraw(generation, file);
             }
             holds
         });
@@ -437,10 +443,10 @@ impl Aggregator {
         if active {
             self.busy_until = now + BUSY_NS;
         }
-        let to_bury = |source: &Source| source.died.is_some();
+        let to_bury = |follower: &Follower| follower.died.is_some();
         let waiting = !self.pending.is_empty()
             || !self.windows_due.is_empty()
-            || self.sources.iter().any(|s| s.is_waiting() || to_bury(s));
+            || self.followers.iter().any(|s| s.is_waiting() || to_bury(s));
         let short = now < self.busy_until || waiting;
         self.sleep = if short { SHORT_SLEEP } else { (self.sleep * 2).min(LONG_SLEEP) };
     }
@@ -468,12 +474,12 @@ impl Aggregator {
 
     /// Identities of the segments followed.
     pub fn followed(&self) -> impl Iterator<Item = u64> {
-        self.sources.iter().map(|source| source.segment.identity())
+        self.followers.iter().map(|follower| follower.segment.identity())
     }
 
     /// Segments followed.
     pub fn segments(&self) -> usize {
-        self.sources.len()
+        self.followers.len()
     }
 }
 
@@ -491,30 +497,30 @@ fn wait_for(descriptors: &[Option<BorrowedFd<'_>>], time: Duration) -> bool {
     rustix::event::poll(&mut fds, Some(&timeout)).is_ok_and(|ready| ready > 0)
 }
 
-/// Folds what waits in a source; the error says why the segment is broken.
-fn fold_run(model: &mut Model, source: &Source, run: &mut Run<'_>) -> Result<(), FoldError> {
+/// Folds what waits in a follower; the error says why the segment is broken.
+fn fold_batch(model: &mut Model, follower: &Follower, batch: &mut Batch<'_>) -> Result<(), FoldError> {
     loop {
-        fold_to_recount(model, source, run)?;
-        model.fold_events(source.process, source.devices, run)?;
-        let Some((time, state)) = run.state() else { return Ok(()) };
-        fold_state(model, source, time, state);
-        run.pass();
+        fold_to_recount(model, follower, batch)?;
+        model.fold_events(follower.process, follower.devices, batch)?;
+        let Some((time, state)) = batch.state() else { return Ok(()) };
+        fold_state(model, follower, time, state);
+        batch.pass();
     }
 }
 
 /// Folds the events up to the position of the counters that wait for it, and counts these in.
-fn fold_to_recount(model: &mut Model, source: &Source, run: &mut Run<'_>) -> Result<(), FoldError> {
-    let process = source.process;
+fn fold_to_recount(model: &mut Model, follower: &Follower, batch: &mut Batch<'_>) -> Result<(), FoldError> {
+    let process = follower.process;
     let Some(position) = model.recounts.get(&process).map(|recount| recount.position) else { return Ok(()) };
-    while let Some((time, event)) = run.event() {
+    while let Some((time, event)) = batch.event() {
         if event.stamp > position {
             model.count_again(process, time);
             break;
         }
         // One at a time: the next may be the first one that is not in those counters.
         let one = [(time, Item::Event(*event))];
-        model.fold_events(process, source.devices, &mut Run::new(&one, time))?;
-        run.pass();
+        model.fold_events(process, follower.devices, &mut Batch::new(&one, time))?;
+        batch.pass();
     }
     Ok(())
 }
@@ -527,22 +533,22 @@ fn recount(segment: &Segment) -> Option<Recount> {
     Some(Recount { position: attached.cursor.position(), devices: devices.collect() })
 }
 
-fn fold_state(model: &mut Model, source: &Source, time: u64, state: &State) {
-    let batch = model.batch();
+fn fold_state(model: &mut Model, follower: &Follower, time: u64, state: &FullRead) {
+    let generation = model.mark_changed();
     // A hostile head may jump by any number.
     model.totals.missed = model.totals.missed.saturating_add(state.missed);
     let last = state.devices.iter().map(|counters| counters.time).max().unwrap_or(0);
-    let last = model.clock.to_ns(source.clock, last);
-    let Some(process) = model.processes.get(source.process) else { return };
+    let last = model.clock.to_ns(follower.clock, last);
+    let Some(process) = model.processes.get(follower.process) else { return };
     let (stats, read_at) = (process.stats, process.read_at);
     // What it held is not known since the last event of it that was folded, or since it was last read.
     let since = match state.known {
         // Not since it was read: what was committed after that may have happened before it.
-        Known::Again if source.clock.is_some() => stats.last_event,
-        Known::Again => read_at,
-        Known::First => model.unfollowed_since(stats.identity, stats.started),
+        ReadReason::Again if follower.clock.is_some() => stats.last_event,
+        ReadReason::Again => read_at,
+        ReadReason::First => model.unfollowed_since(stats.identity, stats.started),
     };
-    let Some(process) = model.processes.change(batch, source.process) else { return };
+    let Some(process) = model.processes.change(generation, follower.process) else { return };
     process.stats.missed = process.stats.missed.saturating_add(state.missed);
     process.stats.position = state.position;
     process.read_at = time;
@@ -550,18 +556,18 @@ fn fold_state(model: &mut Model, source: &Source, time: u64, state: &State) {
         process.stats.last_event = last.min(time);
     }
     let usages = process.usages.clone();
-    model.doubt_failures(source.process, since);
+    model.doubt_failures(follower.process, since);
     for (usage, counters) in usages.into_iter().zip(&state.devices) {
         if let Some(usage) = usage {
             model.fold_counters(usage, *counters, time, since);
         }
     }
     // What waited was of an earlier moment; this is as good.
-    if model.recounts.remove(&source.process).is_some() {
-        let words = source.segment.words();
+    if model.recounts.remove(&follower.process).is_some() {
+        let words = follower.segment.words();
         for (device, counters) in state.devices.iter().enumerate() {
             if let Some(entry) = words.device(device) {
-                model.count_pair((source.process, device), &entry, *counters, time);
+                model.count_pair((follower.process, device), &entry, *counters, time);
             }
         }
     }

@@ -1,339 +1,247 @@
-//! Folding what is not an event in its turn: a state read as a whole, an event out of order, a life that nobody
-//! followed, an end.
+//! Folding events: those of one process on one device in one go, so that rows are looked up once for all.
 
-use shm_layout::table::{ProcessStats, failure_flags, process_flags};
-use shm_layout::{Counters, Event, Implausible, UNKNOWN};
+use shm_layout::{Class, Event, EventKind, Implausible, NO_DEVICE};
 
-use crate::model::Model;
+use crate::merge::queue::Batch;
 use crate::model::device::{Device, owes};
-use crate::model::failures;
-use crate::model::figures::{FIGURES, Share, Sums, own_peaks};
-use crate::model::timeline::{Doubt, Span};
-use crate::model::{Process, counters_of, shares_of};
+use crate::model::figures::{Live, Resident, Used};
+use crate::model::{Model, Usage};
 
-/// Why counters were read as a whole.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Known {
-    /// For the first time: what came before is not known.
-    First,
-    /// Again after events had been missed.
-    Again,
+/// Events older than this do not belong to the rate of the last second.
+const RATE_NS: u64 = 1_000_000_000;
+
+/// Why a segment is broken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum FoldError {
+    #[error(transparent)]
+    Implausible(#[from] Implausible),
+    #[error("event {position} names device {device} of {devices}")]
+    Device { position: u64, device: u8, devices: usize },
+}
+
+/// Events of a process that were folded.
+#[derive(Default)]
+struct Tally {
+    events: u64,
+    /// Those of the last second.
+    recent: u64,
+    /// Time and position of the last one.
+    last: (u64, u64),
+}
+
+/// Why the fold of one usage ends.
+enum End {
+    /// The next event is on another device, or there is none.
+    Over,
+    /// Something is to be noted of all processes before the next event.
+    Owing,
+    /// The next event is not simply the next in time.
+    OutOfOrder,
 }
 
 impl Model {
-    /// Counts an event in that comes after later ones were merged, or with which a new slice of time begins.
-    #[cold]
-    pub(crate) fn fold_out_of_order(
+    /// Counts the next events of a process in. An error says why the segment is broken; the event that it is
+    /// about has changed nothing.
+    pub(crate) fn fold_events(
         &mut self,
         process: usize,
-        row: usize,
-        event: &Event,
-        time: u64,
-    ) -> Result<(), Implausible> {
-        let Some(device_row) = self.usages.get(row).map(|usage| usage.device) else { return Ok(()) };
-        self.settle_debts(device_row);
-        let batch = self.batch();
-        let Some(usage) = self.usages.change(batch, row) else { return Ok(()) };
-        let before = usage.counters;
-        usage.counters.apply(event)?;
-        let (old, new) = (Sums::of(&before), Sums::of(&usage.counters));
-        let pid = self.processes.get(process).map_or(0, |process| process.stats.pid);
-        let (history_since, recent) = (self.history_since, self.is_recent(time));
-        let Some(device) = self.devices.change(batch, device_row) else { return Ok(()) };
-        let late = device.peaks.is_late(time);
-        device.note(event, process, pid, time, recent);
-        device.change(time, &old, &new);
-        device.observe_from(history_since, time);
-        if late {
-            self.count_late(process, device_row, time);
+        devices: usize,
+        batch: &mut Batch<'_>,
+    ) -> Result<(), FoldError> {
+        let mut tally = Tally::default();
+        let result = self.fold_by_device(process, devices, batch, &mut tally);
+        if tally.events > 0 {
+            let generation = self.mark_changed();
+            self.totals.events += tally.events;
+            if let Some(owner) = self.processes.change(generation, process) {
+                (owner.stats.last_event, owner.stats.position) = tally.last;
+                owner.rate.add(tally.recent);
+            }
+        }
+        result
+    }
+
+    fn fold_by_device(
+        &mut self,
+        process: usize,
+        devices: usize,
+        batch: &mut Batch<'_>,
+        tally: &mut Tally,
+    ) -> Result<(), FoldError> {
+        while let Some((_, &Event { device, stamp: position, .. })) = batch.event() {
+            if device != NO_DEVICE && usize::from(device) >= devices {
+                return Err(FoldError::Device { position, device, devices });
+            }
+            let end = match self.usage_fold(process, device) {
+                Some(mut usage) => usage.fold(device, batch, tally)?,
+                None => self.fold_on_none(device, batch, tally),
+            };
+            match end {
+                End::Over => {}
+                End::Owing => self.settle_debts_for(process, device),
+                End::OutOfOrder => self.fold_next_out_of_order(process, device, batch, tally)?,
+            }
         }
         Ok(())
     }
 
-    fn count_late(&mut self, process: usize, device: usize, time: u64) {
-        let batch = self.batch();
-        self.totals.late += 1;
-        if let Some(process) = self.processes.change(batch, process) {
-            process.stats.late += 1;
-        }
-        self.doubt_holders(device, time);
-    }
-
-    /// Notes what a process's device owes.
+    /// The next event, which is not simply the next in time.
     #[cold]
-    pub(crate) fn settle_debts_for(&mut self, process: usize, device: u8) {
-        let usage = self.usage_of(process, device).and_then(|row| self.usages.get(row));
-        if let Some(device) = usage.map(|usage| usage.device) {
-            self.settle_debts(device);
-        }
-    }
-
-    /// Notes which failures just folded are of which holders.
-    pub(crate) fn settle_failures(&mut self) {
-        for device in 0..self.devices.high_water() {
-            if self.devices.get(device).is_some_and(|device| device.owes(owes::FAILURE)) {
-                self.record_failure(device);
-            }
-        }
-    }
-
-    /// An allocation failed on a device: keeps who held what. Called when all that happened before is folded and
-    /// nothing that came after.
-    #[cold]
-    #[inline(never)]
-    pub(crate) fn record_failure(&mut self, device: usize) {
-        let Some(device) = self.devices.get_mut(device) else { return };
-        device.owes &= !owes::FAILURE;
-        let (device, (process, position)) = (&*device, device.failed);
-        let Some(owner) = self.processes.get(process).map(|process| process.stats) else { return };
-        if !self.failures.wants(&owner, position) {
-            return;
-        }
-        let (failure, chip_id) = (device.failure, device.entry.chip_id);
-        let mut record = failures::blank(&owner, chip_id, position, &failure);
-        let shares = device.usages.iter().filter_map(|row| {
-            let usage = self.usages.get(*row)?;
-            Some((usage.process, &self.processes.get(usage.process)?.stats, &usage.counters))
-        });
-        failures::compose(&mut record, shares);
-        let counted = !self.uncounted.is_on(chip_id);
-        if counted && !device.failed_late && self.knows_all_holders(failure.time) {
-            record.flags |= failure_flags::HOLDERS_EXACT;
-        }
-        let batch = self.batch();
-        self.failures.note(batch, record);
-    }
-
-    /// Who had ended before the aggregator came or is left out of all totals is not among the holders.
-    fn knows_all_holders(&self, time: u64) -> bool {
-        let broken = |process: &ProcessStats| process.flags & process_flags::BROKEN != 0;
-        time >= self.started
-            && !self.behind
-            && !self.processes.values().any(|(_, process)| broken(&process.stats))
-    }
-
-    /// A process's share on its devices was not what was folded, from `since` on.
-    pub(crate) fn doubt_failures(&mut self, process: usize, since: u64) {
-        let Some(process) = self.processes.get(process) else { return };
-        let usages = process.usages.iter().flatten().filter_map(|row| self.usages.get(*row));
-        for device in usages.map(|usage| usage.device).collect::<Vec<_>>() {
-            self.doubt_holders(device, since);
-        }
-    }
-
-    /// Who held what on a device since then is not certain, also of a failure that was folded and is not noted yet.
-    pub(crate) fn doubt_holders(&mut self, device: usize, since: u64) {
-        self.settle_debts(device);
-        let Some(chip) = self.devices.get(device).map(|device| device.entry.chip_id) else { return };
-        let batch = self.batch();
-        self.failures.doubt(batch, chip, since);
-    }
-
-    /// Notes what a device owes, before anything changes on it.
-    pub(crate) fn settle_debts(&mut self, device: usize) {
-        if self.devices.get(device).is_some_and(|device| device.owes(owes::FAILURE)) {
-            self.record_failure(device);
-        }
-        let makeup = |device: &&mut Device| device.owes(owes::DRAM | owes::L1);
-        let Some(device) = self.devices.get_mut(device).filter(makeup) else { return };
-        let (usages, processes, rows) = (&self.usages, &self.processes, device.usages.clone());
-        device.take_makeup(|| shares_of(usages, processes, &rows));
-    }
-
-    /// Puts the counters of a process on a device, read as a whole at `time`, in place of what was known. What it
-    /// had since `since` is not known, but that it was no more than its own peaks.
-    pub(crate) fn fold_counters(&mut self, row: usize, counters: Counters, time: u64, since: u64) {
-        let Some(device_row) = self.usages.get(row).map(|usage| usage.device) else { return };
-        self.settle_debts(device_row);
-        let batch = self.batch();
-        let Some(usage) = self.usages.change(batch, row) else { return };
-        let before = std::mem::replace(&mut usage.counters, counters);
-        let (old, new) = (Sums::of(&before), Sums::of(&counters));
-        let more = self.possibly_more(row, &old, since);
-        let history_since = self.history_since;
-        let Some(device) = self.devices.change(batch, device_row) else { return };
-        // If later events were merged already, they were merged with what it had before.
-        let time = time.max(device.peaks.latest());
-        device.doubt(Span { from: since, to: time }, &Doubt { less: old.bytes, more });
-        device.find(time, &old, &new);
-        device.observe_from(history_since, time);
-        self.attest(row, device_row);
-        self.uncapped.insert(device_row);
-        if let Some(device) = self.devices.get_mut(device_row) {
-            // What is missed next has a slice of its own.
-            let sums = device.sums;
-            device.peaks.cut(time, &sums);
-        }
-    }
-
-    /// Bounds the peaks of a device on which counters were read as a whole, before somebody leaves it or the batch ends.
-    pub(crate) fn cap_peaks(&mut self, device_row: usize) {
-        if !self.uncapped.remove(&device_row) {
-            return;
-        }
-        let most = self.most_together(device_row);
-        if let Some(device) = self.devices.get_mut(device_row) {
-            device.peaks.cap(&most);
-        }
-    }
-
-    /// What the processes on a device can have had together: each its own peaks, unless it has reset them.
-    fn most_together(&self, device: usize) -> [u64; FIGURES] {
-        let rows = self.devices.get(device).map_or(&[][..], |device| &device.usages);
-        let mut most = [0_u64; FIGURES];
-        for counters in counters_of(&self.usages, rows) {
-            let forgot = counters.peak_reset_time != 0;
-            for (sum, own) in most.iter_mut().zip(own_peaks(counters)) {
-                *sum = if forgot { UNKNOWN } else { sum.saturating_add(own.bytes) };
-            }
-        }
-        most
-    }
-
-    /// How much more than `old` a process can have had since a moment: up to its own peaks, unless it has reset
-    /// them since. Then nobody knows.
-    fn possibly_more(&self, row: usize, old: &Sums, since: u64) -> [u64; FIGURES] {
-        let unknown = Doubt::ANYTHING_MORE.more;
-        let Some(usage) = self.usages.get(row) else { return unknown };
-        let Some(process) = self.processes.get(usage.process) else { return unknown };
-        let reset = usage.counters.peak_reset_time;
-        if reset != 0 && !(1..=since).contains(&self.clock.to_ns(process.clock, reset)) {
-            return unknown;
-        }
-        let own = own_peaks(&usage.counters);
-        std::array::from_fn(|figure| own[figure].bytes.saturating_sub(old.bytes[figure]))
-    }
-
-    /// What a process reached by itself in the window is certain.
-    fn attest(&mut self, row: usize, device: usize) {
-        let Some(usage) = self.usages.get(row) else { return };
-        let Some(Process { stats, clock: kind, .. }) = self.processes.get(usage.process) else { return };
-        let share = Share { identity: stats.identity, pid: stats.pid, counters: &usage.counters };
-        let times = own_peaks(&usage.counters).map(|own| self.time_of(*kind, own.ticks));
-        let times = times.map(|time| Some(time).filter(|time| self.window.has(*time)));
-        if let Some(device) = self.devices.get_mut(device) {
-            device.attest_own_peaks(&share, &times);
-        }
-    }
-
-    /// Takes a process that ended out of all devices. What it held was there until `closed`, if it said when, else
-    /// until some time between `alive` and `noticed`.
-    pub(crate) fn bury(&mut self, process: usize, closed: Option<u64>, alive: u64, noticed: u64) {
-        let last_event = self.processes.get(process).map_or(0, |process| process.stats.last_event);
-        let from = alive.max(last_event).saturating_add(1);
-        for (row, device_row) in self.take_usages(process) {
-            let held = self.usages.get(row).map_or(Sums::ZERO, |usage| Sums::of(&usage.counters));
-            self.settle_debts(device_row);
-            self.cap_peaks(device_row);
-            let batch = self.batch();
-            let Some(device) = self.devices.change(batch, device_row) else { continue };
-            if closed.is_none() && held != Sums::ZERO {
-                device.doubt(Span { from, to: noticed }, &Doubt::up_to(held.bytes));
-            }
-            device.change(closed.unwrap_or(noticed), &held, &Sums::ZERO);
-            device.leave(row, last_event);
-            device.observe_from(self.history_since, noticed);
-            // Who failed after that did not fail because of it.
-            self.doubt_holders(device_row, closed.map_or(from, |closed| closed.saturating_add(1)));
-            self.attest(row, device_row);
-            self.empty(row);
-            self.withdraw_claim(device_row);
-        }
-    }
-
-    /// Takes a process out of all devices whose segment says what cannot be. Nothing that it said since it was found is
-    /// believed, nor that it holds nothing now.
-    pub(crate) fn disown(&mut self, process: usize, attached: u64) {
-        let now = self.now;
-        for (row, device_row) in self.take_usages(process) {
-            let said = self.usages.get(row).map_or(Sums::ZERO, |usage| Sums::of(&usage.counters));
-            self.settle_debts(device_row);
-            self.cap_peaks(device_row);
-            let batch = self.batch();
-            let Some(device) = self.devices.change(batch, device_row) else { continue };
-            device.find(now, &said, &Sums::ZERO);
-            device.disbelieve(attached, now);
-            device.leave(row, now);
-            self.empty(row);
-            self.withdraw_claim(device_row);
-            self.attest_all(device_row);
-        }
-    }
-
-    /// In that span, what a process had is not known: it is so far behind that the others were merged without it.
-    pub(crate) fn doubt_share(&mut self, process: usize, span: Span) {
-        let rows = self.processes.get(process).map_or(Vec::new(), |process| process.usages.clone());
-        for row in rows.into_iter().flatten() {
-            let batch = self.batch();
-            let Some((device_row, less)) =
-                self.usages.get(row).map(|u| (u.device, Sums::of(&u.counters).bytes))
-            else {
-                continue;
-            };
-            self.doubt_holders(device_row, span.from);
-            if let Some(device) = self.devices.change(batch, device_row) {
-                device.doubt(span, &Doubt { less, more: Doubt::ANYTHING_MORE.more });
-            }
-        }
-    }
-
-    /// In that span, the order of events is not known: a clock stepped.
-    pub(crate) fn doubt_order(&mut self, span: Span) {
-        for row in 0..self.devices.high_water() {
-            self.doubt_holders(row, span.from);
-            let batch = self.batch();
-            let Some(device) = self.devices.change(batch, row) else { continue };
-            device.doubt(span, &Doubt::ANYTHING);
-            // While rings are read for the first time, the sums are those of long ago.
-            if self.now >= self.history_since {
-                self.attest_all(row);
-            }
-        }
-    }
-
-    /// What is certain of a device after nothing that was merged is: what each process reached by itself, and what
-    /// they hold now.
-    fn attest_all(&mut self, device_row: usize) {
-        let Some(device) = self.devices.get_mut(device_row) else { return };
-        let (sums, rows) = (device.sums, device.usages.clone());
-        device.peaks.find(&sums);
-        for row in rows {
-            self.attest(row, device_row);
-        }
-    }
-
-    /// A process lived from `start` to `end` on a device while nobody followed it. Its last counters tell its own
-    /// peaks.
-    pub(crate) fn fold_unfollowed(
+    fn fold_next_out_of_order(
         &mut self,
-        device_row: usize,
-        share: &Share<'_>,
-        life: Span,
-        times: &[Option<u64>; FIGURES],
-    ) {
-        let own = own_peaks(share.counters);
-        // A reset in its life made it forget what was before.
-        let more = match share.counters.peak_reset_time {
-            0 => own.map(|own| own.bytes),
-            _ => Doubt::ANYTHING_MORE.more,
+        process: usize,
+        device: u8,
+        batch: &mut Batch<'_>,
+        tally: &mut Tally,
+    ) -> Result<(), FoldError> {
+        let Some(((time, event), row)) = batch.event_on(device).zip(self.usage_of(process, device)) else {
+            return Ok(());
         };
-        self.doubt_holders(device_row, life.from);
-        let batch = self.batch();
-        let Some(device) = self.devices.change(batch, device_row) else { return };
-        device.doubt(life, &Doubt { less: [0; FIGURES], more });
-        device.peaks.note_others(life);
-        device.attest_own_peaks(share, times);
+        self.fold_out_of_order(process, row, event, time)?;
+        let recent = u64::from(self.is_recent(time));
+        if let Some(device) = self.usages.get(row).and_then(|usage| self.devices.get_mut(usage.device)) {
+            device.events += 1;
+            device.event_rate.add(recent);
+        }
+        tally.events += 1;
+        tally.recent += recent;
+        tally.last = (time, event.stamp);
+        batch.pass();
+        Ok(())
     }
 
-    /// A process lived in that span of which nobody knows what it had, or on which devices.
-    pub(crate) fn fold_lost(&mut self, life: Span) {
-        self.note_unread(life);
-        for row in 0..self.devices.high_water() {
-            self.doubt_holders(row, life.from);
-            let batch = self.batch();
-            let Some(device) = self.devices.change(batch, row) else { continue };
-            device.doubt(life, &Doubt::ANYTHING_MORE);
-            device.peaks.note_others(life);
+    /// Events that concern no device, or one that there was no row for.
+    fn fold_on_none(&self, device: u8, batch: &mut Batch<'_>, tally: &mut Tally) -> End {
+        let recent_from = recent_from(self.now);
+        while let Some((time, event)) = batch.event_on(device) {
+            tally.events += 1;
+            tally.recent += u64::from(time >= recent_from);
+            tally.last = (time, event.stamp);
+            batch.pass();
         }
+        End::Over
     }
+
+    /// Whether an event of that time belongs to the rate of the last second.
+    pub(crate) fn is_recent(&self, time: u64) -> bool {
+        time >= recent_from(self.now)
+    }
+
+    /// The row of a process on a device, by the process's index of the device.
+    pub(crate) fn usage_of(&self, process: usize, device: u8) -> Option<usize> {
+        let owner = self.processes.get(process).filter(|_| device != NO_DEVICE)?;
+        owner.usages.get(usize::from(device)).copied().flatten()
+    }
+
+    #[inline]
+    fn usage_fold(&mut self, process: usize, device: u8) -> Option<UsageFold<'_>> {
+        let (row, generation) = (self.usage_of(process, device)?, self.mark_changed());
+        let pid = self.processes.get(process).map_or(0, |process| process.stats.pid);
+        let usage = self.usages.change(generation, row)?;
+        let device = self.devices.change(generation, usage.device)?;
+        let (used, resident) = (Used::of(&usage.counters), Resident::of(&usage.counters));
+        Some(UsageFold {
+            usage,
+            device,
+            used,
+            resident,
+            pid,
+            recent_from: recent_from(self.now),
+            history_since: self.history_since,
+        })
+    }
+}
+
+/// A process on a device, looked up.
+struct UsageFold<'a> {
+    usage: &'a mut Usage,
+    device: &'a mut Device,
+    /// What the process uses.
+    used: Used,
+    /// What is resident of it.
+    resident: Resident,
+    pid: u64,
+    recent_from: u64,
+    history_since: u64,
+}
+
+impl UsageFold<'_> {
+    /// Folds events until one is on another device, or something needs all processes of this one.
+    #[inline]
+    fn fold(&mut self, device: u8, batch: &mut Batch<'_>, tally: &mut Tally) -> Result<End, Implausible> {
+        let (mut events, mut recent) = (0, 0);
+        let end = loop {
+            let Some((time, event)) = batch.event_on(device) else { break Ok(End::Over) };
+            if self.device.owes != 0 && (may_lower(event) || self.device.owes(owes::FAILURE)) {
+                break Ok(End::Owing);
+            }
+            if !self.device.peaks.is_in_order(time) {
+                break Ok(End::OutOfOrder);
+            }
+            if let Err(why) = self.fold_one(event, time) {
+                break Err(why);
+            }
+            batch.pass();
+            events += 1;
+            recent += u64::from(time >= self.recent_from);
+            tally.last = (time, event.stamp);
+        };
+        self.device.events += events;
+        self.device.event_rate.add(recent);
+        tally.events += events;
+        tally.recent += recent;
+        end
+    }
+
+    #[inline(always)]
+    fn fold_one(&mut self, event: &Event, time: u64) -> Result<(), Implausible> {
+        let UsageFold { usage, device, resident, .. } = self;
+        let class = moved_class(event);
+        let old_class = class.map(|class| Live::of(&usage.counters, class));
+        usage.counters.apply(event)?;
+        device.peaks.advance(time);
+        if let Some((class, old)) = class.zip(old_class) {
+            device.exchange_class(class, old, Live::of(&usage.counters, class));
+            if Class::ALL[class].is_program_memory() {
+                exchange_resident(resident, usage, device);
+            }
+        }
+        let used = Used::of(&usage.counters);
+        device.exchange_used(self.used, used);
+        self.used = used;
+        device.observe_from(self.history_since, time);
+        device.note(event, usage.process, self.pid, time, time >= self.recent_from);
+        if matches!(event.kind(), Some(EventKind::KernelDispatch | EventKind::ProgramEnd)) {
+            exchange_resident(resident, usage, device);
+        }
+        Ok(())
+    }
+}
+
+/// Takes over what is resident of a process after an event that can change it. Kept out of line: most events
+/// change nothing there.
+#[cold]
+fn exchange_resident(resident: &mut Resident, usage: &Usage, device: &mut Device) {
+    let new = Resident::of(&usage.counters);
+    device.exchange_resident(std::mem::replace(resident, new), new);
+}
+
+/// The first moment of the last second.
+fn recent_from(now: u64) -> u64 {
+    now.saturating_add(1).saturating_sub(RATE_NS)
+}
+
+/// Whether an event can make less be used than before.
+#[inline]
+fn may_lower(event: &Event) -> bool {
+    use EventKind::{CbFree, Free, KernelDispatch, KernelUnload, ProgramEnd};
+    matches!(event.kind(), Some(Free | CbFree | KernelUnload | KernelDispatch | ProgramEnd))
+}
+
+/// The class whose bytes an event changes.
+#[inline]
+fn moved_class(event: &Event) -> Option<usize> {
+    use EventKind::{Alloc, CbAlloc, CbFree, Free, KernelLoad, KernelUnload};
+    let moves = matches!(event.kind(), Some(Alloc | Free | CbAlloc | CbFree | KernelLoad | KernelUnload));
+    event.class().filter(|_| moves).map(|class| class as usize)
 }

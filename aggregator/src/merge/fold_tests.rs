@@ -1,7 +1,7 @@
 //! The fold against plain addition.
 
-use crate::merge::queue::{Item, Run};
-use crate::merge::stretch::FoldError;
+use crate::merge::fold::FoldError;
+use crate::merge::queue::{Batch, Item};
 use crate::model::Model;
 use crate::model::figures::{FIGURES, Share};
 use crate::model::timeline::Span;
@@ -32,7 +32,7 @@ fn model(processes: u64) -> Model {
 }
 
 fn fold(model: &mut Model, process: usize, time: u64, event: &Event) -> Result<(), FoldError> {
-    model.fold_events(process, 1, &mut Run::new(&[(time, Item::Event(*event))], time))
+    model.fold_events(process, 1, &mut Batch::new(&[(time, Item::Event(*event))], time))
 }
 
 fn shown(model: &Model) -> DeviceStats {
@@ -92,10 +92,10 @@ fn sums_and_peaks_are_those_of_adding_everything_up() {
             let resident = |own: &Counters| own.kernel_resident_bytes + own.system_kernel_bytes;
             kernels = kernels.max(truth.iter().map(resident).sum::<u64>());
             if random.below(5) == 0 {
-                model.tick(stamp);
+                model.advance(stamp);
             }
         }
-        model.tick(400);
+        model.advance(400);
         let shown = shown(&model);
         assert_eq!(shown.dram_used_bytes, truth.iter().map(Counters::dram_used).sum::<u64>());
         assert_eq!(shown.l1_used_bytes, truth.iter().map(Counters::l1_used).sum::<u64>());
@@ -136,12 +136,12 @@ fn a_run_is_folded_as_its_events_one_by_one() {
             let Item::Event(event) = item else { unreachable!() };
             fold(&mut apart, process, *time, event).unwrap();
         }
-        let mut run = Run::new(&items, u64::MAX);
+        let mut run = Batch::new(&items, u64::MAX);
         together.fold_events(process, 1, &mut run).unwrap();
         assert_eq!(run.left(), 0);
     }
-    together.tick(stamp + 20);
-    apart.tick(stamp + 20);
+    together.advance(stamp + 20);
+    apart.advance(stamp + 20);
     assert_eq!(shown(&together), shown(&apart));
     let figures = |model: &Model| {
         let all = [0, 1].map(|row| model.process_stats(1, model.processes.get(row).unwrap()));
@@ -156,7 +156,7 @@ fn a_run_ends_with_its_time() {
     let mut model = model(1);
     let event = |stamp| Item::Event(event(EventKind::Alloc, Class::Dram, 10, stamp));
     let items = [(1, event(1)), (2, event(2)), (4, event(3))];
-    let mut run = Run::new(&items, 3);
+    let mut run = Batch::new(&items, 3);
     model.fold_events(0, 1, &mut run).unwrap();
     assert_eq!((run.left(), shown(&model).dram_used_bytes), (1, 20));
 }
@@ -202,7 +202,7 @@ fn a_late_dispatch_takes_the_certainty_from_what_was_resident() {
 fn an_impossible_event_changes_nothing_of_the_device() {
     let mut model = model(2);
     fold(&mut model, 0, 10, &event(EventKind::Alloc, Class::Dram, 100, 1)).unwrap();
-    model.tick(10);
+    model.advance(10);
     let before = shown(&model);
     let unload =
         Event { flags: flags::ETHERNET, ..event(EventKind::KernelUnload, Class::KernelFabric, 9, 1) };
@@ -264,7 +264,7 @@ fn a_late_event_on_one_chip_leaves_the_failures_on_others() {
     }
     let on = |device, event: Event| Event { device, ..event };
     let mut fold = |process, time, event: Event| {
-        model.fold_events(process, 2, &mut Run::new(&[(time, Item::Event(event))], time)).unwrap();
+        model.fold_events(process, 2, &mut Batch::new(&[(time, Item::Event(event))], time)).unwrap();
     };
     fold(0, 30, event(EventKind::Alloc, Class::Dram, 100, 1));
     fold(0, 31, on(1, event(EventKind::AllocFailed, Class::Dram, 7, 2)));
@@ -314,9 +314,9 @@ fn an_end_that_is_noticed_later_makes_the_open_bucket_doubtful() {
     let mut model = model(2);
     model.begin_history(BUCKET);
     fold(&mut model, 0, 2 * BUCKET + 1, &event(EventKind::Alloc, Class::Dram, 100, 1)).unwrap();
-    model.tick(3 * BUCKET + 1);
+    model.advance(3 * BUCKET + 1);
     model.bury(0, Some(2 * BUCKET + 2), 2 * BUCKET + 1, 3 * BUCKET + 2);
-    model.tick(4 * BUCKET + 1);
+    model.advance(4 * BUCKET + 1);
     let device = model.devices.get_mut(0).unwrap();
     device.history.flush();
     let buckets = device.history.buckets(0);
@@ -348,7 +348,7 @@ fn what_was_missed_is_bounded_by_what_each_had_at_most() {
             let counters = Counters { peak_reset_time: reset, ..counters(80, 700, 20) };
             model.fold_counters(0, counters, time, since);
         }
-        model.end_batch();
+        model.end_generation();
         let peak = shown(&model).dram_peak;
         assert_eq!((shown(&model).dram_used_bytes, peak.high), (130, most), "{peak:?}");
         assert!(peak.low >= 700, "it had that by itself: {peak:?}");

@@ -2,7 +2,7 @@
 
 use shm_layout::{Counters, Event};
 
-use crate::merge::fold::Known;
+use crate::merge::catch_up::ReadReason;
 
 /// What waits.
 #[derive(Debug)]
@@ -10,15 +10,15 @@ pub(crate) enum Item {
     /// An event of the ring.
     Event(Event),
     /// All counters, read as a whole because the events before it were not.
-    State(Box<State>),
+    FullRead(Box<FullRead>),
 }
 
 /// Counters of every device.
 #[derive(Debug)]
-pub(crate) struct State {
+pub(crate) struct FullRead {
     pub(crate) devices: Vec<Counters>,
     pub(crate) position: u64,
-    pub(crate) known: Known,
+    pub(crate) known: ReadReason,
     pub(crate) missed: u64,
 }
 
@@ -71,14 +71,14 @@ impl Queue {
 }
 
 /// The part of a queue that is folded in one go: the events up to a moment.
-pub(crate) struct Run<'a> {
+pub(crate) struct Batch<'a> {
     items: &'a [(u64, Item)],
     until: u64,
 }
 
-impl<'a> Run<'a> {
-    pub(crate) fn new(items: &'a [(u64, Item)], until: u64) -> Run<'a> {
-        Run { items, until }
+impl<'a> Batch<'a> {
+    pub(crate) fn new(items: &'a [(u64, Item)], until: u64) -> Batch<'a> {
+        Batch { items, until }
     }
 
     /// How many things are left of the queue, this run's and others.
@@ -102,9 +102,9 @@ impl<'a> Run<'a> {
     }
 
     /// The state that comes next, and its time.
-    pub(crate) fn state(&self) -> Option<(u64, &'a State)> {
+    pub(crate) fn state(&self) -> Option<(u64, &'a FullRead)> {
         match self.items.first()? {
-            (time, Item::State(state)) if *time <= self.until => Some((*time, state)),
+            (time, Item::FullRead(state)) if *time <= self.until => Some((*time, state)),
             _ => None,
         }
     }

@@ -249,8 +249,8 @@ impl Device {
     }
 
     /// The merge has come to this time, and nothing changed since the last change.
-    pub(crate) fn tick(&mut self, time: u64) {
-        self.peaks.tick(time, &self.sums);
+    pub(crate) fn advance(&mut self, time: u64) {
+        self.peaks.close_due_slice(time, &self.sums);
     }
 
     /// Whether something is to be published that holds only if everybody on it lives: a new peak, a bucket of the
@@ -415,7 +415,7 @@ pub(crate) fn failure_of(event: &Event, pid: u64, time: u64) -> Failure {
         class: u64::from(event.class),
         request_bytes: event.size,
         free_bytes: event.address,
-        largest_free_bytes: event.aux,
+        largest_free_bytes: event.largest_free_bytes(),
         needed_per_bank_bytes: event.id,
         banks: u64::from(event.cores),
         per_bank: u64::from(event.has(flags::PER_BANK)),

@@ -89,20 +89,20 @@ impl Failures {
     }
 
     /// Keeps a failure whose events are still to be read.
-    pub(crate) fn note(&mut self, batch: u64, record: FailureRecord) {
-        let row = self.keep(batch, record);
+    pub(crate) fn note(&mut self, generation: u64, record: FailureRecord) {
+        let row = self.keep(generation, record);
         self.fresh.push(row);
     }
 
     /// Keeps a failure; another one goes if there is no room.
-    pub(crate) fn keep(&mut self, batch: u64, record: FailureRecord) -> usize {
+    pub(crate) fn keep(&mut self, generation: u64, record: FailureRecord) -> usize {
         if self.rows.count() == MAX_FAILURES
             && let Some(row) = self.to_give_up(&record)
         {
-            self.rows.remove(batch, row);
+            self.rows.remove(generation, row);
         }
         // A row was just made free.
-        self.rows.insert(batch, record).unwrap_or(0)
+        self.rows.insert(generation, record).unwrap_or(0)
     }
 
     /// The oldest of the process that has most rows, of the user who has most: nobody's failures push those of
@@ -119,12 +119,12 @@ impl Failures {
 
     /// What is known of the time from `since` on turned out not to be all: the holders of failures on that chip
     /// are no longer certain.
-    pub(crate) fn doubt(&mut self, batch: u64, chip_id: u64, since: u64) {
+    pub(crate) fn doubt(&mut self, generation: u64, chip_id: u64, since: u64) {
         let rows = self.rows.values().filter(|(_, record)| {
             record.chip_id == chip_id && record.time >= since && record.has(failure_flags::HOLDERS_EXACT)
         });
         for row in rows.map(|(row, _)| row).collect::<Vec<_>>() {
-            if let Some(record) = self.rows.change(batch, row) {
+            if let Some(record) = self.rows.change(generation, row) {
                 record.flags &= !failure_flags::HOLDERS_EXACT;
             }
         }
@@ -142,15 +142,15 @@ impl Failures {
     }
 
     /// Adds what was found in the rings; `all_read` says whether every process that is there could be read.
-    pub(crate) fn complete(&mut self, batch: u64, row: usize, past: &Past, all_read: bool) {
-        let Some(record) = self.rows.change(batch, row) else { return };
+    pub(crate) fn complete(&mut self, generation: u64, row: usize, past: &Past, all_read: bool) {
+        let Some(record) = self.rows.change(generation, row) else { return };
         if !all_read {
             record.flags &= !failure_flags::HOLDERS_EXACT;
         }
         past.put_into(record);
     }
 
-    /// Every row ever used: number, batch that changed it last, record.
+    /// Every row ever used: number, generation that changed it last, record.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (usize, u64, Option<&FailureRecord>)> {
         self.rows.iter()
     }

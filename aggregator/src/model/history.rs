@@ -148,7 +148,7 @@ impl History {
         buckets
     }
 
-    /// The buckets from `start` on, oldest first, without looking at all: what is new since a batch.
+    /// The buckets from `start` on, oldest first, without looking at all: what is new since a generation.
     pub(crate) fn since(&self, resolution: usize, start: u64) -> Vec<Bucket> {
         let (Some(ring), Some(length)) = (self.rings.get(resolution), HISTORY_RESOLUTIONS.get(resolution))
         else {

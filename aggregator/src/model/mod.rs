@@ -1,6 +1,7 @@
 //! What is known of all processes and devices at one moment of merged time. No I/O, no clock of its own:
 //! processes, events and states go in, rows come out.
 
+mod advance;
 pub(crate) mod device;
 pub(crate) mod failures;
 pub(crate) mod figures;
@@ -8,10 +9,9 @@ pub(crate) mod history;
 pub(crate) mod notice;
 mod rates;
 pub(crate) mod rows;
-mod tick;
+mod snapshot;
 pub(crate) mod timeline;
 pub(crate) mod uncounted;
-mod view;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -72,7 +72,7 @@ pub(crate) struct Usage {
     pub(crate) conflict: bool,
     /// Times in ticks of the process's clock.
     pub(crate) counters: Counters,
-    /// Whether the row is freed with the next batch.
+    /// Whether the row is freed with the next generation.
     retired: bool,
 }
 
@@ -144,7 +144,7 @@ pub(crate) struct Model {
     /// Everything that processes had reported by then is folded.
     pub(crate) as_of: u64,
     /// How far events were folded at the last tick.
-    ticked: u64,
+    advanced_to: u64,
     /// Whether of some process less is folded than of the others.
     pub(crate) behind: bool,
     /// Whether somebody who could not be read may have something on any device.
@@ -157,11 +157,11 @@ pub(crate) struct Model {
     uid: u32,
     generation: u64,
     dirty: bool,
-    /// Usage rows to free with the next batch.
+    /// Usage rows to free with the next generation.
     retired: Vec<usize>,
-    /// Devices of which somebody said something new, or left, in this batch.
+    /// Devices of which somebody said something new, or left, in this generation.
     unsettled: BTreeSet<usize>,
-    /// Devices on which counters were read as a whole in this batch.
+    /// Devices on which counters were read as a whole in this generation.
     pub(crate) uncapped: BTreeSet<usize>,
     /// Whether rows of the table were freed that those without one have not been offered.
     promotable: bool,
@@ -189,7 +189,7 @@ impl Model {
             history_since: u64::MAX,
             now,
             as_of: 0,
-            ticked: 0,
+            advanced_to: 0,
             behind: false,
             incomplete: false,
             unread: None,
@@ -215,20 +215,20 @@ impl Model {
         if time > self.now.saturating_add(MAX_POLL_NS) { 0 } else { time }
     }
 
-    /// The last complete batch.
+    /// The last complete generation.
     pub(crate) fn generation(&self) -> u64 {
         self.generation
     }
 
-    /// The number of the batch that is being made. Asking for it means that something changes.
+    /// The number of the generation that is being made. Asking for it means that something changes.
     #[inline]
-    pub(crate) fn batch(&mut self) -> u64 {
+    pub(crate) fn mark_changed(&mut self) -> u64 {
         self.dirty = true;
         self.generation + 1
     }
 
-    /// Ends the batch, if anything changed in it.
-    pub(crate) fn end_batch(&mut self) -> bool {
+    /// Ends the generation, if anything changed in it.
+    pub(crate) fn end_generation(&mut self) -> bool {
         // Both ask everybody on the device, so once for all who came and went.
         for device in std::mem::take(&mut self.unsettled) {
             self.settle_claims(device);
@@ -242,14 +242,14 @@ impl Model {
 
     /// Adds a process; `None` if there is no row for it.
     pub(crate) fn add_process(&mut self, stats: ProcessStats, clock: Option<ClockKind>) -> Option<usize> {
-        let batch = self.batch();
+        let generation = self.mark_changed();
         let process = Process { stats, rate: Rate::default(), clock, read_at: 0, usages: Vec::new() };
-        match self.processes.insert(batch, process) {
+        match self.processes.insert(generation, process) {
             Ok(row) => Some(row),
             Err(process) => {
                 let oldest = self.oldest_ended()?;
-                self.processes.remove(batch, oldest);
-                self.processes.insert(batch, process).ok()
+                self.processes.remove(generation, oldest);
+                self.processes.insert(generation, process).ok()
             }
         }
     }
@@ -263,8 +263,8 @@ impl Model {
     pub(crate) fn add_device(&mut self, process: usize, entry: &DeviceEntry) {
         let uid = self.uid_of(process);
         let usage = self.count(process, entry, uid);
-        let batch = self.batch();
-        let Some(owner) = self.processes.change(batch, process) else { return };
+        let generation = self.mark_changed();
+        let Some(owner) = self.processes.change(generation, process) else { return };
         let device = owner.usages.len();
         owner.usages.push(usage);
         if usage.is_none() {
@@ -280,8 +280,8 @@ impl Model {
     fn count(&mut self, process: usize, entry: &DeviceEntry, uid: u32) -> Option<usize> {
         let device = self.device_row(entry, uid)?;
         let usage = self.usage_row(process, device, entry, uid)?;
-        let batch = self.batch();
-        self.devices.change(batch, device)?.usages.push(usage);
+        let generation = self.mark_changed();
+        self.devices.change(generation, device)?.usages.push(usage);
         self.unsettled.insert(device);
         Some(usage)
     }
@@ -296,8 +296,8 @@ impl Model {
             return Some(row);
         }
         let room = self.room_for_device(uid)?;
-        let batch = self.batch();
-        if let Some(gone) = room.and_then(|unused| self.devices.remove(batch, unused)) {
+        let generation = self.mark_changed();
+        if let Some(gone) = room.and_then(|unused| self.devices.remove(generation, unused)) {
             self.forgotten.note(gone.entry.chip_id, self.now);
         }
         let mut device = Device::new(chip, uid, Timeline::new(self.window.begin(), self.started));
@@ -318,7 +318,7 @@ impl Model {
         }
         // Who was not counted on it had no row to be counted in.
         self.uncounted.ask_again();
-        self.devices.insert(batch, device).ok()
+        self.devices.insert(generation, device).ok()
     }
 
     /// Whether a device that a user names may have a row, and in place of which, if not in a free one. A user's own rows
@@ -369,8 +369,8 @@ impl Model {
         // It is what it was registered as: a chip does not change.
         let usage = if entry.chip_id == chip { self.count(process, entry, uid) } else { None };
         let Some(usage) = usage else { return self.uncounted.add(pair, chip, uid) };
-        let batch = self.batch();
-        let Some(owner) = self.processes.change(batch, process) else { return };
+        let generation = self.mark_changed();
+        let Some(owner) = self.processes.change(generation, process) else { return };
         let stats = owner.stats;
         if let Some(row) = owner.usages.get_mut(device) {
             *row = Some(usage);
@@ -385,8 +385,8 @@ impl Model {
         let life = Span { from: started, to: self.now };
         let Some(row) = self.row_of_chip(chip) else { return self.forgotten.note(chip, self.now) };
         self.doubt_holders(row, life.from);
-        let batch = self.batch();
-        if let Some(device) = self.devices.change(batch, row) {
+        let generation = self.mark_changed();
+        if let Some(device) = self.devices.change(generation, row) {
             device.doubt(life, &Doubt::ANYTHING_MORE);
             device.peaks.note_others(life);
         }
@@ -406,8 +406,8 @@ impl Model {
             let Some(device) = self.devices.get_mut(row) else { continue };
             let incomplete = unread || self.uncounted.is_on(device.entry.chip_id);
             if device.set_incomplete(incomplete) {
-                let batch = self.batch();
-                self.devices.change(batch, row);
+                let generation = self.mark_changed();
+                self.devices.change(generation, row);
             }
         }
     }
@@ -438,8 +438,8 @@ impl Model {
             retired: false,
         };
         let first = if self.may_list(uid) { 0 } else { MAX_USAGES };
-        let batch = self.batch();
-        let row = self.usages.insert_from(first, batch, usage).ok()?;
+        let generation = self.mark_changed();
+        let row = self.usages.insert_from(first, generation, usage).ok()?;
         let theirs = self.usages_of.entry(uid).or_default();
         theirs.counted += 1;
         theirs.listed += usize::from(row < MAX_USAGES);
@@ -453,8 +453,8 @@ impl Model {
 
     /// Frees a usage row.
     fn remove_usage(&mut self, row: usize) {
-        let batch = self.batch();
-        let Some(usage) = self.usages.remove(batch, row) else { return };
+        let generation = self.mark_changed();
+        let Some(usage) = self.usages.remove(generation, row) else { return };
         if let Some(theirs) = self.usages_of.get_mut(&usage.uid) {
             theirs.counted -= 1;
             theirs.listed -= usize::from(row < MAX_USAGES);
@@ -493,17 +493,17 @@ impl Model {
     }
 
     fn move_usage(&mut self, from: usize, to: usize) {
-        let batch = self.batch();
-        let Some(usage) = self.usages.remove(batch, from) else { return };
+        let generation = self.mark_changed();
+        let Some(usage) = self.usages.remove(generation, from) else { return };
         let (process, device) = (usage.process, usage.device);
         let uid = usage.uid;
-        let Ok(row) = self.usages.insert_from(to, batch, usage) else { return };
+        let Ok(row) = self.usages.insert_from(to, generation, usage) else { return };
         self.usages_of.entry(uid).or_default().listed += 1;
         let renumber = |number: &mut usize| *number = if *number == from { row } else { *number };
-        if let Some(process) = self.processes.change(batch, process) {
+        if let Some(process) = self.processes.change(generation, process) {
             process.usages.iter_mut().flatten().for_each(renumber);
         }
-        if let Some(device) = self.devices.change(batch, device) {
+        if let Some(device) = self.devices.change(generation, device) {
             device.usages.iter_mut().for_each(renumber);
         }
     }
@@ -515,8 +515,8 @@ impl Model {
         else {
             return;
         };
-        let batch = self.batch();
-        let Some(usage) = self.usages.change(batch, row) else { return };
+        let generation = self.mark_changed();
+        let Some(usage) = self.usages.change(generation, row) else { return };
         usage.entry = *entry;
         let device = usage.device;
         self.unsettled.insert(device);
@@ -544,13 +544,13 @@ impl Model {
         let charged = self.charged_for(device.uid, usages.iter().map(|(_, usage)| usage.uid));
         for (row, disputed) in disputed {
             if self.usages.get(row).is_some_and(|usage| usage.conflict != disputed) {
-                let batch = self.batch();
-                self.usages.change(batch, row).expect("just found").conflict = disputed;
+                let generation = self.mark_changed();
+                self.usages.change(generation, row).expect("just found").conflict = disputed;
             }
         }
         if self.devices.get_mut(row).is_some_and(|device| device.identify(&settled, conflict)) {
-            let batch = self.batch();
-            self.devices.change(batch, row);
+            let generation = self.mark_changed();
+            self.devices.change(generation, row);
         }
         if let Some(device) = self.devices.get_mut(row) {
             device.uid = charged;
@@ -617,9 +617,9 @@ impl Model {
 
     /// Takes away a process's usage rows, each with the row of its device.
     pub(crate) fn take_usages(&mut self, process: usize) -> Vec<(usize, usize)> {
-        let batch = self.batch();
+        let generation = self.mark_changed();
         self.recounts.remove(&process);
-        let Some(owner) = self.processes.change(batch, process) else { return Vec::new() };
+        let Some(owner) = self.processes.change(generation, process) else { return Vec::new() };
         let rows = std::mem::take(&mut owner.usages);
         for (device, _) in rows.iter().enumerate().filter(|(_, row)| row.is_none()) {
             self.forget_uncounted((process, device));
@@ -627,17 +627,17 @@ impl Model {
         rows.into_iter().flatten().filter_map(|row| Some((row, self.usages.get(row)?.device))).collect()
     }
 
-    /// Empties a usage row. It stays for one batch with nothing in it, so that a reader of a batch that is being
+    /// Empties a usage row. It stays for one generation with nothing in it, so that a reader of a generation that is being
     /// written sees by its generation that something changed; a row that is not in use has none.
     pub(crate) fn empty(&mut self, usage: usize) {
-        let batch = self.batch();
-        if let Some(usage) = self.usages.change(batch, usage) {
+        let generation = self.mark_changed();
+        if let Some(usage) = self.usages.change(generation, usage) {
             (usage.counters, usage.retired) = (Counters::ZERO, true);
         }
         self.retired.push(usage);
     }
 
-    /// Frees the rows that the last batch showed as empty.
+    /// Frees the rows that the last generation showed as empty.
     pub(crate) fn free_retired(&mut self) {
         for row in std::mem::take(&mut self.retired) {
             self.remove_usage(row);

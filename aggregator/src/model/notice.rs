@@ -54,25 +54,25 @@ impl Holdings {
 
 impl Notices {
     /// Keeps a notice that a file was refused or a segment is broken.
-    pub(crate) fn reason(&mut self, batch: u64, kind: u64, about: About<'_>, time: u64, why: &str) {
+    pub(crate) fn reason(&mut self, generation: u64, kind: u64, about: About<'_>, time: u64, why: &str) {
         debug_assert!(kind != notice_kind::RECLAIMED);
-        self.push(Notice { text: text::encode(why), ..blank(batch, kind, about, time) });
+        self.push(Notice { text: text::encode(why), ..blank(generation, kind, about, time) });
     }
 
     /// Keeps a notice of what a process that ended had held.
-    pub(crate) fn reclaimed(&mut self, batch: u64, about: About<'_>, time: u64, held: &Holdings) {
+    pub(crate) fn reclaimed(&mut self, generation: u64, about: About<'_>, time: u64, held: &Holdings) {
         let Holdings { bytes, counts } = *held;
-        self.push(Notice { bytes, counts, ..blank(batch, notice_kind::RECLAIMED, about, time) });
+        self.push(Notice { bytes, counts, ..blank(generation, notice_kind::RECLAIMED, about, time) });
     }
 
     /// Takes back that a file was refused, could not be seen or not be counted: that no longer holds.
-    pub(crate) fn withdraw(&mut self, batch: u64, file: &str) {
+    pub(crate) fn withdraw(&mut self, generation: u64, file: &str) {
         let withdrawable = |notice: &&mut Notice| {
             matches!(notice.kind, notice_kind::REFUSED | notice_kind::UNSEEN | notice_kind::UNCOUNTED)
         };
         for notice in self.latest.iter_mut().filter(withdrawable) {
             if text::decode(&notice.file) == file {
-                (notice.kind, notice.generation) = (notice_kind::WITHDRAWN, batch);
+                (notice.kind, notice.generation) = (notice_kind::WITHDRAWN, generation);
             }
         }
     }
@@ -104,9 +104,9 @@ impl Notices {
     }
 }
 
-fn blank(batch: u64, kind: u64, about: About<'_>, time: u64) -> Notice {
+fn blank(generation: u64, kind: u64, about: About<'_>, time: u64) -> Notice {
     Notice {
-        generation: batch,
+        generation,
         kind,
         time,
         pid: about.pid,

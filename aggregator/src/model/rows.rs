@@ -1,4 +1,4 @@
-//! Rows of the table in private memory, each with the batch that changed it last.
+//! Rows of the table in private memory, each with the generation that changed it last.
 
 use std::collections::BTreeSet;
 
@@ -23,19 +23,19 @@ impl<T> Rows<T> {
     }
 
     /// Puts a value into the lowest free row; gives it back if there is none.
-    pub(crate) fn insert(&mut self, batch: u64, value: T) -> Result<usize, T> {
-        self.insert_from(0, batch, value)
+    pub(crate) fn insert(&mut self, generation: u64, value: T) -> Result<usize, T> {
+        self.insert_from(0, generation, value)
     }
 
     /// The same, into none below `first`.
-    pub(crate) fn insert_from(&mut self, first: usize, batch: u64, value: T) -> Result<usize, T> {
+    pub(crate) fn insert_from(&mut self, first: usize, generation: u64, value: T) -> Result<usize, T> {
         let Some(index) = self.free_from(first) else { return Err(value) };
         while self.rows.len() <= index {
             self.free.insert(self.rows.len());
-            self.rows.push(Row { changed: batch, value: None });
+            self.rows.push(Row { changed: generation, value: None });
         }
         self.free.remove(&index);
-        self.rows[index] = Row { changed: batch, value: Some(value) };
+        self.rows[index] = Row { changed: generation, value: Some(value) };
         Ok(index)
     }
 
@@ -45,10 +45,10 @@ impl<T> Rows<T> {
         self.free.range(first..).next().copied().or_else(|| (next < self.capacity).then_some(next))
     }
 
-    pub(crate) fn remove(&mut self, batch: u64, index: usize) -> Option<T> {
+    pub(crate) fn remove(&mut self, generation: u64, index: usize) -> Option<T> {
         let row = self.rows.get_mut(index)?;
         let value = row.value.take()?;
-        row.changed = batch;
+        row.changed = generation;
         self.free.insert(index);
         Some(value)
     }
@@ -57,11 +57,11 @@ impl<T> Rows<T> {
         self.rows.get(index)?.value.as_ref()
     }
 
-    /// A value that is about to be changed in this batch.
+    /// A value that is about to be changed in this generation.
     #[inline]
-    pub(crate) fn change(&mut self, batch: u64, index: usize) -> Option<&mut T> {
+    pub(crate) fn change(&mut self, generation: u64, index: usize) -> Option<&mut T> {
         let row = self.rows.get_mut(index)?;
-        row.changed = batch;
+        row.changed = generation;
         row.value.as_mut()
     }
 
@@ -70,12 +70,12 @@ impl<T> Rows<T> {
         self.rows.get_mut(index)?.value.as_mut()
     }
 
-    /// The batch that changed a row last.
+    /// The generation that changed a row last.
     pub(crate) fn changed(&self, index: usize) -> u64 {
         self.rows.get(index).map_or(0, |row| row.changed)
     }
 
-    /// Every row ever used: number, batch that changed it last, value.
+    /// Every row ever used: number, generation that changed it last, value.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (usize, u64, Option<&T>)> {
         self.rows.iter().enumerate().map(|(index, row)| (index, row.changed, row.value.as_ref()))
     }

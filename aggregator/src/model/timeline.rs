@@ -332,7 +332,7 @@ impl Timeline {
     }
 
     /// Ends the open slice if it is long enough; the merge has come to `time`, with these sums.
-    pub(crate) fn tick(&mut self, time: u64, sums: &Sums) {
+    pub(crate) fn close_due_slice(&mut self, time: u64, sums: &Sums) {
         self.cross_boundary(time, sums);
         let time = time.max(self.latest);
         let changed = self.latest > self.open.since;
@@ -531,7 +531,7 @@ mod tests {
         watched.change(10, 0, 10);
         watched.change(20, 10, 30);
         watched.change(30, 30, 5);
-        watched.timeline.tick(10 + 2 * SLICE_NS, &sums(5));
+        watched.timeline.close_due_slice(10 + 2 * SLICE_NS, &sums(5));
         watched.change(20 + 2 * SLICE_NS, 5, 30);
         assert_eq!(watched.peak(), (30, 30, 20), "the first time counts");
         assert_eq!(watched.timeline.peak(0).count, 30);
@@ -577,7 +577,7 @@ mod tests {
     fn nothing_changed_after_it() {
         let mut watched = Watched::new();
         watched.change(10, 0, 40);
-        watched.timeline.tick(2 * SLICE_NS, &sums(40));
+        watched.timeline.close_due_slice(2 * SLICE_NS, &sums(40));
         watched.change(SLICE_NS, 0, 5);
         assert_eq!(watched.peak(), (45, 45, SLICE_NS));
     }
@@ -700,7 +700,7 @@ mod tests {
                     merged[share] = value;
                     changes.push((time, share, value));
                 }
-                watched.timeline.tick(time, &sums(watched.sum));
+                watched.timeline.close_due_slice(time, &sums(watched.sum));
                 if random.below(20) == 0 {
                     since = time + 1;
                     watched.timeline.restart(since, &sums(watched.sum));

@@ -16,7 +16,7 @@ use crate::model::notice::{About, Holdings};
 use crate::model::timeline::Span;
 use crate::segments::clock::Step;
 use crate::segments::discover::Sightings;
-use crate::segments::source::{SeenBefore, Source, last_counters};
+use crate::segments::follower::{Follower, SeenBefore, last_counters};
 use crate::segments::{readback, reap};
 
 /// Segments that users other than our own may have each, so that one cannot take all process rows.
@@ -126,9 +126,9 @@ impl Aggregator {
             Step::Behind(ns) => format!("fell behind by {ns} ns: times around that moment are not known"),
         };
         let why = format!("the clock of events {what} (suspended, migrated, or not fit for it)");
-        let batch = self.model.batch();
+        let generation = self.model.mark_changed();
         let about = About { pid: 0, uid: self.uid, file: "" };
-        self.model.notices.reason(batch, notice_kind::CLOCK, about, now, &why);
+        self.model.notices.reason(generation, notice_kind::CLOCK, about, now, &why);
         self.config.log.line(format_args!("{why}"));
     }
 
@@ -164,14 +164,14 @@ impl Aggregator {
     /// been dealt with.
     fn vanish(&mut self, name: &str, now: u64) -> bool {
         let path = path_of(name);
-        let source = self.sources.iter_mut().find(|source| source.segment.file_name() == name);
-        if let Some(source) = source {
-            if reap::inode_at(&path) == Some(source.segment.inode()) {
+        let follower = self.followers.iter_mut().find(|follower| follower.segment.file_name() == name);
+        if let Some(follower) = follower {
+            if reap::inode_at(&path) == Some(follower.segment.inode()) {
                 return false;
             }
-            source.next_check = now;
-            let batch = self.model.batch();
-            if let Some(process) = self.model.processes.change(batch, source.process) {
+            follower.next_check = now;
+            let generation = self.model.mark_changed();
+            if let Some(process) = self.model.processes.change(generation, follower.process) {
                 process.stats.flags |= process_flags::UNLINKED;
             }
         }
@@ -208,8 +208,8 @@ impl Aggregator {
         match why {
             Some(why) if !again => self.refuse(&name, &why, now),
             None if before.is_some() => {
-                let batch = self.model.batch();
-                self.model.notices.withdraw(batch, &name);
+                let generation = self.model.mark_changed();
+                self.model.notices.withdraw(generation, &name);
             }
             _ => {}
         }
@@ -219,7 +219,7 @@ impl Aggregator {
     }
 
     pub(crate) fn admit(&mut self, segment: Segment, now: u64) -> (Fate, Option<String>) {
-        if self.sources.iter().any(|source| source.segment.inode() == segment.inode()) {
+        if self.followers.iter().any(|follower| follower.segment.inode() == segment.inode()) {
             return (Fate::Followed, None);
         }
         if !self.config.only.wants(&segment) {
@@ -253,14 +253,14 @@ impl Aggregator {
     /// Follows a process that has ended already, from its first event to its last.
     fn replay(&mut self, segment: Segment, now: u64) -> (Fate, Option<String>) {
         let attached = self.attach(segment, now);
-        if let Some(source) = self.sources.last_mut().filter(|_| attached.0 == Fate::Followed) {
-            (source.died, source.seen_alive) = (Some(monotonic_ns()), 0);
+        if let Some(follower) = self.followers.last_mut().filter(|_| attached.0 == Fate::Followed) {
+            (follower.died, follower.seen_alive) = (Some(monotonic_ns()), 0);
         }
         attached
     }
 
     fn over_cap(&self, segment: &Segment) -> Option<String> {
-        let all = self.sources.len();
+        let all = self.followers.len();
         if all >= MAX_PROCESSES {
             return Some(format!("{all} segments are followed already, the most there can be"));
         }
@@ -271,8 +271,8 @@ impl Aggregator {
                 self.uid
             ));
         }
-        let theirs = || self.sources.iter().filter(|source| source.segment.uid() == uid);
-        let bytes: u64 = theirs().map(|source| source.segment.header().total_len).sum();
+        let theirs = || self.followers.iter().filter(|follower| follower.segment.uid() == uid);
+        let bytes: u64 = theirs().map(|follower| follower.segment.header().total_len).sum();
         if uid == self.uid || (theirs().count() < FOREIGN_SEGMENTS && bytes < FOREIGN_BYTES) {
             return None;
         }
@@ -300,7 +300,7 @@ impl Aggregator {
         }
         let before = self.model.followed_before.get(&segment.identity());
         let before = before.map(|stats| SeenBefore { position: stats.position, time: stats.last_event });
-        self.sources.push(Source::new(segment, row, clock, before, now));
+        self.followers.push(Follower::new(segment, row, clock, before, now));
         (Fate::Followed, None)
     }
 
@@ -313,8 +313,8 @@ impl Aggregator {
              ranges while it reports"
         };
         let about = About { pid: u64::from(segment.pid()), uid: segment.uid(), file: segment.file_name() };
-        let batch = self.model.batch();
-        self.model.notices.reason(batch, notice_kind::CLOCK, about, now, why);
+        let generation = self.model.mark_changed();
+        self.model.notices.reason(generation, notice_kind::CLOCK, about, now, why);
         self.config.log.line(format_args!("{}: {why}", segment.file_name()));
     }
 
@@ -322,8 +322,8 @@ impl Aggregator {
         let pid = parse_segment_name(file).map_or(0, |name| u64::from(name.pid));
         let uid = rustix::fs::lstat(path_of(file)).map_or(0, |stat| stat.st_uid);
         let about = About { pid, uid, file };
-        let batch = self.model.batch();
-        self.model.notices.reason(batch, notice_kind::REFUSED, about, now, why);
+        let generation = self.model.mark_changed();
+        self.model.notices.reason(generation, notice_kind::REFUSED, about, now, why);
         self.refusal_lines += 1;
         if self.refusal_lines <= MAX_REFUSAL_LINES {
             self.config.log.line(format_args!("refuse {file}: {}", why.escape_debug()));
@@ -388,12 +388,12 @@ impl Aggregator {
 
     /// Brings what a segment says of itself beside its events up to date.
     pub(crate) fn refresh(&mut self, index: usize) {
-        let Some(source) = self.sources.get_mut(index) else { return };
-        for (device, entry) in source.changed_devices() {
-            self.model.update_claim(source.process, device, &entry);
+        let Some(follower) = self.followers.get_mut(index) else { return };
+        for (device, entry) in follower.changed_devices() {
+            self.model.update_claim(follower.process, device, &entry);
         }
-        let segment = &source.segment;
-        let Some(process) = self.model.processes.get(source.process) else { return };
+        let segment = &follower.segment;
+        let Some(process) = self.model.processes.get(follower.process) else { return };
         let mut stats = process.stats;
         for (count, anomaly) in stats.anomalies.iter_mut().zip(segment.anomalies()) {
             *count = anomaly;
@@ -403,8 +403,8 @@ impl Aggregator {
         stats.flags &= !process_flags::DEGRADED;
         stats.flags |= if segment.is_degraded() { process_flags::DEGRADED } else { 0 };
         if stats != process.stats {
-            let (batch, row) = (self.model.batch(), source.process);
-            if let Some(process) = self.model.processes.change(batch, row) {
+            let (generation, row) = (self.model.mark_changed(), follower.process);
+            if let Some(process) = self.model.processes.change(generation, row) {
                 process.stats = stats;
             }
         }

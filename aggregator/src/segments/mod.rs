@@ -2,9 +2,9 @@
 
 pub(crate) mod attach;
 pub(crate) mod clock;
-pub(crate) mod decease;
 pub(crate) mod discover;
+pub(crate) mod follower;
+pub(crate) mod liveness;
 pub(crate) mod readback;
 pub(crate) mod reap;
-pub(crate) mod source;
 pub(crate) mod unseen;

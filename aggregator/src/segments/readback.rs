@@ -9,7 +9,7 @@ use tt_shm_reader::Segment;
 use crate::model::Model;
 use crate::model::device::failure_of;
 use crate::model::failures::{Past, blank};
-use crate::segments::source::Source;
+use crate::segments::follower::Follower;
 
 /// Slots that are looked at in the ring of one dead process.
 const MAX_LOOKS_AT_DEAD: usize = 1 << 16;
@@ -19,13 +19,13 @@ const MAX_OF_DEAD: usize = 4;
 /// Adds to the failures just folded what came before them. `all_read`: everybody who is there could be read.
 #[cold]
 #[inline(never)]
-pub(crate) fn complete_failures(model: &mut Model, sources: &[Source], all_read: bool) {
+pub(crate) fn complete_failures(model: &mut Model, followers: &[Follower], all_read: bool) {
     let fresh = model.failures.take_fresh();
     let mut looks = model.failures.looks.past;
     for (row, record) in fresh {
-        let past = past_of(sources, model, &record, &mut looks);
-        let batch = model.batch();
-        model.failures.complete(batch, row, &past, all_read);
+        let past = past_of(followers, model, &record, &mut looks);
+        let generation = model.mark_changed();
+        model.failures.complete(generation, row, &past, all_read);
     }
     model.failures.looks.past = looks;
 }
@@ -54,8 +54,8 @@ pub(crate) fn keep_failures_of_dead(model: &mut Model, segment: &Segment, owner:
         past.events.reverse();
         past.events.sort_by_key(|event| event.time);
         past.put_into(&mut record);
-        let batch = model.batch();
-        model.failures.keep(batch, record);
+        let generation = model.mark_changed();
+        model.failures.keep(generation, record);
     }
     model.failures.looks.dead -= most - looks;
 }
@@ -77,11 +77,11 @@ fn described(event: &Event, time: u64, owner: &ProcessStats) -> PastEvent {
 }
 
 /// The last events of all processes on the chip.
-fn past_of(sources: &[Source], model: &Model, failure: &FailureRecord, looks: &mut usize) -> Past {
+fn past_of(followers: &[Follower], model: &Model, failure: &FailureRecord, looks: &mut usize) -> Past {
     let chip = model.devices.values().find(|(_, device)| device.entry.chip_id == failure.chip_id);
     let (mut events, mut horizon) = (Vec::new(), chip.map_or(0, |(_, device)| device.gone_until));
-    for source in sources.iter().filter(|source| !source.broken) {
-        let (found, reached) = past_in(source, model, failure, looks).unwrap_or_default();
+    for follower in followers.iter().filter(|follower| !follower.broken) {
+        let (found, reached) = past_in(follower, model, failure, looks).unwrap_or_default();
         events.extend(found);
         horizon = horizon.max(reached);
     }
@@ -94,14 +94,14 @@ fn past_of(sources: &[Source], model: &Model, failure: &FailureRecord, looks: &m
 /// The last events of a process on the chip, oldest first, and since when they are all: 0 if no older one is
 /// of interest.
 fn past_in(
-    source: &Source,
+    follower: &Follower,
     model: &Model,
     failure: &FailureRecord,
     looks: &mut usize,
 ) -> Option<(Vec<PastEvent>, u64)> {
-    let process = model.processes.get(source.process)?;
+    let process = model.processes.get(follower.process)?;
     let on_chip = |device: &u8| {
-        let usage = model.usage_of(source.process, *device).and_then(|row| model.usages.get(row));
+        let usage = model.usage_of(follower.process, *device).and_then(|row| model.usages.get(row));
         let device = usage.and_then(|usage| model.devices.get(usage.device));
         device.is_some_and(|device| device.entry.chip_id == failure.chip_id)
     };
@@ -109,11 +109,11 @@ fn past_in(
     if devices.is_empty() {
         return None;
     }
-    let words = source.segment.words();
-    let time = |event: &Event| model.clock.to_ns(source.clock, event.time).max(1);
+    let words = follower.segment.words();
+    let time = |event: &Event| model.clock.to_ns(follower.clock, event.time).max(1);
     let last = match process.stats.identity == failure.identity {
         true => failure.position - 1,
-        false => last_before(&words, source.position(), looks, |event| time(event) <= failure.time),
+        false => last_before(&words, follower.position(), looks, |event| time(event) <= failure.time),
     };
     let (mut events, mut reached) = (Vec::new(), failure.time);
     let mut ring = Ring { words, position: last, looks };

@@ -69,12 +69,12 @@ impl Aggregator {
                 self.unseen.push(unseen);
                 continue;
             }
-            let batch = self.model.batch();
-            self.model.notices.withdraw(batch, &name_of(&self.config.namespace, &unseen.stats));
+            let generation = self.model.mark_changed();
+            self.model.notices.withdraw(generation, &name_of(&self.config.namespace, &unseen.stats));
             if let Whereabouts::Found(segment) = found {
-                self.model.processes.remove(batch, unseen.row);
+                self.model.processes.remove(generation, unseen.row);
                 self.follow_nameless(*segment, now);
-            } else if let Some(process) = self.model.processes.change(batch, unseen.row) {
+            } else if let Some(process) = self.model.processes.change(generation, unseen.row) {
                 (process.stats.state, process.stats.ended) = (process_state::ENDED, now);
                 process.stats.flags &= !(process_flags::UNSEEN | process_flags::UNLINKED);
             }
@@ -86,9 +86,11 @@ impl Aggregator {
         if self.admit(segment, now).0 != Fate::Followed {
             return;
         }
-        let batch = self.model.batch();
-        let source = self.sources.iter().find(|source| source.segment.inode() == inode);
-        if let Some(process) = source.and_then(|source| self.model.processes.change(batch, source.process)) {
+        let generation = self.model.mark_changed();
+        let follower = self.followers.iter().find(|follower| follower.segment.inode() == inode);
+        if let Some(process) =
+            follower.and_then(|follower| self.model.processes.change(generation, follower.process))
+        {
             process.stats.flags |= process_flags::UNLINKED;
         }
     }
@@ -99,8 +101,8 @@ impl Aggregator {
         let file = name_of(&self.config.namespace, &stats);
         let (pid, uid) = (stats.pid, stats.uid as u32);
         self.config.log.line(format_args!("unseen pid {pid} uid {uid} ({file}): {WHY}"));
-        let batch = self.model.batch();
-        self.model.notices.reason(batch, notice_kind::UNSEEN, About { pid, uid, file: &file }, now, WHY);
+        let generation = self.model.mark_changed();
+        self.model.notices.reason(generation, notice_kind::UNSEEN, About { pid, uid, file: &file }, now, WHY);
         // Without a row it is not shown, and counted all the same.
         let row = self.model.add_process(stats, Some(ClockKind::Monotonic)).unwrap_or(usize::MAX);
         self.unseen.push(Unseen { row, stats });

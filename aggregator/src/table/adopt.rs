@@ -61,10 +61,10 @@ impl Adopted {
             for (resolution, buckets) in history.iter().enumerate() {
                 buckets.iter().for_each(|bucket| device.history.adopt(resolution, bucket, now));
             }
-            let batch = model.batch();
-            device.history_changed = batch;
+            let generation = model.mark_changed();
+            device.history_changed = generation;
             // As many rows as that table had.
-            let _ = model.devices.insert(batch, device);
+            let _ = model.devices.insert(generation, device);
         }
         take_failures(model, snapshot.failures, end);
     }
@@ -78,8 +78,8 @@ fn take_failures(model: &mut Model, failures: Vec<FailureRecord>, end: u64) {
         if failure.time > end {
             failure.flags &= !failure_flags::HOLDERS_EXACT;
         }
-        let batch = model.batch();
-        model.failures.keep(batch, failure);
+        let generation = model.mark_changed();
+        model.failures.keep(generation, failure);
     }
 }
 

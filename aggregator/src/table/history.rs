@@ -60,7 +60,7 @@ impl Histories {
         self.rows.len()
     }
 
-    /// Writes what changed after a batch, and all of a device that is new here.
+    /// Writes what changed after a generation, and all of a device that is new here.
     pub(crate) fn write(&mut self, words: &TableWords<'_, AtomicU64>, devices: &Rows<Device>, after: u64) {
         for (row, device) in devices.values() {
             let Some(written) = self.rows.get_mut(row) else { break };

@@ -40,9 +40,9 @@ struct Written {
     notices: Latches,
     failures: Latches,
     histories: Histories,
-    /// Generation of the last batch written.
+    /// Generation of the last rows written.
     published: u64,
-    /// Batches that lacked room, and since when rows are missing; 0 if none is.
+    /// Generations that lacked room, and since when rows are missing; 0 if none is.
     errors: u64,
     incomplete_since: u64,
 }
@@ -87,7 +87,7 @@ impl TablePublisher {
         let short = if complete && model.generation() == written.published {
             None
         } else {
-            written.write_batch(aggregator)
+            written.write_generation(aggregator)
         };
         let words = TableWords::carve(written.file.map.words(), &written.file.header);
         stores_of!(TableHeartbeat);
@@ -104,7 +104,7 @@ impl TablePublisher {
         let file = &self.written.file;
         let words = TableWords::carve(file.map.words(), &file.header);
         stores_of!(TableClosed);
-        // Release: a reader that sees it closed sees the last batch.
+        // Release: a reader that sees it closed sees the last rows.
         words.control[control::CLOSED].store_release(1);
         file.unlink()?;
         point!(TableUnlinked);
@@ -138,7 +138,7 @@ impl Written {
     }
 
     /// Writes what changed, as far as there is room; says what was wrong if there is not.
-    fn write_batch(&mut self, aggregator: &Aggregator) -> Option<PublishError> {
+    fn write_generation(&mut self, aggregator: &Aggregator) -> Option<PublishError> {
         let short = self.write_rows(&aggregator.model);
         self.note_room(short.is_some(), aggregator.model.now);
         self.write_control(aggregator);
@@ -153,17 +153,17 @@ impl Written {
         let mut short = None;
         // A device that can be seen can be asked for its history.
         let devices = self.histories.room(file, model.devices.high_water(), &mut short);
-        let mut batch = Batch { file, after, short };
+        let mut writer = RowWriter { file, after, short };
         {
             stores_of!(TableDevice);
-            batch.write(&mut self.devices, words.devices, devices, model.devices.iter(), |g, device| {
+            writer.write(&mut self.devices, words.devices, devices, model.devices.iter(), |g, device| {
                 device.map_or(DeviceStats::zeroed(), |device| model.device_stats(g, device))
             });
         }
         {
             stores_of!(TableUsage);
             let high = model.usages.high_water().min(MAX_USAGES);
-            batch.write(&mut self.usages, words.usages, high, model.usages.iter(), |g, usage| {
+            writer.write(&mut self.usages, words.usages, high, model.usages.iter(), |g, usage| {
                 usage.map_or(UsageStats::zeroed(), |usage| model.usage_stats(g, usage))
             });
         }
@@ -171,14 +171,14 @@ impl Written {
             stores_of!(TableNotice);
             let count = model.notices.rows().count();
             let notices = model.notices.rows().map(|(row, notice)| (row, notice.generation, Some(notice)));
-            batch.write(&mut self.notices, words.notices, count, notices, |_, notice| {
+            writer.write(&mut self.notices, words.notices, count, notices, |_, notice| {
                 notice.copied().unwrap_or(Notice::zeroed())
             });
         }
         {
             stores_of!(TableFailure);
             let (high, rows) = (model.failures.high_water(), model.failures.iter());
-            batch.write(&mut self.failures, words.failures, high, rows, |generation, failure| {
+            writer.write(&mut self.failures, words.failures, high, rows, |generation, failure| {
                 failure.map_or(FailureRecord::zeroed(), |f| FailureRecord { generation, ..*f })
             });
         }
@@ -188,11 +188,11 @@ impl Written {
             // behind it for news. One that was killed in between may leave more than it says, never less.
             stores_of!(TableProcess);
             let high = model.processes.high_water();
-            batch.write(&mut self.processes, words.processes, high, model.processes.iter(), |g, process| {
+            writer.write(&mut self.processes, words.processes, high, model.processes.iter(), |g, process| {
                 process.map_or(ProcessStats::zeroed(), |process| model.process_stats(g, process))
             });
         }
-        batch.short
+        writer.short
     }
 
     fn note_room(&mut self, short: bool, now: u64) {
@@ -244,16 +244,16 @@ impl Written {
     }
 }
 
-/// One batch while it is written.
-struct Batch<'a> {
+/// Writes the rows of one generation.
+struct RowWriter<'a> {
     file: &'a TableFile,
-    /// Generation of the batch before.
+    /// The generation before it.
     after: u64,
     /// What was wrong if there was no room.
     short: Option<PublishError>,
 }
 
-impl Batch<'_> {
+impl RowWriter<'_> {
     /// Writes the first `count` rows of a kind, those that changed or had no room before.
     fn write<'r, R, T: Pod, const N: usize>(
         &mut self,

@@ -9,9 +9,9 @@ impl Model {
     pub(crate) fn open_window(&mut self, since: u64) {
         self.window = Window { since, count: self.window.count + 1, reaches_back: false, ..self.window };
         self.unread = self.unread.filter(|unread| unread.to >= since);
-        let batch = self.batch();
+        let generation = self.mark_changed();
         for row in 0..self.devices.high_water() {
-            if let Some(device) = self.devices.change(batch, row) {
+            if let Some(device) = self.devices.change(generation, row) {
                 device.open_window(since);
             }
         }
@@ -24,13 +24,13 @@ impl Model {
         (self.now, self.history_since) = (now, now);
         let from = self.window.gap.map_or(now, |(start, _)| start);
         for row in 0..self.devices.high_water() {
-            let batch = self.batch();
+            let generation = self.mark_changed();
             if let Some(device) = self.devices.get_mut(row) {
                 debug_assert!(device.peaks.latest() <= now, "folded through {}", device.peaks.latest());
                 device.observe(now);
                 device.history.doubt(Span { from, to: now });
                 device.history.flush();
-                device.history_changed = batch;
+                device.history_changed = generation;
             }
         }
     }
@@ -43,49 +43,49 @@ impl Model {
         }
         for row in 0..self.devices.high_water() {
             if self.devices.get_mut(row).is_some_and(|device| device.set_incomplete(incomplete)) {
-                let batch = self.batch();
-                self.devices.change(batch, row);
+                let generation = self.mark_changed();
+                self.devices.change(generation, row);
             }
         }
     }
 
     /// Brings everything up to now; `folded_through` is how far events are folded. While somebody is waited for that is
     /// less than before, and nothing is taken back.
-    pub(crate) fn tick(&mut self, folded_through: u64) {
-        let folded_through = folded_through.max(self.ticked);
-        self.ticked = folded_through;
+    pub(crate) fn advance(&mut self, folded_through: u64) {
+        let folded_through = folded_through.max(self.advanced_to);
+        self.advanced_to = folded_through;
         if self.promotable {
             self.promote_usages();
         }
         for row in 0..self.processes.high_water() {
             let now = self.now;
             if self.processes.get_mut(row).is_some_and(|process| process.rate.advance(now)) {
-                let batch = self.batch();
-                self.processes.change(batch, row);
+                let generation = self.mark_changed();
+                self.processes.change(generation, row);
             }
         }
         for row in 0..self.devices.high_water() {
-            self.tick_device(row, folded_through);
+            self.advance_device(row, folded_through);
         }
     }
 
-    fn tick_device(&mut self, row: usize, folded_through: u64) {
+    fn advance_device(&mut self, row: usize, folded_through: u64) {
         let now = self.now;
         let Some(device) = self.devices.get_mut(row) else { return };
         let mut changed = device.event_rate.advance(now);
         changed |= device.dispatch_rate.advance(now);
-        device.tick(folded_through);
+        device.advance(folded_through);
         let rolled = folded_through >= self.history_since && device.observe(folded_through);
         changed |= device.owes(owes::DRAM | owes::L1);
         if changed {
-            let batch = self.batch();
-            self.devices.change(batch, row);
+            let generation = self.mark_changed();
+            self.devices.change(generation, row);
         }
         if changed || rolled || self.devices.changed(row) == self.generation() + 1 {
-            let batch = self.batch();
+            let generation = self.mark_changed();
             let Some(device) = self.devices.get_mut(row) else { return };
             device.history.flush();
-            device.history_changed = batch;
+            device.history_changed = generation;
             let (usages, processes) = (&self.usages, &self.processes);
             let rows = device.usages.clone();
             device.take_makeup(|| shares_of(usages, processes, &rows));

@@ -5,8 +5,8 @@ use shm_layout::{Counters, DeviceEntry, Event, MAX_COUNT, NO_DEVICE};
 use tt_shm_os::{ClockKind, monotonic_ns};
 use tt_shm_reader::Segment;
 
-use crate::merge::fold::Known;
-use crate::merge::queue::{Item, Queue, Run, State};
+use crate::merge::catch_up::ReadReason;
+use crate::merge::queue::{Batch, FullRead, Item, Queue};
 use crate::segments::attach::CHECK_NS;
 use crate::segments::clock::Clock;
 
@@ -35,7 +35,7 @@ pub(crate) struct SeenBefore {
 
 /// One followed segment.
 #[derive(Debug)]
-pub(crate) struct Source {
+pub(crate) struct Follower {
     pub(crate) segment: Segment,
     /// Its row in the process list.
     pub(crate) process: usize,
@@ -49,7 +49,7 @@ pub(crate) struct Source {
     /// What an earlier aggregator saw of it, until there is more.
     seen_before: Option<SeenBefore>,
     /// The counters have to be read as a whole; says what is known of the time before.
-    detached: Option<Known>,
+    detached: Option<ReadReason>,
     /// The head when the state could not be read the last time.
     busy_at: Option<u64>,
     queue: Queue,
@@ -73,7 +73,7 @@ pub(crate) struct Source {
     pub(crate) drained: bool,
 }
 
-impl Source {
+impl Follower {
     /// Follows a segment from its first event if the ring still has it, else from now on.
     pub(crate) fn new(
         segment: Segment,
@@ -81,17 +81,17 @@ impl Source {
         clock: Option<ClockKind>,
         seen_before: Option<SeenBefore>,
         now: u64,
-    ) -> Source {
+    ) -> Follower {
         let words = segment.words();
         let whole = words.head() < words.ring.len() as u64 && clock.is_some();
-        Source {
+        Follower {
             process,
             clock,
             cursor: Cursor::after(0),
             complete: Vec::new(),
             position: 0,
             seen_before,
-            detached: (!whole).then_some(Known::First),
+            detached: (!whole).then_some(ReadReason::First),
             busy_at: None,
             queue: Queue::default(),
             event_time: 0,
@@ -152,7 +152,7 @@ impl Source {
         let words = self.segment.words();
         if self.clock.is_none() {
             // When its events happened is not known, so they cannot be merged: what it has is, each time it has changed.
-            return if words.head() == self.position { Drained::All } else { self.attach(Known::Again) };
+            return if words.head() == self.position { Drained::All } else { self.attach(ReadReason::Again) };
         }
         self.queue.tidy();
         // Bounded by the looks, not only by what is queued: events that are no news are not.
@@ -181,13 +181,13 @@ impl Source {
                 }
                 Slot::Pending => return Drained::All,
                 // Reading all counters may take long, so once per look; the rest waits.
-                Slot::Lapped => return self.attach(Known::Again),
+                Slot::Lapped => return self.attach(ReadReason::Again),
             }
         }
         Drained::More
     }
 
-    fn attach(&mut self, known: Known) -> Drained {
+    fn attach(&mut self, known: ReadReason) -> Drained {
         self.detached = Some(known);
         let state = match now_of(&self.segment) {
             Ok(state) => state,
@@ -197,8 +197,8 @@ impl Source {
         };
         let Attached { devices, cursor } = state;
         let missed = match known {
-            Known::Again if self.clock.is_some() => cursor.position().saturating_sub(self.position),
-            Known::Again | Known::First => 0,
+            ReadReason::Again if self.clock.is_some() => cursor.position().saturating_sub(self.position),
+            ReadReason::Again | ReadReason::First => 0,
         };
         // While an earlier state waits, what came before that one is not folded either.
         let waits = self.queue.waiting().iter().any(|(_, item)| matches!(item, Item::State(_)));
@@ -207,7 +207,7 @@ impl Source {
         }
         // Now, not the time of the last event: this is the moment that the counters are known to be of.
         self.last_time = self.last_time.max(monotonic_ns());
-        let state = State {
+        let state = FullRead {
             devices: devices.iter().map(|(counters, _)| *counters).collect(),
             position: cursor.position(),
             known,
@@ -215,7 +215,7 @@ impl Source {
         };
         self.complete = devices.iter().map(|(_, complete)| *complete).collect();
         self.state_at = self.last_time;
-        self.queue.push_back((self.last_time, Item::State(Box::new(state))));
+        self.queue.push_back((self.last_time, Item::FullRead(Box::new(state))));
         (self.cursor, self.position, self.detached, self.busy_at) = (cursor, cursor.position(), None, None);
         Drained::All
     }
@@ -288,8 +288,8 @@ impl Source {
 
     /// What waits up to a moment.
     #[inline]
-    pub(crate) fn run(&self, until: u64) -> Run<'_> {
-        Run::new(self.queue.waiting(), until)
+    pub(crate) fn batch(&self, until: u64) -> Batch<'_> {
+        Batch::new(self.queue.waiting(), until)
     }
 
     /// All but the last `left` of what waits had its turn.

@@ -31,19 +31,19 @@ pub(crate) struct LeftToRun {
 impl Aggregator {
     /// Asks the kernel which processes live, each a few times per second.
     pub(crate) fn check_liveness(&mut self, now: u64) {
-        for index in 0..self.sources.len() {
-            let source = &mut self.sources[index];
-            if source.died.is_some() || (now < source.next_check && !source.segment.is_closed()) {
+        for index in 0..self.followers.len() {
+            let follower = &mut self.followers[index];
+            if follower.died.is_some() || (now < follower.next_check && !follower.segment.is_closed()) {
                 continue;
             }
-            source.look();
+            follower.look();
             self.refresh(index);
         }
     }
 
     /// Whether somebody is known to have died who is not buried.
     pub(crate) fn has_dead(&self) -> bool {
-        let unburied = self.sources.iter().any(|source| source.died.is_some());
+        let unburied = self.followers.iter().any(|follower| follower.died.is_some());
         unburied || !self.dead.is_empty() || self.lost.is_some()
     }
 
@@ -74,9 +74,11 @@ impl Aggregator {
         }
         asked.sort_unstable();
         let mut found = false;
-        for source in self.sources.iter_mut().filter(|source| asked.binary_search(&source.process).is_ok()) {
-            source.look();
-            found |= source.died.is_some();
+        for follower in
+            self.followers.iter_mut().filter(|follower| asked.binary_search(&follower.process).is_ok())
+        {
+            follower.look();
+            found |= follower.died.is_some();
         }
         found
     }
@@ -84,7 +86,7 @@ impl Aggregator {
     /// Reclaims what dead processes held. First every event of theirs is folded, and every event of others from
     /// before their end was noticed: these happened while it was held. Returns how far that is.
     pub(crate) fn bury_dead(&mut self) -> u64 {
-        let followed = self.sources.iter().filter_map(|source| source.died);
+        let followed = self.followers.iter().filter_map(|follower| follower.died);
         let unfollowed = self.dead.iter().map(|(_, noticed)| *noticed).chain(self.lost.map(|life| life.to));
         let noticed = followed.chain(unfollowed).max().unwrap_or(self.model.now);
         let folded_through = self.follow(monotonic_ns(), noticed);
@@ -93,9 +95,9 @@ impl Aggregator {
         self.begin_windows(noticed);
         let now = monotonic_ns();
         let mut index = 0;
-        while let Some(source) = self.sources.get(index) {
-            let waited = |died: u64| source.is_done() || now > died.saturating_add(MAX_DYING_NS);
-            if source.died.is_some_and(waited) {
+        while let Some(follower) = self.followers.get(index) {
+            let waited = |died: u64| follower.is_done() || now > died.saturating_add(MAX_DYING_NS);
+            if follower.died.is_some_and(waited) {
                 self.refresh(index);
                 self.reclaim(index, now);
             } else {
@@ -107,30 +109,30 @@ impl Aggregator {
     }
 
     fn reclaim(&mut self, index: usize, now: u64) {
-        let source = self.sources.swap_remove(index);
-        let held = self.model.holdings(source.process);
-        let noticed = source.died.unwrap_or(now);
-        let closed = source.segment.closed_at().filter(|_| source.clock.is_some());
-        let closed = closed.map(|ticks| self.model.clock.to_ns(source.clock, ticks));
+        let follower = self.followers.swap_remove(index);
+        let held = self.model.holdings(follower.process);
+        let noticed = follower.died.unwrap_or(now);
+        let closed = follower.segment.closed_at().filter(|_| follower.clock.is_some());
+        let closed = closed.map(|ticks| self.model.clock.to_ns(follower.clock, ticks));
         // Whatever it says: nobody closes a segment before its last event or after its end was noticed.
         let last_event =
-            self.model.processes.get(source.process).map_or(0, |process| process.stats.last_event);
+            self.model.processes.get(follower.process).map_or(0, |process| process.stats.last_event);
         let closed = closed.map(|closed| closed.min(noticed).max(last_event));
-        if source.is_done() {
-            self.model.bury(source.process, closed, source.seen_alive, noticed);
+        if follower.is_done() {
+            self.model.bury(follower.process, closed, follower.seen_alive, noticed);
         } else {
             // Somebody writes there without the lock: what is not folded by now never will be.
-            self.model.disown(source.process, source.attached);
+            self.model.disown(follower.process, follower.attached);
         }
-        let batch = self.model.batch();
-        if let Some(process) = self.model.processes.change(batch, source.process) {
+        let generation = self.model.mark_changed();
+        if let Some(process) = self.model.processes.change(generation, follower.process) {
             process.stats.state = process_state::ENDED;
             process.stats.ended = now;
             process.stats.flags &= !process_flags::UNLINKED;
-            process.stats.flags |= if source.segment.is_closed() { process_flags::CLOSED } else { 0 };
+            process.stats.flags |= if follower.segment.is_closed() { process_flags::CLOSED } else { 0 };
         }
-        self.report_reclaim(&source.segment, &held, now);
-        self.reap(&source.segment);
+        self.report_reclaim(&follower.segment, &held, now);
+        self.reap(&follower.segment);
     }
 
     /// Says what a dead process held. One that closed its segment and held nothing is no news.
@@ -138,8 +140,8 @@ impl Aggregator {
         let (pid, uid, file) = (segment.pid(), segment.uid(), segment.file_name());
         let closed = segment.is_closed();
         if !(closed && held.is_empty()) {
-            let batch = self.model.batch();
-            self.model.notices.reclaimed(batch, About { pid: u64::from(pid), uid, file }, now, held);
+            let generation = self.model.mark_changed();
+            self.model.notices.reclaimed(generation, About { pid: u64::from(pid), uid, file }, now, held);
         }
         let how = if closed { "closed" } else { "died" };
         let held = held.describe();
@@ -168,17 +170,17 @@ impl Aggregator {
 
     /// A segment holds what cannot be: its figures leave all totals, and nothing else changes.
     pub(crate) fn break_off(&mut self, index: usize, why: &str) {
-        let source = &mut self.sources[index];
-        source.give_up();
-        let (process, pid, uid) = (source.process, source.segment.pid(), source.segment.uid());
-        let (file, attached) = (source.segment.file_name().to_owned(), source.attached);
+        let follower = &mut self.followers[index];
+        follower.give_up();
+        let (process, pid, uid) = (follower.process, follower.segment.pid(), follower.segment.uid());
+        let (file, attached) = (follower.segment.file_name().to_owned(), follower.attached);
         self.model.disown(process, attached);
-        let (batch, now) = (self.model.batch(), self.model.now);
-        if let Some(process) = self.model.processes.change(batch, process) {
+        let (generation, now) = (self.model.mark_changed(), self.model.now);
+        if let Some(process) = self.model.processes.change(generation, process) {
             process.stats.flags |= process_flags::BROKEN;
         }
         let about = About { pid: u64::from(pid), uid, file: &file };
-        self.model.notices.reason(batch, notice_kind::BROKEN, about, now, why);
+        self.model.notices.reason(generation, notice_kind::BROKEN, about, now, why);
         self.config.log.line(format_args!("broken pid {pid} uid {uid} ({file}): {why}"));
     }
 
@@ -202,8 +204,8 @@ impl Aggregator {
         let surplus = ended.len().saturating_sub(MAX_ENDED);
         for (number, (time, row)) in ended.into_iter().enumerate() {
             if number < surplus || now > time.saturating_add(SHOW_ENDED_NS) {
-                let batch = self.model.batch();
-                self.model.processes.remove(batch, row);
+                let generation = self.model.mark_changed();
+                self.model.processes.remove(generation, row);
             }
         }
     }

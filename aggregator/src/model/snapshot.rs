@@ -60,7 +60,7 @@ impl Aggregator {
         let may_hold =
             |fate: &&Fate| matches!(fate, Fate::Hidden(_) | Fate::Refused(_, true) | Fate::Waiting);
         let kept_out = self.known.values().filter(may_hold).count();
-        let broken = self.sources.iter().filter(|source| source.broken).count();
+        let broken = self.followers.iter().filter(|follower| follower.broken).count();
         let unopened = self.pending.iter().filter(|name| !self.known.contains_key(*name)).count();
         (kept_out + broken + unopened) as u64 + self.unseen()
     }
