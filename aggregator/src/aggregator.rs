@@ -1,31 +1,29 @@
 //! The state machine: one poll looks at everything once.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{HashMap, VecDeque};
 use std::os::fd::BorrowedFd;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec};
-use shm_layout::table::notice_kind;
+use shm_layout::table::Bucket;
 use tt_shm_os::monotonic_ns;
-use tt_shm_reader::Segment;
+use tt_shm_reader::{Segment, TableSnapshot};
 
 use crate::config::Config;
 use crate::error::StartError;
-use crate::merge::catch_up::ReadReason;
-use crate::merge::fold::FoldError;
-use crate::merge::queue::{Batch, FullRead, Item};
+use crate::merge::fold_batch::fold_batch;
 use crate::merge::streams::merge;
 use crate::model::Model;
-use crate::model::notice::About;
-use crate::model::timeline::Span;
-use crate::model::uncounted::Recount;
+use crate::model::slice::Span;
+use crate::model::snapshot::snapshot;
 use crate::segments::attach::{Fate, MAX_OPENS, MAX_PENDING};
 use crate::segments::clock::Clock;
 use crate::segments::discover::Discovery;
-use crate::segments::follower::{Drained, Follower, counters_now};
+use crate::segments::follower::{Drained, Follower};
 use crate::segments::liveness::LeftToRun;
 use crate::segments::readback;
-use crate::segments::unseen::Unseen;
+use crate::segments::recount::{UncountedNotices, offer_room};
+use crate::segments::unseen::{Unseen, find_nameless};
 use crate::table::adopt::Adopted;
 use crate::table::reset;
 
@@ -42,10 +40,6 @@ const MAX_FOLLOW_NS: u64 = 20_000_000;
 const MAX_HELD_BACK_NS: u64 = 2_000_000_000;
 /// Times that a poll asks who lives, each after burying those who did not.
 const MAX_LOOKS_AT_HOLDERS: usize = 4;
-/// Processes on devices that are asked in a poll whether there is room for them now.
-const MAX_OFFERS: usize = 256;
-/// Processes whose counters are read for that in a poll.
-const MAX_RECOUNTS: usize = 16;
 
 /// What a poll found.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -90,8 +84,7 @@ pub struct Aggregator {
     pub(crate) stirred: bool,
     /// When windows of peaks were asked for that are not open yet.
     pub(crate) windows_due: VecDeque<u64>,
-    /// Users of whom it was said that not all of their devices are counted, with the file that was named.
-    told_uncounted: BTreeMap<u32, String>,
+    uncounted_notices: UncountedNotices,
     busy_until: u64,
     sleep: Duration,
 }
@@ -137,7 +130,7 @@ impl Aggregator {
             unseen: Vec::new(),
             stirred: false,
             windows_due: VecDeque::new(),
-            told_uncounted: BTreeMap::new(),
+            uncounted_notices: UncountedNotices::default(),
             busy_until: 0,
             sleep: SHORT_SLEEP,
         };
@@ -150,7 +143,7 @@ impl Aggregator {
                 break;
             }
         }
-        aggregator.find_nameless(missing, monotonic_ns());
+        find_nameless(&mut aggregator, missing, monotonic_ns());
         aggregator.starting = false;
         aggregator.begin();
         Ok(aggregator)
@@ -242,13 +235,13 @@ impl Aggregator {
             folded_through = self.bury_dead();
         }
         self.expire(now);
-        self.offer_room(folded_through);
+        offer_room(&mut self.model, &self.followers, folded_through);
         // Not later than files were looked for: who came after that is not followed yet.
         let known = self.followers.iter().map(|follower| follower.known_until(folded_through));
         self.model.as_of = known.fold(folded_through.min(self.last_find), u64::min);
         let unread = self.unread() > 0;
         self.model.set_unread(unread);
-        self.tell_uncounted(now);
+        self.uncounted_notices.update(&mut self.model, &self.followers, &mut self.config.log, now);
         self.model.advance(folded_through);
         let activity =
             Activity { events: self.model.totals.events - before, changed: self.model.end_generation() };
@@ -363,82 +356,6 @@ impl Aggregator {
         folded
     }
 
-    /// Counts processes on devices for which there was no room and is now. Everything up to `folded_through` is folded.
-    fn offer_room(&mut self, folded_through: u64) {
-        for _ in 0..MAX_OFFERS {
-            if self.model.uncounted.is_asked() || self.model.recounts.len() >= MAX_RECOUNTS {
-                break;
-            }
-            let Some(process) = self.model.next_countable() else { continue };
-            let follower =
-                self.followers.iter().find(|follower| follower.process == process && !follower.broken);
-            let Some(follower) = follower.filter(|_| !self.model.recounts.contains_key(&process)) else {
-                continue;
-            };
-            match recount(&follower.segment) {
-                Some(recount) => _ = self.model.recounts.insert(process, recount),
-                // The process was faster, or cannot be true, which is found out elsewhere.
-                None => {
-                    self.model.uncounted.ask_again();
-                    break;
-                }
-            }
-        }
-        self.count_idle(folded_through);
-    }
-
-    /// Counts those in that have done nothing since their counters were read.
-    fn count_idle(&mut self, folded_through: u64) {
-        let waiting: Vec<usize> = self.model.recounts.keys().copied().collect();
-        for process in waiting {
-            let follower =
-                self.followers.iter().find(|follower| follower.process == process && !follower.broken);
-            let Some(follower) = follower else {
-                self.model.recounts.remove(&process);
-                continue;
-            };
-            let recount = &self.model.recounts[&process];
-            // It has now what it had then.
-            if follower.position() >= recount.position && !follower.is_waiting() {
-                self.model.count_again(process, folded_through);
-            }
-        }
-    }
-
-    /// Says of which users not all devices are counted, and takes it back when they are.
-    fn tell_uncounted(&mut self, now: u64) {
-        if self.model.uncounted.users().eq(self.told_uncounted.keys().copied()) {
-            return;
-        }
-        let users: Vec<u32> = self.model.uncounted.users().collect();
-        for uid in &users {
-            if self.told_uncounted.contains_key(uid) {
-                continue;
-            }
-            let process = self.model.uncounted.process_of(*uid);
-            let Some(follower) = self.followers.iter().find(|follower| Some(follower.process) == process)
-            else {
-                continue;
-            };
-            let file = follower.segment.file_name().to_owned();
-            let about = About { pid: u64::from(follower.segment.pid()), uid: *uid, file: &file };
-            let why = "more devices than there is room for: some of its user's are missing or incomplete";
-            let generation = self.model.mark_changed();
-            self.model.notices.reason(generation, notice_kind::UNCOUNTED, about, now, why);
-            self.config.log.line(format_args!("{file}: {why}"));
-            self.told_uncounted.insert(*uid, file);
-        }
-        let model = &mut self.model;
-        self.told_uncounted.retain(|uid, file| {
-            let holds = users.contains(uid);
-            if !holds {
-                let generation = model.mark_changed();
-                model.notices.withdraw(generation, file);
-            }
-            holds
-        });
-    }
-
     fn plan_sleep(&mut self, now: u64, active: bool) {
         if active {
             self.busy_until = now + BUSY_NS;
@@ -472,6 +389,36 @@ impl Aggregator {
         self.windows_due.push_back(monotonic_ns());
     }
 
+    /// Everything that is known now, as a reader gets it from the table.
+    pub fn snapshot(&self) -> TableSnapshot {
+        snapshot(self)
+    }
+
+    /// A device's history at a resolution (0 a minute, 1 an hour, 2 a day), oldest first.
+    pub fn history(&self, device: usize, resolution: usize) -> Vec<Bucket> {
+        self.model.devices.get(device).map_or(Vec::new(), |device| device.history.buckets(resolution))
+    }
+
+    /// Files refused at this moment.
+    pub(crate) fn refused(&self) -> u64 {
+        self.known.values().filter(|fate| matches!(fate, Fate::Refused(..) | Fate::Waiting)).count() as u64
+    }
+
+    /// Segments that may hold memory and could not be read.
+    pub(crate) fn unread(&self) -> u64 {
+        let may_hold =
+            |fate: &&Fate| matches!(fate, Fate::Hidden(_) | Fate::Refused(_, true) | Fate::Waiting);
+        let kept_out = self.known.values().filter(may_hold).count();
+        let broken = self.followers.iter().filter(|follower| follower.broken).count();
+        let unopened = self.pending.iter().filter(|name| !self.known.contains_key(*name)).count();
+        (kept_out + broken + unopened) as u64 + self.unseen()
+    }
+
+    /// Processes that are alive, or may be, and cannot be read.
+    pub(crate) fn unseen(&self) -> u64 {
+        self.unseen.len() as u64
+    }
+
     /// Identities of the segments followed.
     pub fn followed(&self) -> impl Iterator<Item = u64> {
         self.followers.iter().map(|follower| follower.segment.identity())
@@ -495,80 +442,4 @@ fn wait_for(descriptors: &[Option<BorrowedFd<'_>>], time: Duration) -> bool {
     let Ok(timeout) = Timespec::try_from(time) else { return false };
     // Interrupted by a signal: the caller looks whether it is to stop.
     rustix::event::poll(&mut fds, Some(&timeout)).is_ok_and(|ready| ready > 0)
-}
-
-/// Folds what waits in a follower; the error says why the segment is broken.
-fn fold_batch(model: &mut Model, follower: &Follower, batch: &mut Batch<'_>) -> Result<(), FoldError> {
-    loop {
-        fold_to_recount(model, follower, batch)?;
-        model.fold_events(follower.process, follower.devices, batch)?;
-        let Some((time, state)) = batch.state() else { return Ok(()) };
-        fold_state(model, follower, time, state);
-        batch.pass();
-    }
-}
-
-/// Folds the events up to the position of the counters that wait for it, and counts these in.
-fn fold_to_recount(model: &mut Model, follower: &Follower, batch: &mut Batch<'_>) -> Result<(), FoldError> {
-    let process = follower.process;
-    let Some(position) = model.recounts.get(&process).map(|recount| recount.position) else { return Ok(()) };
-    while let Some((time, event)) = batch.event() {
-        if event.stamp > position {
-            model.count_again(process, time);
-            break;
-        }
-        // One at a time: the next may be the first one that is not in those counters.
-        let one = [(time, Item::Event(*event))];
-        model.fold_events(process, follower.devices, &mut Batch::new(&one, time))?;
-        batch.pass();
-    }
-    Ok(())
-}
-
-/// The counters of a process as they are now, if they can be read and be true.
-fn recount(segment: &Segment) -> Option<Recount> {
-    let (words, attached) = (segment.words(), counters_now(segment)?);
-    let counters = attached.devices.iter().enumerate();
-    let devices = counters.map_while(|(device, (counters, _))| Some((words.device(device)?, *counters)));
-    Some(Recount { position: attached.cursor.position(), devices: devices.collect() })
-}
-
-fn fold_state(model: &mut Model, follower: &Follower, time: u64, state: &FullRead) {
-    let generation = model.mark_changed();
-    // A hostile head may jump by any number.
-    model.totals.missed = model.totals.missed.saturating_add(state.missed);
-    let last = state.devices.iter().map(|counters| counters.time).max().unwrap_or(0);
-    let last = model.clock.to_ns(follower.clock, last);
-    let Some(process) = model.processes.get(follower.process) else { return };
-    let (stats, read_at) = (process.stats, process.read_at);
-    // What it held is not known since the last event of it that was folded, or since it was last read.
-    let since = match state.known {
-        // Not since it was read: what was committed after that may have happened before it.
-        ReadReason::Again if follower.clock.is_some() => stats.last_event,
-        ReadReason::Again => read_at,
-        ReadReason::First => model.unfollowed_since(stats.identity, stats.started),
-    };
-    let Some(process) = model.processes.change(generation, follower.process) else { return };
-    process.stats.missed = process.stats.missed.saturating_add(state.missed);
-    process.stats.position = state.position;
-    process.read_at = time;
-    if state.position > 0 {
-        process.stats.last_event = last.min(time);
-    }
-    let usages = process.usages.clone();
-    model.doubt_failures(follower.process, since);
-    for (usage, counters) in usages.into_iter().zip(&state.devices) {
-        if let Some(usage) = usage {
-            model.fold_counters(usage, *counters, time, since);
-        }
-    }
-    // What waited was of an earlier moment; this is as good.
-    if model.recounts.remove(&follower.process).is_some() {
-        let words = follower.segment.words();
-        for (device, counters) in state.devices.iter().enumerate() {
-            if let Some(entry) = words.device(device) {
-                model.count_pair((follower.process, device), &entry, *counters, time);
-            }
-        }
-    }
 }

@@ -8,7 +8,7 @@ use crate::model::Model;
 use crate::model::device::{Device, owes};
 use crate::model::failures;
 use crate::model::figures::{FIGURES, Share, Sums, own_peaks};
-use crate::model::timeline::{Doubt, Span};
+use crate::model::slice::{Doubt, Span};
 use crate::model::{Process, counters_of, shares_of};
 
 /// Why counters were read as a whole.
@@ -29,6 +29,7 @@ impl Model {
         row: usize,
         event: &Event,
         time: u64,
+        recent: bool,
     ) -> Result<(), Implausible> {
         let Some(device_row) = self.usages.get(row).map(|usage| usage.device) else { return Ok(()) };
         self.settle_debts(device_row);
@@ -38,7 +39,7 @@ impl Model {
         usage.counters.apply(event)?;
         let (old, new) = (Sums::of(&before), Sums::of(&usage.counters));
         let pid = self.processes.get(process).map_or(0, |process| process.stats.pid);
-        let (history_since, recent) = (self.history_since, self.is_recent(time));
+        let history_since = self.history_since;
         let Some(device) = self.devices.change(generation, device_row) else { return Ok(()) };
         let late = device.peaks.is_late(time);
         device.note(event, process, pid, time, recent);

@@ -1,13 +1,15 @@
-//! Folding events: those of one process on one device in one go, so that rows are looked up once for all.
+//! Folding events in order of time. Consecutive events of one process on one device are folded together, so that their
+//! rows are looked up once.
 
 use shm_layout::{Class, Event, EventKind, Implausible, NO_DEVICE};
 
 use crate::merge::queue::Batch;
+use crate::model::Model;
 use crate::model::device::{Device, owes};
 use crate::model::figures::{Live, Resident, Used};
-use crate::model::{Model, Usage};
+use crate::model::quota::Usage;
 
-/// Events older than this do not belong to the rate of the last second.
+/// Events older than this do not count towards the rate of the last second.
 const RATE_NS: u64 = 1_000_000_000;
 
 /// Why a segment is broken.
@@ -19,7 +21,7 @@ pub(crate) enum FoldError {
     Device { position: u64, device: u8, devices: usize },
 }
 
-/// Events of a process that were folded.
+/// The events of a process that were folded.
 #[derive(Default)]
 struct Tally {
     events: u64,
@@ -29,116 +31,120 @@ struct Tally {
     last: (u64, u64),
 }
 
-/// Why the fold of one usage ends.
+/// Why folding on one device stopped.
 enum End {
     /// The next event is on another device, or there is none.
     Over,
-    /// Something is to be noted of all processes before the next event.
+    /// Something about all processes has to be noted before the next event.
     Owing,
-    /// The next event is not simply the next in time.
+    /// The next event is not the next in time.
     OutOfOrder,
 }
 
-impl Model {
-    /// Counts the next events of a process in. An error says why the segment is broken; the event that it is
-    /// about has changed nothing.
-    pub(crate) fn fold_events(
-        &mut self,
-        process: usize,
-        devices: usize,
-        batch: &mut Batch<'_>,
-    ) -> Result<(), FoldError> {
-        let mut tally = Tally::default();
-        let result = self.fold_by_device(process, devices, batch, &mut tally);
-        if tally.events > 0 {
-            let generation = self.mark_changed();
-            self.totals.events += tally.events;
-            if let Some(owner) = self.processes.change(generation, process) {
-                (owner.stats.last_event, owner.stats.position) = tally.last;
-                owner.rate.add(tally.recent);
-            }
+/// Folds the next events of a process, which has registered so many devices. An error says why the segment is broken;
+/// the event that it names has changed nothing.
+pub(crate) fn fold_events(
+    model: &mut Model,
+    process: usize,
+    devices: usize,
+    batch: &mut Batch<'_>,
+) -> Result<(), FoldError> {
+    let mut tally = Tally::default();
+    let result = fold_by_device(model, process, devices, batch, &mut tally);
+    if tally.events > 0 {
+        let generation = model.mark_changed();
+        model.totals.events += tally.events;
+        if let Some(owner) = model.processes.change(generation, process) {
+            (owner.stats.last_event, owner.stats.position) = tally.last;
+            owner.rate.add(tally.recent);
         }
-        result
     }
+    result
+}
 
-    fn fold_by_device(
-        &mut self,
-        process: usize,
-        devices: usize,
-        batch: &mut Batch<'_>,
-        tally: &mut Tally,
-    ) -> Result<(), FoldError> {
-        while let Some((_, &Event { device, stamp: position, .. })) = batch.event() {
-            if device != NO_DEVICE && usize::from(device) >= devices {
-                return Err(FoldError::Device { position, device, devices });
-            }
-            let end = match self.usage_fold(process, device) {
-                Some(mut usage) => usage.fold(device, batch, tally)?,
-                None => self.fold_on_none(device, batch, tally),
-            };
-            match end {
-                End::Over => {}
-                End::Owing => self.settle_debts_for(process, device),
-                End::OutOfOrder => self.fold_next_out_of_order(process, device, batch, tally)?,
-            }
+fn fold_by_device(
+    model: &mut Model,
+    process: usize,
+    devices: usize,
+    batch: &mut Batch<'_>,
+    tally: &mut Tally,
+) -> Result<(), FoldError> {
+    while let Some((_, &Event { device, stamp: position, .. })) = batch.event() {
+        if device != NO_DEVICE && usize::from(device) >= devices {
+            return Err(FoldError::Device { position, device, devices });
         }
-        Ok(())
-    }
-
-    /// The next event, which is not simply the next in time.
-    #[cold]
-    fn fold_next_out_of_order(
-        &mut self,
-        process: usize,
-        device: u8,
-        batch: &mut Batch<'_>,
-        tally: &mut Tally,
-    ) -> Result<(), FoldError> {
-        let Some(((time, event), row)) = batch.event_on(device).zip(self.usage_of(process, device)) else {
-            return Ok(());
+        let end = match UsageFold::new(model, process, device) {
+            Some(mut usage) => usage.fold(device, batch, tally)?,
+            None => skip_device(model.now, device, batch, tally),
         };
-        self.fold_out_of_order(process, row, event, time)?;
-        let recent = u64::from(self.is_recent(time));
-        if let Some(device) = self.usages.get(row).and_then(|usage| self.devices.get_mut(usage.device)) {
-            device.events += 1;
-            device.event_rate.add(recent);
+        match end {
+            End::Over => {}
+            End::Owing => model.settle_debts_for(process, device),
+            End::OutOfOrder => fold_out_of_order(model, process, device, batch, tally)?,
         }
+    }
+    Ok(())
+}
+
+/// Folds one event that is not the next in time.
+#[cold]
+fn fold_out_of_order(
+    model: &mut Model,
+    process: usize,
+    device: u8,
+    batch: &mut Batch<'_>,
+    tally: &mut Tally,
+) -> Result<(), FoldError> {
+    let Some(((time, event), row)) = batch.event_on(device).zip(model.usage_of(process, device)) else {
+        return Ok(());
+    };
+    let is_recent = time >= recent_from(model.now);
+    model.fold_out_of_order(process, row, event, time, is_recent)?;
+    let recent = u64::from(is_recent);
+    if let Some(device) = model.usages.get(row).and_then(|usage| model.devices.get_mut(usage.device)) {
+        device.events += 1;
+        device.event_rate.add(recent);
+    }
+    tally.events += 1;
+    tally.recent += recent;
+    tally.last = (time, event.stamp);
+    batch.pass();
+    Ok(())
+}
+
+/// Counts events that concern no device, or one that has no row.
+fn skip_device(now: u64, device: u8, batch: &mut Batch<'_>, tally: &mut Tally) -> End {
+    let recent_from = recent_from(now);
+    while let Some((time, event)) = batch.event_on(device) {
         tally.events += 1;
-        tally.recent += recent;
+        tally.recent += u64::from(time >= recent_from);
         tally.last = (time, event.stamp);
         batch.pass();
-        Ok(())
     }
+    End::Over
+}
 
-    /// Events that concern no device, or one that there was no row for.
-    fn fold_on_none(&self, device: u8, batch: &mut Batch<'_>, tally: &mut Tally) -> End {
-        let recent_from = recent_from(self.now);
-        while let Some((time, event)) = batch.event_on(device) {
-            tally.events += 1;
-            tally.recent += u64::from(time >= recent_from);
-            tally.last = (time, event.stamp);
-            batch.pass();
-        }
-        End::Over
-    }
+/// A process on a device, with its rows looked up.
+struct UsageFold<'a> {
+    usage: &'a mut Usage,
+    device: &'a mut Device,
+    /// What the process uses.
+    used: Used,
+    /// How much of it is resident.
+    resident: Resident,
+    pid: u64,
+    recent_from: u64,
+    history_since: u64,
+}
 
-    /// Whether an event of that time belongs to the rate of the last second.
-    pub(crate) fn is_recent(&self, time: u64) -> bool {
-        time >= recent_from(self.now)
-    }
-
-    /// The row of a process on a device, by the process's index of the device.
-    pub(crate) fn usage_of(&self, process: usize, device: u8) -> Option<usize> {
-        let owner = self.processes.get(process).filter(|_| device != NO_DEVICE)?;
-        owner.usages.get(usize::from(device)).copied().flatten()
-    }
-
+impl<'a> UsageFold<'a> {
+    /// Looks up a process on a device; `None` if it has no row there.
     #[inline]
-    fn usage_fold(&mut self, process: usize, device: u8) -> Option<UsageFold<'_>> {
-        let (row, generation) = (self.usage_of(process, device)?, self.mark_changed());
-        let pid = self.processes.get(process).map_or(0, |process| process.stats.pid);
-        let usage = self.usages.change(generation, row)?;
-        let device = self.devices.change(generation, usage.device)?;
+    fn new(model: &'a mut Model, process: usize, device: u8) -> Option<UsageFold<'a>> {
+        let (row, generation) = (model.usage_of(process, device)?, model.mark_changed());
+        let pid = model.processes.get(process).map_or(0, |process| process.stats.pid);
+        let usage = model.usages.change(generation, row)?;
+        let device = model.devices.change(generation, usage.device)?;
         let (used, resident) = (Used::of(&usage.counters), Resident::of(&usage.counters));
         Some(UsageFold {
             usage,
@@ -146,27 +152,12 @@ impl Model {
             used,
             resident,
             pid,
-            recent_from: recent_from(self.now),
-            history_since: self.history_since,
+            recent_from: recent_from(model.now),
+            history_since: model.history_since,
         })
     }
-}
 
-/// A process on a device, looked up.
-struct UsageFold<'a> {
-    usage: &'a mut Usage,
-    device: &'a mut Device,
-    /// What the process uses.
-    used: Used,
-    /// What is resident of it.
-    resident: Resident,
-    pid: u64,
-    recent_from: u64,
-    history_since: u64,
-}
-
-impl UsageFold<'_> {
-    /// Folds events until one is on another device, or something needs all processes of this one.
+    /// Folds events until one is on another device, or something needs all processes of this device.
     #[inline]
     fn fold(&mut self, device: u8, batch: &mut Batch<'_>, tally: &mut Tally) -> Result<End, Implausible> {
         let (mut events, mut recent) = (0, 0);
@@ -218,8 +209,8 @@ impl UsageFold<'_> {
     }
 }
 
-/// Takes over what is resident of a process after an event that can change it. Kept out of line: most events
-/// change nothing there.
+/// Updates how much of a process is resident, after an event that can change it. Kept out of line: most events change
+/// nothing there.
 #[cold]
 fn exchange_resident(resident: &mut Resident, usage: &Usage, device: &mut Device) {
     let new = Resident::of(&usage.counters);
@@ -231,7 +222,7 @@ fn recent_from(now: u64) -> u64 {
     now.saturating_add(1).saturating_sub(RATE_NS)
 }
 
-/// Whether an event can make less be used than before.
+/// Whether an event can lower what is used.
 #[inline]
 fn may_lower(event: &Event) -> bool {
     use EventKind::{CbFree, Free, KernelDispatch, KernelUnload, ProgramEnd};

@@ -1,10 +1,10 @@
 //! The fold against plain addition.
 
-use crate::merge::fold::FoldError;
+use crate::merge::fold::{FoldError, fold_events};
 use crate::merge::queue::{Batch, Item};
 use crate::model::Model;
 use crate::model::figures::{FIGURES, Share};
-use crate::model::timeline::Span;
+use crate::model::slice::Span;
 use crate::segments::clock::Clock;
 use shm_layout::table::{DeviceStats, HISTORY_RESOLUTIONS, ProcessStats, failure_flags};
 use shm_layout::{Class, Counters, DeviceEntry, Event, EventKind, NO_DEVICE, UNKNOWN, flags};
@@ -32,7 +32,7 @@ fn model(processes: u64) -> Model {
 }
 
 fn fold(model: &mut Model, process: usize, time: u64, event: &Event) -> Result<(), FoldError> {
-    model.fold_events(process, 1, &mut Batch::new(&[(time, Item::Event(*event))], time))
+    fold_events(model, process, 1, &mut Batch::new(&[(time, Item::Event(*event))], time))
 }
 
 fn shown(model: &Model) -> DeviceStats {
@@ -137,7 +137,7 @@ fn a_run_is_folded_as_its_events_one_by_one() {
             fold(&mut apart, process, *time, event).unwrap();
         }
         let mut run = Batch::new(&items, u64::MAX);
-        together.fold_events(process, 1, &mut run).unwrap();
+        fold_events(&mut together, process, 1, &mut run).unwrap();
         assert_eq!(run.left(), 0);
     }
     together.advance(stamp + 20);
@@ -157,7 +157,7 @@ fn a_run_ends_with_its_time() {
     let event = |stamp| Item::Event(event(EventKind::Alloc, Class::Dram, 10, stamp));
     let items = [(1, event(1)), (2, event(2)), (4, event(3))];
     let mut run = Batch::new(&items, 3);
-    model.fold_events(0, 1, &mut run).unwrap();
+    fold_events(&mut model, 0, 1, &mut run).unwrap();
     assert_eq!((run.left(), shown(&model).dram_used_bytes), (1, 20));
 }
 
@@ -264,7 +264,7 @@ fn a_late_event_on_one_chip_leaves_the_failures_on_others() {
     }
     let on = |device, event: Event| Event { device, ..event };
     let mut fold = |process, time, event: Event| {
-        model.fold_events(process, 2, &mut Batch::new(&[(time, Item::Event(event))], time)).unwrap();
+        fold_events(&mut model, process, 2, &mut Batch::new(&[(time, Item::Event(event))], time)).unwrap();
     };
     fold(0, 30, event(EventKind::Alloc, Class::Dram, 100, 1));
     fold(0, 31, on(1, event(EventKind::AllocFailed, Class::Dram, 7, 2)));

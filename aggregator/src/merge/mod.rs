@@ -1,7 +1,8 @@
-//! The merge: events of all segments, in the order of their times, change the model.
+//! The merge: the events of all segments change the model in the order of their times.
 
 pub(crate) mod catch_up;
 pub(crate) mod fold;
+pub(crate) mod fold_batch;
 #[cfg(test)]
 mod fold_tests;
 pub(crate) mod queue;

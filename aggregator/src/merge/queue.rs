@@ -1,49 +1,49 @@
-//! What waits for its turn in the merge: read in place, in runs, and moved as rarely as can be.
+//! What waits for its turn in the merge. Read in place, in batches, and moved as rarely as possible.
 
 use shm_layout::{Counters, Event};
 
 use crate::merge::catch_up::ReadReason;
 
-/// What waits.
+/// An item that waits.
 #[derive(Debug)]
 pub(crate) enum Item {
     /// An event of the ring.
     Event(Event),
-    /// All counters, read as a whole because the events before it were not.
+    /// All counters, read in full because the events before them were not read.
     FullRead(Box<FullRead>),
 }
 
-/// Counters of every device.
+/// The counters of every device of a process, read in full.
 #[derive(Debug)]
 pub(crate) struct FullRead {
     pub(crate) devices: Vec<Counters>,
     pub(crate) position: u64,
-    pub(crate) known: ReadReason,
+    pub(crate) reason: ReadReason,
     pub(crate) missed: u64,
 }
 
-/// Things with their times, in the order in which they have their turn. An event may be older than counters before it.
+/// Items with their times, in the order of their turns. An event may be older than counters before it.
 #[derive(Debug, Default)]
 pub(crate) struct Queue {
     items: Vec<(u64, Item)>,
-    /// How many of them had their turn. They go when there is something new to be queued.
+    /// How many of them are done. They are removed when something new is queued.
     done: usize,
 }
 
 impl Queue {
-    /// What waits, the earliest first.
+    /// The items that wait, earliest first.
     #[inline]
     pub(crate) fn waiting(&self) -> &[(u64, Item)] {
         self.items.get(self.done..).unwrap_or_default()
     }
 
-    /// Time of the first thing that waits.
+    /// The time of the first item that waits.
     #[inline]
     pub(crate) fn head(&self) -> Option<u64> {
         self.items.get(self.done).map(|(time, _)| *time)
     }
 
-    /// How many wait.
+    /// The number of items that wait.
     #[inline]
     pub(crate) fn len(&self) -> usize {
         self.items.len() - self.done
@@ -53,12 +53,12 @@ impl Queue {
         self.done == self.items.len()
     }
 
-    /// The first so many had their turn.
+    /// Marks the first `count` items that wait as done.
     pub(crate) fn pass(&mut self, count: usize) {
         self.done += count.min(self.len());
     }
 
-    /// Forgets what had its turn.
+    /// Removes the items that are done.
     pub(crate) fn tidy(&mut self) {
         self.items.drain(..self.done);
         self.done = 0;
@@ -70,7 +70,7 @@ impl Queue {
     }
 }
 
-/// The part of a queue that is folded in one go: the events up to a moment.
+/// The part of a queue that is folded in one go: the items up to a time.
 pub(crate) struct Batch<'a> {
     items: &'a [(u64, Item)],
     until: u64,
@@ -81,12 +81,12 @@ impl<'a> Batch<'a> {
         Batch { items, until }
     }
 
-    /// How many things are left of the queue, this run's and others.
+    /// The number of items left in the queue, in this batch or after it.
     pub(crate) fn left(&self) -> usize {
         self.items.len()
     }
 
-    /// The next event and its time.
+    /// The next item and its time, if it is an event.
     #[inline]
     pub(crate) fn event(&self) -> Option<(u64, &'a Event)> {
         match self.items.first()? {
@@ -95,21 +95,21 @@ impl<'a> Batch<'a> {
         }
     }
 
-    /// The next event and its time, if it is on this device.
+    /// The next item and its time, if it is an event on this device.
     #[inline]
     pub(crate) fn event_on(&self, device: u8) -> Option<(u64, &'a Event)> {
         self.event().filter(|(_, event)| event.device == device)
     }
 
-    /// The state that comes next, and its time.
-    pub(crate) fn state(&self) -> Option<(u64, &'a FullRead)> {
+    /// The next item and its time, if it is a full read.
+    pub(crate) fn full_read(&self) -> Option<(u64, &'a FullRead)> {
         match self.items.first()? {
-            (time, Item::FullRead(state)) if *time <= self.until => Some((*time, state)),
+            (time, Item::FullRead(read)) if *time <= self.until => Some((*time, read)),
             _ => None,
         }
     }
 
-    /// What was next had its turn.
+    /// Skips the next item, which is done.
     #[inline]
     pub(crate) fn pass(&mut self) {
         self.items = self.items.get(1..).unwrap_or_default();
@@ -122,7 +122,7 @@ mod tests {
     use shm_layout::EventKind;
 
     #[test]
-    fn what_had_its_turn_waits_no_longer() {
+    fn items_that_are_done_wait_no_longer() {
         let mut queue = Queue::default();
         assert!(queue.is_empty() && queue.head().is_none());
         (1..=3).for_each(|time| queue.push_back((time, Item::Event(Event::new(EventKind::Marker, 0)))));

@@ -1,14 +1,15 @@
-//! What follows from the time alone: windows, rates, history, compositions that readers want to see.
+//! What follows from the passing of time alone: windows, rates, history, and the compositions that readers see.
 
 use crate::model::device::owes;
-use crate::model::timeline::Span;
-use crate::model::{Model, Window, shares_of};
+use crate::model::slice::Span;
+use crate::model::window::Window;
+use crate::model::{Model, shares_of};
 
 impl Model {
-    /// Begins a new window of peaks on every device, at a moment up to which everything is folded.
+    /// Opens a new window of peaks on every device. Everything up to `since` must be folded.
     pub(crate) fn open_window(&mut self, since: u64) {
         self.window = Window { since, count: self.window.count + 1, reaches_back: false, ..self.window };
-        self.unread = self.unread.filter(|unread| unread.to >= since);
+        self.unread_span = self.unread_span.filter(|unread| unread.to >= since);
         let generation = self.mark_changed();
         for row in 0..self.devices.high_water() {
             if let Some(device) = self.devices.change(generation, row) {
@@ -17,9 +18,9 @@ impl Model {
         }
     }
 
-    /// The sums are those of all processes now: histories begin, with buckets of which only a part was seen. So were
-    /// those of an earlier aggregator into which the gap reaches. `now` is not before anything that was folded: when
-    /// somebody died meanwhile, that is later than the poll began.
+    /// Begins the histories: from now on the sums cover all processes. The first buckets were seen only in part, and so
+    /// were those of an earlier aggregator that the gap reaches into. `now` is not before anything that was folded,
+    /// which is later than the start of the poll if a process died meanwhile.
     pub(crate) fn begin_history(&mut self, now: u64) {
         (self.now, self.history_since) = (now, now);
         let from = self.window.gap.map_or(now, |(start, _)| start);
@@ -35,22 +36,8 @@ impl Model {
         }
     }
 
-    /// Whether somebody who could not be read may have something on any device.
-    pub(crate) fn set_incomplete(&mut self, incomplete: bool) {
-        self.incomplete = incomplete;
-        if incomplete {
-            self.note_unread(Span { from: self.now, to: self.now });
-        }
-        for row in 0..self.devices.high_water() {
-            if self.devices.get_mut(row).is_some_and(|device| device.set_incomplete(incomplete)) {
-                let generation = self.mark_changed();
-                self.devices.change(generation, row);
-            }
-        }
-    }
-
-    /// Brings everything up to now; `folded_through` is how far events are folded. While somebody is waited for that is
-    /// less than before, and nothing is taken back.
+    /// Advances everything to now. `folded_through` is how far events are folded. While a slow process is waited for,
+    /// that may be less than at the last call; nothing is taken back then.
     pub(crate) fn advance(&mut self, folded_through: u64) {
         let folded_through = folded_through.max(self.advanced_to);
         self.advanced_to = folded_through;

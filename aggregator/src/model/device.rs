@@ -10,7 +10,8 @@ use crate::model::figures::{
 };
 use crate::model::history::History;
 use crate::model::rates::Rate;
-use crate::model::timeline::{Doubt, Span, Timeline};
+use crate::model::slice::{Doubt, Span};
+use crate::model::timeline::Timeline;
 
 /// What has to be noted of a device, all processes together, before something happens on it. One word, so that the
 /// fold asks for all of it at once.

@@ -5,7 +5,7 @@
 
 use shm_layout::table::{Bucket, HISTORY_BUCKETS, HISTORY_RESOLUTIONS, bucket_flags};
 
-use crate::model::timeline::Span;
+use crate::model::slice::Span;
 
 const FINEST: u64 = HISTORY_RESOLUTIONS[0];
 const _: () = assert!(HISTORY_RESOLUTIONS[1].is_multiple_of(FINEST));

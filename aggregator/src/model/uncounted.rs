@@ -128,7 +128,8 @@ mod tests {
     use tt_shm_os::ClockKind;
 
     use super::*;
-    use crate::model::{FOREIGN_COUNTED, Model};
+    use crate::model::Model;
+    use crate::model::quota::FOREIGN_COUNTED;
     use crate::segments::clock::Clock;
 
     #[test]

@@ -13,10 +13,11 @@ use tt_shm_reader::{FileError, OpenError, Segment, is_held};
 use crate::aggregator::Aggregator;
 use crate::model::figures::{Share, own_peaks};
 use crate::model::notice::{About, Holdings};
-use crate::model::timeline::Span;
+use crate::model::slice::Span;
 use crate::segments::clock::Step;
 use crate::segments::discover::Sightings;
 use crate::segments::follower::{Follower, SeenBefore, last_counters};
+use crate::segments::unseen::check_unseen;
 use crate::segments::{readback, reap};
 
 /// Segments that users other than our own may have each, so that one cannot take all process rows.
@@ -90,7 +91,7 @@ impl Aggregator {
         self.note_step(now);
         if let Some(listing) = listing {
             self.refusal_lines = 0;
-            self.check_unseen(now);
+            check_unseen(self, now);
             vanished.extend(self.known.keys().filter(|name| !listing.contains(*name)).cloned());
             self.queue_listing(listing);
         }

@@ -113,9 +113,9 @@ impl Follower {
 
     /// Reads the counters if they have to be read as a whole: the sooner, the sooner they can be folded.
     pub(crate) fn begin(&mut self) {
-        if let Some(known) = self.detached {
+        if let Some(reason) = self.detached {
             // What cannot be true, or could not be read, is for the next look to find.
-            self.attach(known);
+            self.attach(reason);
         }
     }
 
@@ -146,8 +146,8 @@ impl Follower {
     }
 
     fn drain_ring(&mut self, clock: &Clock, now: u64) -> Drained {
-        if let Some(known) = self.detached {
-            return self.attach(known);
+        if let Some(reason) = self.detached {
+            return self.attach(reason);
         }
         let words = self.segment.words();
         if self.clock.is_none() {
@@ -187,8 +187,8 @@ impl Follower {
         Drained::More
     }
 
-    fn attach(&mut self, known: ReadReason) -> Drained {
-        self.detached = Some(known);
+    fn attach(&mut self, reason: ReadReason) -> Drained {
+        self.detached = Some(reason);
         let state = match now_of(&self.segment) {
             Ok(state) => state,
             // The process was faster; the next poll tries again.
@@ -196,7 +196,7 @@ impl Follower {
             Err(Unread::Broken(why)) => return Drained::Broken(why),
         };
         let Attached { devices, cursor } = state;
-        let missed = match known {
+        let missed = match reason {
             ReadReason::Again if self.clock.is_some() => cursor.position().saturating_sub(self.position),
             ReadReason::Again | ReadReason::First => 0,
         };
@@ -207,15 +207,15 @@ impl Follower {
         }
         // Now, not the time of the last event: this is the moment that the counters are known to be of.
         self.last_time = self.last_time.max(monotonic_ns());
-        let state = FullRead {
+        let read = FullRead {
             devices: devices.iter().map(|(counters, _)| *counters).collect(),
             position: cursor.position(),
-            known,
+            reason,
             missed,
         };
         self.complete = devices.iter().map(|(_, complete)| *complete).collect();
         self.state_at = self.last_time;
-        self.queue.push_back((self.last_time, Item::FullRead(Box::new(state))));
+        self.queue.push_back((self.last_time, Item::FullRead(Box::new(read))));
         (self.cursor, self.position, self.detached, self.busy_at) = (cursor, cursor.position(), None, None);
         Drained::All
     }

@@ -1,4 +1,4 @@
-//! The way in: files are found, opened or refused, followed, and buried when their process has ended.
+//! The way in: segment files are found, opened or refused, followed, and reclaimed when their process has ended.
 
 pub(crate) mod attach;
 pub(crate) mod clock;
@@ -7,4 +7,5 @@ pub(crate) mod follower;
 pub(crate) mod liveness;
 pub(crate) mod readback;
 pub(crate) mod reap;
+pub(crate) mod recount;
 pub(crate) mod unseen;

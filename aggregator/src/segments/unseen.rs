@@ -44,104 +44,103 @@ fn name_of(namespace: &Namespace, stats: &ProcessStats) -> String {
     segment_file_name(namespace, stats.pid as u32, stats.identity)
 }
 
-impl Aggregator {
-    /// Finds the processes again that lived when the earlier table was written and have no file now.
-    pub(crate) fn find_nameless(&mut self, missing: Vec<ProcessStats>, now: u64) {
-        for stats in missing {
-            match self.whereabouts(&stats) {
-                Whereabouts::Found(segment) => self.follow_nameless(*segment, now),
-                Whereabouts::Unseen => self.note_unseen(stats, now),
-                Whereabouts::Ended => {}
+/// Finds the processes again that lived when the earlier table was written and have no file now.
+pub(crate) fn find_nameless(aggregator: &mut Aggregator, missing: Vec<ProcessStats>, now: u64) {
+    for stats in missing {
+        match whereabouts(aggregator, &stats) {
+            Whereabouts::Found(segment) => follow_nameless(aggregator, *segment, now),
+            Whereabouts::Unseen => note_unseen(aggregator, stats, now),
+            Whereabouts::Ended => {}
+        }
+    }
+}
+
+/// Forgets those that are known to have ended, and reads those that can be read by now.
+pub(crate) fn check_unseen(aggregator: &mut Aggregator, now: u64) {
+    for unseen in std::mem::take(&mut aggregator.unseen) {
+        let found = whereabouts(aggregator, &unseen.stats);
+        if matches!(found, Whereabouts::Unseen) {
+            aggregator.unseen.push(unseen);
+            continue;
+        }
+        let generation = aggregator.model.mark_changed();
+        aggregator.model.notices.withdraw(generation, &name_of(&aggregator.config.namespace, &unseen.stats));
+        if let Whereabouts::Found(segment) = found {
+            aggregator.model.processes.remove(generation, unseen.row);
+            follow_nameless(aggregator, *segment, now);
+        } else if let Some(process) = aggregator.model.processes.change(generation, unseen.row) {
+            (process.stats.state, process.stats.ended) = (process_state::ENDED, now);
+            process.stats.flags &= !(process_flags::UNSEEN | process_flags::UNLINKED);
+        }
+    }
+}
+
+fn follow_nameless(aggregator: &mut Aggregator, segment: Segment, now: u64) {
+    let inode = segment.inode();
+    if aggregator.admit(segment, now).0 != Fate::Followed {
+        return;
+    }
+    let generation = aggregator.model.mark_changed();
+    let follower = aggregator.followers.iter().find(|follower| follower.segment.inode() == inode);
+    if let Some(process) =
+        follower.and_then(|follower| aggregator.model.processes.change(generation, follower.process))
+    {
+        process.stats.flags |= process_flags::UNLINKED;
+    }
+}
+
+fn note_unseen(aggregator: &mut Aggregator, stats: ProcessStats, now: u64) {
+    let flags = stats.flags | process_flags::UNLINKED | process_flags::UNSEEN;
+    let stats = ProcessStats { flags, ..stats };
+    let file = name_of(&aggregator.config.namespace, &stats);
+    let (pid, uid) = (stats.pid, stats.uid as u32);
+    aggregator.config.log.line(format_args!("unseen pid {pid} uid {uid} ({file}): {WHY}"));
+    let generation = aggregator.model.mark_changed();
+    aggregator.model.notices.reason(
+        generation,
+        notice_kind::UNSEEN,
+        About { pid, uid, file: &file },
+        now,
+        WHY,
+    );
+    // Without a row it is not shown, and counted all the same.
+    let row = aggregator.model.add_process(stats, Some(ClockKind::Monotonic)).unwrap_or(usize::MAX);
+    aggregator.unseen.push(Unseen { row, stats });
+}
+
+fn whereabouts(aggregator: &Aggregator, stats: &ProcessStats) -> Whereabouts {
+    let pids = PidMap::now();
+    let Some(pid) = pids.pid_here(stats.pid_namespace, stats.pid as u32) else {
+        let sees_all = aggregator.uid == 0 && pids.is_own(FIRST_PID_NAMESPACE);
+        return if sees_all { Whereabouts::Ended } else { Whereabouts::Unseen };
+    };
+    let Some(start) = start_time_of(pid) else {
+        // procfs may be mounted so that it hides the processes of others.
+        let told = aggregator.uid == 0 || u64::from(aggregator.uid) == stats.uid;
+        return if told { Whereabouts::Ended } else { Whereabouts::Unseen };
+    };
+    if is_later(start, stats.started) {
+        return Whereabouts::Ended;
+    }
+    find_mapping(aggregator, pid, stats)
+}
+
+/// Looks through what a process has mapped.
+fn find_mapping(aggregator: &Aggregator, pid: u32, stats: &ProcessStats) -> Whereabouts {
+    let Ok(mappings) = nameless_mappings(pid) else { return Whereabouts::Unseen };
+    let name = name_of(&aggregator.config.namespace, stats);
+    let mut all_known = true;
+    for mapping in mappings {
+        match Segment::open_mapped(&mapping, &name) {
+            Ok(segment) if u64::from(segment.uid()) == stats.uid => {
+                return Whereabouts::Found(Box::new(segment));
             }
+            Err(error) if error.is_permission_denied() => all_known = false,
+            // Another file, or not the owner's.
+            _ => {}
         }
     }
-
-    /// Processes that live, or may, and cannot be read.
-    pub(crate) fn unseen(&self) -> u64 {
-        self.unseen.len() as u64
-    }
-
-    /// Forgets those that are known to have ended, and reads those that can be read by now.
-    pub(crate) fn check_unseen(&mut self, now: u64) {
-        for unseen in std::mem::take(&mut self.unseen) {
-            let found = self.whereabouts(&unseen.stats);
-            if matches!(found, Whereabouts::Unseen) {
-                self.unseen.push(unseen);
-                continue;
-            }
-            let generation = self.model.mark_changed();
-            self.model.notices.withdraw(generation, &name_of(&self.config.namespace, &unseen.stats));
-            if let Whereabouts::Found(segment) = found {
-                self.model.processes.remove(generation, unseen.row);
-                self.follow_nameless(*segment, now);
-            } else if let Some(process) = self.model.processes.change(generation, unseen.row) {
-                (process.stats.state, process.stats.ended) = (process_state::ENDED, now);
-                process.stats.flags &= !(process_flags::UNSEEN | process_flags::UNLINKED);
-            }
-        }
-    }
-
-    fn follow_nameless(&mut self, segment: Segment, now: u64) {
-        let inode = segment.inode();
-        if self.admit(segment, now).0 != Fate::Followed {
-            return;
-        }
-        let generation = self.model.mark_changed();
-        let follower = self.followers.iter().find(|follower| follower.segment.inode() == inode);
-        if let Some(process) =
-            follower.and_then(|follower| self.model.processes.change(generation, follower.process))
-        {
-            process.stats.flags |= process_flags::UNLINKED;
-        }
-    }
-
-    fn note_unseen(&mut self, stats: ProcessStats, now: u64) {
-        let flags = stats.flags | process_flags::UNLINKED | process_flags::UNSEEN;
-        let stats = ProcessStats { flags, ..stats };
-        let file = name_of(&self.config.namespace, &stats);
-        let (pid, uid) = (stats.pid, stats.uid as u32);
-        self.config.log.line(format_args!("unseen pid {pid} uid {uid} ({file}): {WHY}"));
-        let generation = self.model.mark_changed();
-        self.model.notices.reason(generation, notice_kind::UNSEEN, About { pid, uid, file: &file }, now, WHY);
-        // Without a row it is not shown, and counted all the same.
-        let row = self.model.add_process(stats, Some(ClockKind::Monotonic)).unwrap_or(usize::MAX);
-        self.unseen.push(Unseen { row, stats });
-    }
-
-    fn whereabouts(&self, stats: &ProcessStats) -> Whereabouts {
-        let pids = PidMap::now();
-        let Some(pid) = pids.pid_here(stats.pid_namespace, stats.pid as u32) else {
-            let sees_all = self.uid == 0 && pids.is_own(FIRST_PID_NAMESPACE);
-            return if sees_all { Whereabouts::Ended } else { Whereabouts::Unseen };
-        };
-        let Some(start) = start_time_of(pid) else {
-            // procfs may be mounted so that it hides the processes of others.
-            let told = self.uid == 0 || u64::from(self.uid) == stats.uid;
-            return if told { Whereabouts::Ended } else { Whereabouts::Unseen };
-        };
-        if is_later(start, stats.started) {
-            return Whereabouts::Ended;
-        }
-        self.find_mapping(pid, stats)
-    }
-
-    /// Looks through what a process has mapped.
-    fn find_mapping(&self, pid: u32, stats: &ProcessStats) -> Whereabouts {
-        let Ok(mappings) = nameless_mappings(pid) else { return Whereabouts::Unseen };
-        let name = name_of(&self.config.namespace, stats);
-        let mut all_known = true;
-        for mapping in mappings {
-            match Segment::open_mapped(&mapping, &name) {
-                Ok(segment) if u64::from(segment.uid()) == stats.uid => {
-                    return Whereabouts::Found(Box::new(segment));
-                }
-                Err(error) if error.is_permission_denied() => all_known = false,
-                // Another file, or not the owner's.
-                _ => {}
-            }
-        }
-        if all_known { Whereabouts::Ended } else { Whereabouts::Unseen }
-    }
+    if all_known { Whereabouts::Ended } else { Whereabouts::Unseen }
 }
 
 /// Whether a process was started after a moment, so that it is another one with the same number. Its start is told

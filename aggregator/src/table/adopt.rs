@@ -9,10 +9,11 @@ use shm_layout::{Class, UNKNOWN};
 use tt_shm_os::{Namespace, boot_id, path_of, table_file_name};
 use tt_shm_reader::{Table, TableSnapshot};
 
+use crate::model::Model;
 use crate::model::device::{Device, Makeup};
 use crate::model::figures::FIGURES;
 use crate::model::timeline::Timeline;
-use crate::model::{Model, Window};
+use crate::model::window::Window;
 use crate::segments::unseen::has_file;
 
 /// What an earlier aggregator of the same user knew of the devices.
