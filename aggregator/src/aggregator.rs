@@ -1,4 +1,4 @@
-//! The state machine: one poll looks at everything once.
+//! The aggregator itself: one poll looks at everything once.
 
 use std::collections::{HashMap, VecDeque};
 use std::os::fd::BorrowedFd;
@@ -27,18 +27,18 @@ use crate::segments::unseen::{Unseen, find_nameless};
 use crate::table::adopt::Adopted;
 use crate::table::reset;
 
-/// Sleeps while something happens, and at most.
+/// How long to sleep between polls while something is happening.
 const SHORT_SLEEP: Duration = Duration::from_millis(1);
-/// See [`SHORT_SLEEP`].
+/// How long to sleep between polls at most.
 pub(crate) const LONG_SLEEP: Duration = Duration::from_millis(50);
-/// How long after the last event sleeps stay short.
+/// How long after the last event the sleeps stay short.
 const BUSY_NS: u64 = 50_000_000;
-/// How long a poll goes on looking at rings that have more. A process that fills its ring faster than it is
-/// folded cannot keep the others waiting for longer than that.
+/// How long a poll keeps draining rings that have more. A process that fills its ring faster than it is
+/// folded cannot delay the others for longer than this.
 const MAX_FOLLOW_NS: u64 = 20_000_000;
-/// How far a process that fills its ring faster than it is folded may hold back what is folded of the others.
+/// How far a process that fills its ring faster than it is folded may hold back the folding of the others.
 const MAX_HELD_BACK_NS: u64 = 2_000_000_000;
-/// Times that a poll asks who lives, each after burying those who did not.
+/// How often a poll checks which holders are alive, each time after reclaiming what the dead ones held.
 const MAX_LOOKS_AT_HOLDERS: usize = 4;
 
 /// What a poll found.
@@ -52,9 +52,9 @@ pub struct Activity {
 
 /// Follows every segment of a namespace and keeps the statistics of devices and processes.
 ///
-/// It has no thread and publishes nothing: call [`Aggregator::poll`] again and again, and between two
-/// calls [`Aggregator::wait`] for [`Aggregator::sleep_hint`]. A poll takes a bounded time and memory,
-/// whatever the segments hold.
+/// It has no thread and publishes nothing: call [`Aggregator::poll`] repeatedly, and between calls
+/// [`Aggregator::wait`] for [`Aggregator::sleep_hint`]. A poll takes bounded time and memory, whatever the
+/// segments hold.
 #[derive(Debug)]
 pub struct Aggregator {
     pub(crate) config: Config,
@@ -63,26 +63,27 @@ pub struct Aggregator {
     pub(crate) followers: Vec<Follower>,
     pub(crate) known: HashMap<String, Fate>,
     pub(crate) pending: VecDeque<String>,
-    /// The name that was opened last.
+    /// The file name that was considered last.
     pub(crate) last_considered: String,
     pub(crate) discovery: Discovery,
     pub(crate) next_expiry: u64,
-    /// Files of ended processes that are left to their run for now.
+    /// Files of ended processes that their run is expected to remove.
     pub(crate) left_to_runs: Vec<LeftToRun>,
     pub(crate) refusal_lines: u32,
-    /// Segments of processes that ended before we could follow them, and when that was noticed, to be folded.
+    /// Segments of processes that ended before they could be followed, with the time at which that was
+    /// noticed. They are still to be folded.
     pub(crate) dead: Vec<(Segment, u64)>,
-    /// When processes lived whose files are gone, to be folded.
+    /// When processes were alive whose files are gone. Still to be folded.
     pub(crate) lost: Option<Span>,
-    /// When files were last looked for, and all that were found had been opened.
+    /// When files were last looked for and all that were found had been opened.
     pub(crate) last_find: u64,
-    /// Whether what is found now was there before we came.
+    /// Whether the aggregator is starting, so that what is found now was there before it.
     pub(crate) starting: bool,
-    /// Processes that live, or may, and cannot be read.
+    /// Processes that are alive, or may be, and cannot be read.
     pub(crate) unseen: Vec<Unseen>,
-    /// Whether the last poll was woken, or could have been, by something in /dev/shm.
+    /// Whether the last poll saw any change in /dev/shm.
     pub(crate) stirred: bool,
-    /// When windows of peaks were asked for that are not open yet.
+    /// The times for which new windows of peaks were requested and are not open yet.
     pub(crate) windows_due: VecDeque<u64>,
     uncounted_notices: UncountedNotices,
     busy_until: u64,
@@ -90,12 +91,12 @@ pub struct Aggregator {
 }
 
 impl Aggregator {
-    /// Begins to follow. Takes some milliseconds, after which every segment that is there is counted.
+    /// Starts following. Takes some milliseconds, after which every existing segment is counted.
     pub fn new(config: Config) -> Result<Aggregator, StartError> {
         Aggregator::resume(config, None)
     }
 
-    /// Begins to follow where an earlier aggregator of the same namespace left off.
+    /// Starts following where an earlier aggregator of the same namespace left off.
     pub fn resume(config: Config, adopted: Option<Adopted>) -> Result<Aggregator, StartError> {
         std::fs::read_dir(tt_shm_os::SHM_DIR).map_err(StartError::Folder)?;
         let uid = rustix::process::geteuid().as_raw();
@@ -104,7 +105,7 @@ impl Aggregator {
         if config.watch {
             discovery.watch();
         }
-        // Before files are removed of those that have ended.
+        // Before the files of ended processes are removed.
         let missing = adopted.as_ref().map_or(Vec::new(), |adopted| adopted.missing(&config.namespace));
         let mut model = Model::new(Clock::begin(), uid, monotonic_ns());
         if let Some(adopted) = adopted {
@@ -134,7 +135,7 @@ impl Aggregator {
             busy_until: 0,
             sleep: SHORT_SLEEP,
         };
-        // All of them before anything is folded: events of the last would come late.
+        // Find all of them before anything is folded: events of the last one would be late otherwise.
         for _ in 0..MAX_PENDING / MAX_OPENS {
             aggregator.model.failures.begin_poll();
             aggregator.find(monotonic_ns());
@@ -149,8 +150,8 @@ impl Aggregator {
         Ok(aggregator)
     }
 
-    /// Folds what is in the rings when it is called. Waits once for all: until the clocks are measured, and
-    /// until what happened before, and counters that are read now, are old enough to be folded.
+    /// Folds what is in the rings now. Waits once for everything: until the clocks are measured, and until
+    /// earlier events, and counters that are read now, are old enough to be folded.
     fn begin(&mut self) {
         self.followers.iter_mut().for_each(Follower::begin);
         let read = Instant::now();
@@ -161,16 +162,16 @@ impl Aggregator {
         if self.followers.iter().any(Follower::is_behind) {
             self.settle();
         }
-        // Of all of them: who looks only once sees no later look.
+        // Refresh all of them: a caller that polls only once gets no later chance.
         (0..self.followers.len()).for_each(|index| self.refresh(index));
-        // Not before: the sums so far were those of the processes that had been read.
+        // Not earlier: so far the sums were those of the processes that had been read.
         self.model.begin_history(monotonic_ns());
         self.model.end_generation();
     }
 
-    /// An event may be committed after the earlier aggregator's last look, also while we look, and have happened before
-    /// it: then what was adopted is not certain since that event. Its rows may have more than it vouched for, so not only
-    /// up to the gap.
+    /// Doubts adopted figures from the first event on that the earlier aggregator did not see. Such an event
+    /// may have been committed after its last look, or during ours, and still have happened before it. Its
+    /// rows may contain more than it vouched for, so the doubt is not limited to the gap.
     fn doubt_adopted(&mut self) {
         let clock = &self.model.clock;
         let news = self.followers.iter_mut().filter_map(|follower| follower.take_news(clock));
@@ -179,7 +180,8 @@ impl Aggregator {
         }
     }
 
-    /// The same of those that are gone: nobody knows more than that it was not before what was seen.
+    /// Doubts adopted figures because of processes that are gone: all that is known is that unseen events are
+    /// not earlier than the last one seen.
     fn doubt_adopted_of_gone(&mut self) {
         let is_here =
             |identity: u64| self.followers.iter().any(|follower| follower.segment.identity() == identity);
@@ -196,27 +198,27 @@ impl Aggregator {
         }
     }
 
-    /// Notices new segments at once from now on, if it was not told so at its start.
+    /// Starts to watch for new segments, if [`Config::watch`] was not set.
     pub fn watch(&mut self) {
         self.discovery.watch();
     }
 
-    /// Polls until what is in the rings now has been folded.
+    /// Polls until everything that is in the rings now has been folded.
     pub fn settle(&mut self) {
         self.poll();
         std::thread::sleep(self.settling_time());
         self.poll();
     }
 
-    /// After this long, what was seen in a ring can be folded.
+    /// The time after which what was seen in a ring can be folded.
     fn settling_time(&self) -> Duration {
-        // Twice: clocks that were only just measured may be apart by a little.
+        // Twice the window: clocks that were only just measured may differ slightly.
         self.config.merge_window * 2
     }
 
     /// Looks at everything once: new and vanished segments, rings, locks.
     pub fn poll(&mut self) -> Activity {
-        // Before anything is looked at: an event that this poll does not see happens later than `now`.
+        // Read the time before anything else: an event that this poll does not see happens later than `now`.
         let now = monotonic_ns();
         self.model.now = now;
         self.model.clock.correct(now);
@@ -226,8 +228,8 @@ impl Aggregator {
         let found = self.find(now);
         self.check_liveness(now);
         let mut folded_through = self.follow(now, now.saturating_sub(self.merge_window()));
-        // What was just folded is published only if everybody whose memory is part of a new peak is known to have
-        // lived then.
+        // A new peak is published only if every process whose memory is part of it is known to have been
+        // alive then.
         for _ in 0..MAX_LOOKS_AT_HOLDERS {
             if !self.has_dead() && !self.find_dead_holders(folded_through) {
                 break;
@@ -236,7 +238,7 @@ impl Aggregator {
         }
         self.expire(now);
         offer_room(&mut self.model, &self.followers, folded_through);
-        // Not later than files were looked for: who came after that is not followed yet.
+        // Not later than the last look for files: processes that started after that are not followed yet.
         let known = self.followers.iter().map(|follower| follower.known_until(folded_through));
         self.model.as_of = known.fold(folded_through.min(self.last_find), u64::min);
         let unread = self.unread() > 0;
@@ -253,8 +255,8 @@ impl Aggregator {
         u64::try_from(self.config.merge_window.as_nanos()).unwrap_or(u64::MAX)
     }
 
-    /// Queues what is new in all rings at `now` and folds, in order of time, what is not later than `folded_through`.
-    /// Returns how far that is: not as far if a ring has more than can be folded in a poll.
+    /// Queues the new events of all rings and folds, in order of time, those not later than `folded_through`.
+    /// Returns how far everything is folded, which is less if a ring has more than can be folded in a poll.
     pub(crate) fn follow(&mut self, now: u64, folded_through: u64) -> u64 {
         loop {
             let more = self.drain_all(now);
@@ -262,9 +264,10 @@ impl Aggregator {
             let known = self.followers.iter().map(|follower| follower.known_until(folded_through));
             let known = known.min().unwrap_or(folded_through).min(folded_through);
             self.model.behind = known < folded_through;
-            // Who has more in its ring, or was read as a whole just now, may have done something before the others did:
-            // nobody passes it, or what is published would not be certain until it has its turn. Nobody waits for ever
-            // either, or one process could stop the clock for all.
+            // A process that has more in its ring, or whose counters were just read in full, may have events
+            // earlier than the others'. The merge does not pass it, because what is published would then be
+            // uncertain until it catches up. It does not wait forever either, because one process could then
+            // stop the merge for all.
             let last = !more || monotonic_ns() > now.saturating_add(MAX_FOLLOW_NS);
             let limit = known.max(folded_through.saturating_sub(MAX_HELD_BACK_NS));
             let folded = self.open_windows(limit) + self.fold_until(limit);
@@ -282,7 +285,8 @@ impl Aggregator {
         }
     }
 
-    /// What those have who were passed in the merge is not known of the time since what is queued of them.
+    /// Doubts the shares of processes that were passed in the merge, for the time since their last queued
+    /// event.
     #[cold]
     fn doubt_passed(&mut self, limit: u64) {
         for follower in
@@ -292,7 +296,7 @@ impl Aggregator {
         }
     }
 
-    /// Says whether a ring may have more.
+    /// Drains all rings; returns whether one may have more.
     fn drain_all(&mut self, now: u64) -> bool {
         let (mut more, mut broken) = (false, Vec::new());
         for (index, follower) in self.followers.iter_mut().enumerate() {
@@ -313,8 +317,8 @@ impl Aggregator {
         more
     }
 
-    /// Opens the windows that were asked for up to `limit`, each after everything that happened before it:
-    /// what is folded only now does not count in them. Says how much was folded.
+    /// Opens the windows that were requested up to `limit`, each after everything that happened before it, so
+    /// that what is folded only now does not count in them. Returns how many items were folded.
     fn open_windows(&mut self, limit: u64) -> u64 {
         let mut folded = 0;
         while let Some(since) = self.windows_due.front().copied().filter(|since| *since <= limit) {
@@ -324,7 +328,7 @@ impl Aggregator {
         folded
     }
 
-    /// Begins the windows that were asked for up to `limit`.
+    /// Opens the windows that were requested up to `limit`.
     pub(crate) fn begin_windows(&mut self, limit: u64) {
         while let Some(since) = self.windows_due.pop_front_if(|since| *since <= limit) {
             self.model.open_window(since);
@@ -333,7 +337,7 @@ impl Aggregator {
         }
     }
 
-    /// Folds what waits and is not later than `limit`; says how much that was.
+    /// Folds the items that wait and are not later than `limit`; returns how many.
     fn fold_until(&mut self, limit: u64) -> u64 {
         let (mut folded, mut broken) = (0, Vec::new());
         let model = &mut self.model;
@@ -368,23 +372,25 @@ impl Aggregator {
         self.sleep = if short { SHORT_SLEEP } else { (self.sleep * 2).min(LONG_SLEEP) };
     }
 
-    /// How long to sleep before the next poll: a millisecond while something happens, up to 20 when not.
+    /// How long to sleep before the next poll: a millisecond while something is happening, up to 50 when
+    /// idle.
     pub fn sleep_hint(&self) -> Duration {
         self.sleep
     }
 
-    /// Sleeps for at most this long; less if a segment appears or vanishes, or if `stop` becomes readable.
+    /// Sleeps for at most this long, and less if a segment appears or vanishes, or if `stop` becomes
+    /// readable.
     pub fn wait(&self, limit: Duration, stop: Option<BorrowedFd<'_>>) {
-        // After a change in /dev/shm, the next one has to wait a little: a flood of files there, which
-        // anybody can make, must not keep us awake.
+        // After a change in /dev/shm, wait a little before reacting to the next: a flood of files, which any
+        // user can create, must not keep us awake.
         let pause = if self.stirred { limit.min(SHORT_SLEEP) } else { Duration::ZERO };
         if pause.is_zero() || !wait_for(&[stop], pause) {
             wait_for(&[self.discovery.descriptor(), stop], limit - pause);
         }
     }
 
-    /// Begins a new window: every device's peaks become what it uses at this moment. They do so once all that
-    /// happened before has been folded, when the merge has come as far.
+    /// Requests a new window: the peaks of every device become what it uses at this moment. The window opens
+    /// once everything that happened before has been folded.
     pub fn reset_window(&mut self) {
         self.windows_due.push_back(monotonic_ns());
     }
@@ -399,12 +405,12 @@ impl Aggregator {
         self.model.devices.get(device).map_or(Vec::new(), |device| device.history.buckets(resolution))
     }
 
-    /// Files refused at this moment.
+    /// The number of files refused at this moment.
     pub(crate) fn refused(&self) -> u64 {
         self.known.values().filter(|fate| matches!(fate, Fate::Refused(..) | Fate::Waiting)).count() as u64
     }
 
-    /// Segments that may hold memory and could not be read.
+    /// The number of segments that may hold memory and could not be read.
     pub(crate) fn unread(&self) -> u64 {
         let may_hold =
             |fate: &&Fate| matches!(fate, Fate::Hidden(_) | Fate::Refused(_, true) | Fate::Waiting);
@@ -419,12 +425,12 @@ impl Aggregator {
         self.unseen.len() as u64
     }
 
-    /// Identities of the segments followed.
+    /// The identities of the followed segments.
     pub fn followed(&self) -> impl Iterator<Item = u64> {
         self.followers.iter().map(|follower| follower.segment.identity())
     }
 
-    /// Segments followed.
+    /// The number of followed segments.
     pub fn segments(&self) -> usize {
         self.followers.len()
     }
@@ -435,11 +441,11 @@ const _: () = {
     is_send::<Aggregator>();
 };
 
-/// Whether one of the descriptors became readable in that time.
+/// Waits until one of the descriptors is readable; returns whether one was within that time.
 fn wait_for(descriptors: &[Option<BorrowedFd<'_>>], time: Duration) -> bool {
     let mut fds: Vec<PollFd<'_>> =
         descriptors.iter().flatten().map(|fd| PollFd::from_borrowed_fd(*fd, PollFlags::IN)).collect();
     let Ok(timeout) = Timespec::try_from(time) else { return false };
-    // Interrupted by a signal: the caller looks whether it is to stop.
+    // On EINTR the caller checks whether it is to stop.
     rustix::event::poll(&mut fds, Some(&timeout)).is_ok_and(|ready| ready > 0)
 }

@@ -1,4 +1,4 @@
-//! What an aggregator is told.
+//! The configuration of an aggregator.
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,37 +9,38 @@ use tt_shm_reader::Segment;
 
 use crate::log::Log;
 
-/// How to aggregate.
+/// The configuration of an aggregator.
 #[derive(Debug)]
 pub struct Config {
-    /// Whose segments to follow.
+    /// The namespace whose segments to follow.
     pub namespace: Namespace,
-    /// How long an event waits for earlier ones of other processes. Figures are that much behind.
+    /// How long an event waits for earlier events of other processes. Figures lag by this much.
     pub merge_window: Duration,
-    /// Whether to be told of new segments at once. Who looks only once does better without: the kernel takes
-    /// its time, ten milliseconds and more, to end such a watch. See [`crate::Aggregator::watch`].
+    /// Whether to watch for new segments. A caller that polls only once does better without: the kernel takes
+    /// ten milliseconds and more to tear down such a watch. See [`crate::Aggregator::watch`].
     pub watch: bool,
     /// Whether to remove the files of dead processes.
     pub reap: bool,
-    /// Whether what is known is published in a table: while it is fresh, processes that end leave their files to it.
-    /// Otherwise names that come and go unseen leave no trace, and peaks of that time are "at least".
+    /// Whether the figures are published in a table. While the table is fresh, processes that end leave their
+    /// files behind for the aggregator. Otherwise a segment that comes and goes unseen leaves no trace, and
+    /// peaks of that time are lower bounds.
     pub published: bool,
     /// Whether request files may open a new window of peaks.
     pub accept_resets: bool,
-    /// Whose segments of the namespace to follow.
+    /// Which segments of the namespace to follow.
     pub only: Only,
     /// Where log lines go.
     pub log: Log,
 }
 
-/// Which segments are followed; the others are as if they were not there.
+/// A filter of segments. Segments that do not pass it are ignored.
 #[derive(Clone, Default)]
 pub struct Only(Option<Judge>);
 
 type Judge = Arc<dyn Fn(&Segment) -> bool + Send + Sync>;
 
 impl Only {
-    /// Those of which this says so. Each is asked about once, when it is found.
+    /// The segments for which `which` returns true. It is called once for each segment, when it is found.
     pub fn those(which: impl Fn(&Segment) -> bool + Send + Sync + 'static) -> Only {
         Only(Some(Arc::new(which)))
     }
@@ -56,7 +57,8 @@ impl fmt::Debug for Only {
 }
 
 impl Config {
-    /// Events wait 500 us; new segments are noticed at once; dead processes' files are removed; nothing is logged, and nobody else may reset.
+    /// The default configuration: events wait 500 us, new segments are watched for, files of dead processes
+    /// are removed, nothing is logged, and request files are ignored.
     pub fn new(namespace: Namespace) -> Config {
         Config {
             namespace,

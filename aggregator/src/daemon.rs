@@ -12,10 +12,10 @@ use crate::log::Log;
 use crate::table::lockfile::Claim;
 use crate::table::publish::TablePublisher;
 
-/// What the daemon is told.
+/// The configuration of the daemon.
 #[derive(Debug)]
 pub struct DaemonConfig {
-    /// Whose segments to follow.
+    /// The namespace whose segments to follow.
     pub namespace: Namespace,
     /// How often to log a summary; never if `None`.
     pub stats_interval: Option<Duration>,
@@ -23,10 +23,10 @@ pub struct DaemonConfig {
     pub log: Log,
 }
 
-/// Publishes the table of a namespace until `stop` is set, which it notices within 50 ms. Signals are the
-/// program's business.
+/// Publishes the table of a namespace until `stop` is set, which is noticed within 50 ms. Signal handling is
+/// left to the program.
 ///
-/// At the end the table is removed. The lock file stays (see [`Claim`]); a program that has the namespace for
+/// The table is removed at the end. The lock file stays (see [`Claim`]); a program that has the namespace to
 /// itself removes it with [`Claim::remove_lock_file_while_held`].
 pub fn run_daemon(config: DaemonConfig, stop: &AtomicBool) -> Result<(), DaemonError> {
     let DaemonConfig { namespace, stats_interval, log } = config;
@@ -53,15 +53,18 @@ pub fn run_daemon(config: DaemonConfig, stop: &AtomicBool) -> Result<(), DaemonE
     Ok(())
 }
 
-/// Publishes, in a new table if somebody took the old one away.
+/// Publishes, into a new table if the old one was removed.
 fn publish(publisher: &mut TablePublisher, aggregator: &mut Aggregator) -> Result<(), PublishError> {
     if publisher.restore(aggregator)? {
-        aggregator.config.log.line(format_args!("the table was removed, replaced or cut short: made anew"));
+        aggregator
+            .config
+            .log
+            .line(format_args!("the table was removed, replaced or truncated; created a new one"));
     }
     publisher.publish(aggregator)
 }
 
-/// Says once that rows are missing from the table, and once that they are not any more.
+/// Logs once that rows are missing from the table, and once that it is complete again.
 fn note_room(full: &mut bool, result: Result<(), PublishError>, log: &mut Log) {
     match result {
         Err(error) if !*full => log.line(format_args!("{error}")),
@@ -71,7 +74,7 @@ fn note_room(full: &mut bool, result: Result<(), PublishError>, log: &mut Log) {
     *full = !*full;
 }
 
-/// A line now and then.
+/// Logs a summary line at an interval.
 struct Summary {
     interval: Option<Duration>,
     last: Instant,

@@ -1,4 +1,4 @@
-//! What can go wrong, per operation.
+//! The errors of each operation.
 
 use std::io;
 use std::path::PathBuf;
@@ -6,10 +6,10 @@ use std::path::PathBuf;
 use thiserror::Error;
 use tt_shm_os::LimitError;
 
-/// Why an aggregator cannot begin.
+/// Why an aggregator cannot start.
 #[derive(Debug, Error)]
 pub enum StartError {
-    /// There is no place where segments could be.
+    /// The folder of segments cannot be read.
     #[error("cannot read {}: {_0}; is tmpfs mounted there?", tt_shm_os::SHM_DIR)]
     Folder(io::Error),
 }
@@ -19,16 +19,16 @@ pub enum StartError {
 pub enum PublishError {
     /// Another aggregator of the same namespace and user is running.
     #[error(
-        "an aggregator already runs here{}: it holds {}; stop it first, or use another namespace",
+        "an aggregator is already running here{}: it holds {}; stop it first, or use another namespace",
         pid.map(|pid| format!(" (pid {pid})")).unwrap_or_default(), path.display()
     )]
     Running {
         /// The lock file.
         path: PathBuf,
-        /// Process id that the other one wrote there, as it sees itself.
+        /// The process id that the other one wrote into it, as seen in its own PID namespace.
         pid: Option<u32>,
     },
-    /// Something is at a name that the aggregator needs, and may not be removed by it.
+    /// A file that this user cannot remove occupies a name that the aggregator needs.
     #[error(
         "{} is {kind} of uid {owner}, which uid {uid} cannot remove ({cause}): have root or uid {owner} remove it, or \
          use another namespace", path.display()
@@ -36,23 +36,23 @@ pub enum PublishError {
     Taken {
         /// The path.
         path: PathBuf,
-        /// What is there.
+        /// The kind of file.
         kind: &'static str,
-        /// Whose it is.
+        /// The owner of the file.
         owner: u32,
-        /// Who needs the name.
+        /// The user that needs the name.
         uid: u32,
-        /// What the system said.
+        /// The error of the system call.
         cause: io::Error,
     },
-    /// The system refused.
+    /// A system call failed.
     #[error("cannot {action} {}: {cause}", path.display())]
     System {
         /// What was tried.
         action: &'static str,
         /// The file.
         path: PathBuf,
-        /// What the system said. Part of the message, hence not a `source` as well.
+        /// The error of the system call. It is part of the message and therefore not a `source` as well.
         cause: io::Error,
     },
     /// There is no room for the table.
@@ -60,10 +60,10 @@ pub enum PublishError {
     Full {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system call.
         cause: io::Error,
     },
-    /// The table is larger than this process may make files.
+    /// The table would exceed this process's file size limit.
     #[error(transparent)]
     Limit(#[from] LimitError),
 }
@@ -71,10 +71,10 @@ pub enum PublishError {
 /// Why the daemon ended early.
 #[derive(Debug, Error)]
 pub enum DaemonError {
-    /// It could not begin to follow.
+    /// The aggregator could not start.
     #[error(transparent)]
     Start(#[from] StartError),
-    /// It could not publish.
+    /// The table could not be published.
     #[error(transparent)]
     Publish(#[from] PublishError),
 }
@@ -82,11 +82,11 @@ pub enum DaemonError {
 /// Why a new window was not opened.
 #[derive(Debug, Error)]
 pub enum ResetError {
-    /// There is no table whose aggregator could be asked.
+    /// There is no table, so there is no aggregator to ask.
     #[error(transparent)]
     Table(#[from] tt_shm_reader::TableError),
     /// The aggregator is not running.
-    #[error("the aggregator of {} does not run; start it with `tt-smi aggregate`", path.display())]
+    #[error("the aggregator of {} is not running; start it with `tt-smi aggregate`", path.display())]
     Stale {
         /// Its table.
         path: PathBuf,
@@ -94,23 +94,23 @@ pub enum ResetError {
     /// Only root and the aggregator's own user may ask.
     #[error("uid {uid} may not reset the peaks of uid {owner}'s aggregator; run as that user or as root")]
     NotPermitted {
-        /// Who asked.
+        /// The user that asked.
         uid: u32,
-        /// Whose aggregator it is.
+        /// The user that runs the aggregator.
         owner: u32,
     },
-    /// The request could not be made.
+    /// The request file could not be created.
     #[error("cannot create {}: {cause}; is /dev/shm full, or read-only?", path.display())]
     Request {
         /// The request file.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system call.
         cause: io::Error,
     },
     /// The aggregator did not answer in time.
     #[error("the aggregator did not open a new window within {waited_ms} ms; is it stopped?")]
     Timeout {
-        /// How long was waited.
+        /// How long the request waited.
         waited_ms: u128,
     },
 }

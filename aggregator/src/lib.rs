@@ -1,26 +1,27 @@
-//! Follows every process's segment and publishes what they use, per device and process, in one table.
+//! Follows the segment of every process and publishes what they use, per device and process, in one table.
 //!
-//! Used in two ways: as a daemon ([`run_daemon`]) that publishes the table, and embedded ([`Aggregator`]) in
-//! a tool that finds no daemon. Both show the same rows.
+//! It is used in two ways: as a daemon ([`run_daemon`]) that publishes the table, and embedded
+//! ([`Aggregator`]) in a tool that finds no daemon. Both show the same rows.
 //!
 //! What happens when
 //!
-//! - **a process starts or ends**, before or after the aggregator, in whatever way: its exact figures are
-//!   counted while it lives, and what it held is reported when its end is noticed, within a second;
-//! - **a ring goes round** before it was read: totals stay exact, what was missed is counted, and peaks of
-//!   the device become a range that holds the true one;
-//! - **a process comes and goes** between two looks: its events are replayed from its file, which it leaves to a daemon;
-//!   if the file is gone, that is counted, and nothing bounds the peaks of that time;
-//! - **a segment is hostile or broken**: it is refused with a reason, or its figures leave all totals. It
-//!   affects only its own rows; a poll takes a bounded time and memory whatever it holds;
-//! - **the aggregator is killed**: every row of its table stays whole, and the next one takes over history and
-//!   peaks, marks the gap, and takes everything else from the segments;
-//! - **/dev/shm is full**: an error that says so, never SIGBUS.
+//! - **a process starts or ends**, before or after the aggregator and in any way: its exact figures are
+//!   counted while it is alive, and what it held is reported when its end is noticed, within a second;
+//! - **a ring wraps around** before it was read: totals stay exact, missed events are counted, and device
+//!   peaks become a range that contains the true one;
+//! - **a process starts and ends** between two polls: its events are replayed from its file, which it leaves
+//!   behind when a daemon is running. If the file is gone, that is counted, and peaks of that time have no
+//!   upper bound;
+//! - **a segment is hostile or broken**: it is refused with a reason, or its figures are removed from all
+//!   totals. It affects only its own rows; a poll takes bounded time and memory whatever the segment holds;
+//! - **the aggregator is killed**: every row of its table stays intact. The next aggregator takes over
+//!   history and peaks, marks the gap, and takes everything else from the segments;
+//! - **/dev/shm is full**: an error says so. There is never a SIGBUS.
 //!
-//! Peaks across processes come from the events of all rings, merged by time: each event waits for half a
-//! millisecond, in which earlier ones of other processes arrive. The first window reaches back to what the
-//! processes that were found had reached by themselves, and nothing bounds it, since others may have come and gone;
-//! later windows begin with a reset and are exact.
+//! Peaks across processes come from the events of all rings, merged by time: each event waits half a
+//! millisecond for earlier events of other processes. The first window reaches back to what the processes
+//! that were found had reached by themselves. It has no upper bound, because other processes may have come
+//! and gone; later windows begin with a reset and are exact.
 //!
 //! # Example
 //!

@@ -1,9 +1,9 @@
-//! Where log lines go: chosen by the program, nowhere by default.
+//! Where log lines go. The program chooses; by default they are dropped.
 
 use std::fmt;
 use std::io::Write;
 
-/// Takes log lines. A library does not write to stderr unasked.
+/// A sink for log lines. The library does not write to stderr unless asked to.
 ///
 /// ```
 /// use tt_shm_aggregator::Log;
@@ -29,7 +29,7 @@ impl Log {
         Log(Some(Box::new(sink)))
     }
 
-    /// Writes every line to stderr. A line that cannot be written is lost, and nothing else.
+    /// Writes every line to stderr. Write errors are ignored.
     pub fn stderr() -> Log {
         Log::to(|line| drop(writeln!(std::io::stderr().lock(), "{line}")))
     }

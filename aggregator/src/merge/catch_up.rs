@@ -1,5 +1,5 @@
-//! Folding what is not an event in its turn: a state read as a whole, an event out of order, a life that nobody
-//! followed, an end.
+//! Folding everything but events in order: counters read in full, late events, processes that nobody
+//! followed, and the end of a process.
 
 use shm_layout::table::{ProcessStats, failure_flags, process_flags};
 use shm_layout::{Counters, Event, Implausible, UNKNOWN};
@@ -11,17 +11,17 @@ use crate::model::figures::{FIGURES, Share, Sums, own_peaks};
 use crate::model::slice::{Doubt, Span};
 use crate::model::{Process, counters_of, shares_of};
 
-/// Why counters were read as a whole.
+/// Why counters were read in full.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ReadReason {
-    /// For the first time: what came before is not known.
+    /// Read for the first time; what came before is not known.
     First,
-    /// Again after events had been missed.
+    /// Read again after events were missed.
     Again,
 }
 
 impl Model {
-    /// Counts an event in that comes after later ones were merged, or with which a new slice of time begins.
+    /// Folds an event that is earlier than one already merged, or that begins a new slice of the timeline.
     #[cold]
     pub(crate) fn fold_out_of_order(
         &mut self,
@@ -60,7 +60,7 @@ impl Model {
         self.doubt_holders(device, time);
     }
 
-    /// Notes what a process's device owes.
+    /// Settles the debts of the device behind a process's device index.
     #[cold]
     pub(crate) fn settle_debts_for(&mut self, process: usize, device: u8) {
         let usage = self.usage_of(process, device).and_then(|row| self.usages.get(row));
@@ -69,7 +69,7 @@ impl Model {
         }
     }
 
-    /// Notes which failures just folded are of which holders.
+    /// Records the failures that were just folded, with their holders.
     pub(crate) fn settle_failures(&mut self) {
         for device in 0..self.devices.high_water() {
             if self.devices.get(device).is_some_and(|device| device.owes(owes::FAILURE)) {
@@ -78,8 +78,8 @@ impl Model {
         }
     }
 
-    /// An allocation failed on a device: keeps who held what. Called when all that happened before is folded and
-    /// nothing that came after.
+    /// Records a failed allocation with who held what at that time. Called when everything before it is
+    /// folded and nothing after it.
     #[cold]
     #[inline(never)]
     pub(crate) fn record_failure(&mut self, device: usize) {
@@ -105,7 +105,8 @@ impl Model {
         self.failures.note(generation, record);
     }
 
-    /// Who had ended before the aggregator came or is left out of all totals is not among the holders.
+    /// Whether every holder at `time` is known. A process that ended before the aggregator started, or that
+    /// is excluded from all totals, is not among them.
     fn knows_all_holders(&self, time: u64) -> bool {
         let broken = |process: &ProcessStats| process.flags & process_flags::BROKEN != 0;
         time >= self.started
@@ -113,7 +114,8 @@ impl Model {
             && !self.processes.values().any(|(_, process)| broken(&process.stats))
     }
 
-    /// A process's share on its devices was not what was folded, from `since` on.
+    /// Marks the holders of failures since `since` as uncertain, on all devices of a process whose share was
+    /// not what was folded.
     pub(crate) fn doubt_failures(&mut self, process: usize, since: u64) {
         let Some(process) = self.processes.get(process) else { return };
         let usages = process.usages.iter().flatten().filter_map(|row| self.usages.get(*row));
@@ -122,7 +124,8 @@ impl Model {
         }
     }
 
-    /// Who held what on a device since then is not certain, also of a failure that was folded and is not noted yet.
+    /// Marks the holders of failures on a device since `since` as uncertain, including a failure that was
+    /// folded but not recorded yet.
     pub(crate) fn doubt_holders(&mut self, device: usize, since: u64) {
         self.settle_debts(device);
         let Some(chip) = self.devices.get(device).map(|device| device.entry.chip_id) else { return };
@@ -130,7 +133,7 @@ impl Model {
         self.failures.doubt(generation, chip, since);
     }
 
-    /// Notes what a device owes, before anything changes on it.
+    /// Records what a device owes, before anything changes on it.
     pub(crate) fn settle_debts(&mut self, device: usize) {
         if self.devices.get(device).is_some_and(|device| device.owes(owes::FAILURE)) {
             self.record_failure(device);
@@ -141,8 +144,8 @@ impl Model {
         device.take_makeup(|| shares_of(usages, processes, &rows));
     }
 
-    /// Puts the counters of a process on a device, read as a whole at `time`, in place of what was known. What it
-    /// had since `since` is not known, but that it was no more than its own peaks.
+    /// Replaces what was known of a process on a device by counters that were read in full at `time`. What it
+    /// held since `since` is not known, except that it was no more than its own peaks.
     pub(crate) fn fold_counters(&mut self, row: usize, counters: Counters, time: u64, since: u64) {
         let Some(device_row) = self.usages.get(row).map(|usage| usage.device) else { return };
         self.settle_debts(device_row);
@@ -153,7 +156,7 @@ impl Model {
         let more = self.possibly_more(row, &old, since);
         let history_since = self.history_since;
         let Some(device) = self.devices.change(generation, device_row) else { return };
-        // If later events were merged already, they were merged with what it had before.
+        // If later events are merged already, they were merged with the old counters.
         let time = time.max(device.peaks.latest());
         device.doubt(Span { from: since, to: time }, &Doubt { less: old.bytes, more });
         device.find(time, &old, &new);
@@ -161,13 +164,14 @@ impl Model {
         self.attest(row, device_row);
         self.uncapped.insert(device_row);
         if let Some(device) = self.devices.get_mut(device_row) {
-            // What is missed next has a slice of its own.
+            // The next missed time gets a slice of its own.
             let sums = device.sums;
             device.peaks.cut(time, &sums);
         }
     }
 
-    /// Bounds the peaks of a device on which counters were read as a whole, before somebody leaves it or the generation ends.
+    /// Bounds the peaks of a device on which counters were read in full, before a process leaves it or the
+    /// generation ends.
     pub(crate) fn cap_peaks(&mut self, device_row: usize) {
         if !self.uncapped.remove(&device_row) {
             return;
@@ -178,7 +182,8 @@ impl Model {
         }
     }
 
-    /// What the processes on a device can have had together: each its own peaks, unless it has reset them.
+    /// The most that the processes on a device can have held together: the sum of their own peaks. Unknown
+    /// for a process that has reset its peaks.
     fn most_together(&self, device: usize) -> [u64; FIGURES] {
         let rows = self.devices.get(device).map_or(&[][..], |device| &device.usages);
         let mut most = [0_u64; FIGURES];
@@ -191,8 +196,8 @@ impl Model {
         most
     }
 
-    /// How much more than `old` a process can have had since a moment: up to its own peaks, unless it has reset
-    /// them since. Then nobody knows.
+    /// How much more than `old` a process can have held since `since`: up to its own peaks. Unknown if it has
+    /// reset them since.
     fn possibly_more(&self, row: usize, old: &Sums, since: u64) -> [u64; FIGURES] {
         let unknown = Doubt::ANYTHING_MORE.more;
         let Some(usage) = self.usages.get(row) else { return unknown };
@@ -205,7 +210,7 @@ impl Model {
         std::array::from_fn(|figure| own[figure].bytes.saturating_sub(old.bytes[figure]))
     }
 
-    /// What a process reached by itself in the window is certain.
+    /// Raises the peaks of a device to what a process is certain to have reached by itself in the window.
     fn attest(&mut self, row: usize, device: usize) {
         let Some(usage) = self.usages.get(row) else { return };
         let Some(Process { stats, clock: kind, .. }) = self.processes.get(usage.process) else { return };
@@ -217,8 +222,8 @@ impl Model {
         }
     }
 
-    /// Takes a process that ended out of all devices. What it held was there until `closed`, if it said when, else
-    /// until some time between `alive` and `noticed`.
+    /// Removes a process that ended from all devices. It held its memory until `closed` if it closed its
+    /// segment, otherwise until some time between `alive` and `noticed`.
     pub(crate) fn bury(&mut self, process: usize, closed: Option<u64>, alive: u64, noticed: u64) {
         let last_event = self.processes.get(process).map_or(0, |process| process.stats.last_event);
         let from = alive.max(last_event).saturating_add(1);
@@ -234,7 +239,7 @@ impl Model {
             device.change(closed.unwrap_or(noticed), &held, &Sums::ZERO);
             device.leave(row, last_event);
             device.observe_from(self.history_since, noticed);
-            // Who failed after that did not fail because of it.
+            // Allocations that failed after that did not fail because of it.
             self.doubt_holders(device_row, closed.map_or(from, |closed| closed.saturating_add(1)));
             self.attest(row, device_row);
             self.empty(row);
@@ -242,8 +247,8 @@ impl Model {
         }
     }
 
-    /// Takes a process out of all devices whose segment says what cannot be. Nothing that it said since it was found is
-    /// believed, nor that it holds nothing now.
+    /// Removes a process whose segment is impossible from all devices. Nothing that it reported since it was
+    /// found is believed, nor that it holds nothing now.
     pub(crate) fn disown(&mut self, process: usize, attached: u64) {
         let now = self.now;
         for (row, device_row) in self.take_usages(process) {
@@ -261,7 +266,7 @@ impl Model {
         }
     }
 
-    /// In that span, what a process had is not known: it is so far behind that the others were merged without it.
+    /// Doubts a process's share in a span: it is so far behind that the others were merged without it.
     pub(crate) fn doubt_share(&mut self, process: usize, span: Span) {
         let rows = self.processes.get(process).map_or(Vec::new(), |process| process.usages.clone());
         for row in rows.into_iter().flatten() {
@@ -278,7 +283,7 @@ impl Model {
         }
     }
 
-    /// In that span, the order of events is not known: a clock stepped.
+    /// Doubts the order of events in a span in which a clock stepped.
     pub(crate) fn doubt_order(&mut self, span: Span) {
         for row in 0..self.devices.high_water() {
             self.doubt_holders(row, span.from);
@@ -292,8 +297,8 @@ impl Model {
         }
     }
 
-    /// What is certain of a device after nothing that was merged is: what each process reached by itself, and what
-    /// they hold now.
+    /// Restores what is certain of a device after everything merged was doubted: what each process reached by
+    /// itself, and what they hold now.
     fn attest_all(&mut self, device_row: usize) {
         let Some(device) = self.devices.get_mut(device_row) else { return };
         let (sums, rows) = (device.sums, device.usages.clone());
@@ -303,8 +308,8 @@ impl Model {
         }
     }
 
-    /// A process lived from `start` to `end` on a device while nobody followed it. Its last counters tell its own
-    /// peaks.
+    /// Folds a process that was alive on a device for the span `life` while nobody followed it. Its last
+    /// counters tell its own peaks.
     pub(crate) fn fold_unfollowed(
         &mut self,
         device_row: usize,
@@ -313,7 +318,7 @@ impl Model {
         times: &[Option<u64>; FIGURES],
     ) {
         let own = own_peaks(share.counters);
-        // A reset in its life made it forget what was before.
+        // A reset of peaks discarded what was before it.
         let more = match share.counters.peak_reset_time {
             0 => own.map(|own| own.bytes),
             _ => Doubt::ANYTHING_MORE.more,
@@ -326,7 +331,8 @@ impl Model {
         device.attest_own_peaks(share, times);
     }
 
-    /// A process lived in that span of which nobody knows what it had, or on which devices.
+    /// Folds a process that was alive for the span `life` and of which nothing is known, not even its
+    /// devices.
     pub(crate) fn fold_lost(&mut self, life: Span) {
         self.note_unread(life);
         for row in 0..self.devices.high_water() {

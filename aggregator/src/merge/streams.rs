@@ -1,13 +1,13 @@
-//! Many streams, each in order of time, taken as one in order of time.
+//! Merges many streams that are each in order of time.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// Calls `step` on the stream whose `head` is the earliest, again and again, until every head is later
-/// than `limit`. `step` must take away everything up to the time that it is given, and at least the head.
+/// Repeatedly calls `step` on the stream with the earliest `head`, until every head is later than `limit`.
+/// `step` must consume everything up to the time it is given, and at least the head.
 ///
-/// A stream keeps its turn until it passes the next one's head: processes tend to allocate in bursts,
-/// and a burst then costs one look at the heap.
+/// A stream keeps its turn until it passes the head of the next one: processes tend to allocate in bursts,
+/// and a burst then costs one heap operation.
 pub(crate) fn merge<S>(
     streams: &mut [S],
     limit: u64,

@@ -1,4 +1,4 @@
-//! A device, all processes together: sums, peaks, history.
+//! A device with all of its processes together: sums, peaks, history.
 
 use shm_layout::claims::Settled;
 use shm_layout::table::{ClassStats, Composition, DeviceStats, Failure, device_flags};
@@ -13,24 +13,24 @@ use crate::model::rates::Rate;
 use crate::model::slice::{Doubt, Span};
 use crate::model::timeline::Timeline;
 
-/// What has to be noted of a device, all processes together, before something happens on it. One word, so that the
-/// fold asks for all of it at once.
+/// What has to be recorded about all processes of a device before something happens on it. One word, so that
+/// the fold tests for all of it at once.
 pub(crate) mod owes {
-    /// What the DRAM peak was made of, before less is used: while it still rises, nobody asks.
+    /// The composition of the DRAM peak, before less is used. While the peak still rises, it is not needed.
     pub(crate) const DRAM: u8 = 1 << 0;
-    /// The same of L1.
+    /// The composition of the L1 peak.
     pub(crate) const L1: u8 = 1 << 1;
-    /// Who held what when an allocation failed, before anything happens.
+    /// The holders at a failed allocation, before anything else happens.
     pub(crate) const FAILURE: u8 = 1 << 2;
 }
 
-/// What a peak was made of.
+/// The composition of a peak.
 #[derive(Debug)]
 pub(crate) struct Makeup {
     pub(crate) composition: Composition,
-    /// The peak that it is of.
+    /// The peak that it belongs to.
     pub(crate) bytes: u64,
-    /// Whether everybody who held something is in it.
+    /// Whether it contains every holder.
     pub(crate) complete: bool,
 }
 
@@ -41,42 +41,42 @@ impl Makeup {
 /// One device.
 #[derive(Debug)]
 pub(crate) struct Device {
-    /// What is taken for true of it.
+    /// What is taken as true of it.
     pub(crate) entry: DeviceEntry,
     pub(crate) conflict: bool,
-    /// Who made this row; bounds what other users can fill the table with.
+    /// The user whose quota of device rows it counts against.
     pub(crate) uid: u32,
-    /// All processes together.
+    /// The sums over all processes.
     pub(crate) sums: Sums,
     pub(crate) peaks: Timeline,
     pub(crate) dram_makeup: Makeup,
     pub(crate) l1_makeup: Makeup,
     /// Bits of [`owes`].
     pub(crate) owes: u8,
-    /// Whether processes may have something on it that could not be read.
+    /// Whether a process that could not be read may hold memory on it.
     pub(crate) incomplete: bool,
-    /// Whether something is to be published that holds only if everybody on it lives.
+    /// Whether something is to be published that holds only if every process on the device is alive.
     ask: bool,
     pub(crate) history: History,
     pub(crate) events: u64,
     pub(crate) event_rate: Rate,
     pub(crate) dispatch_rate: Rate,
     pub(crate) failure: Failure,
-    /// Process row and position of that failure.
+    /// The process row and position of that failure.
     pub(crate) failed: (usize, u64),
-    /// Whether that failure came after later events of other processes.
+    /// Whether that failure was folded after later events of other processes.
     pub(crate) failed_late: bool,
-    /// Time of the latest failure that was folded.
+    /// The time of the latest failure that was folded.
     pub(crate) last_failed: u64,
-    /// Time of the last event of processes that are gone, and whose rings with them.
+    /// The time of the last event of processes that are gone, and their rings with them.
     pub(crate) gone_until: u64,
-    /// Usage rows of the processes that registered it.
+    /// The usage rows of the processes that registered it.
     pub(crate) usages: Vec<usize>,
     pub(crate) history_changed: u64,
 }
 
 impl Device {
-    /// A device that nothing is known of, with these peaks.
+    /// A device about which nothing is known, with these peaks.
     pub(crate) fn new(chip_id: u64, uid: u32, peaks: Timeline) -> Device {
         Device {
             entry: DeviceEntry { chip_id, ..bytemuck::Zeroable::zeroed() },
@@ -103,7 +103,7 @@ impl Device {
         }
     }
 
-    /// Takes the old share of one class out and the new one in. This and the next two are for changes in order.
+    /// Replaces the share of one class. This and the next two are for changes in order.
     #[inline]
     pub(crate) fn exchange_class(&mut self, class: usize, old: Live, new: Live) {
         let bytes = self.sums.exchange_bytes(class, old.bytes, new.bytes);
@@ -116,7 +116,7 @@ impl Device {
         self.peaks.raise(class, bytes, count);
     }
 
-    /// The same for what is used.
+    /// Replaces the share of what is used.
     #[inline]
     pub(crate) fn exchange_used(&mut self, old: Used, new: Used) {
         let dram = self.sums.exchange_bytes(DRAM, old.dram, new.dram);
@@ -131,7 +131,7 @@ impl Device {
         self.peaks.raise(ETH, eth, 0);
     }
 
-    /// The same for what is resident.
+    /// Replaces the share of what is resident.
     #[inline]
     pub(crate) fn exchange_resident(&mut self, old: Resident, new: Resident) {
         let cb = self.sums.exchange_bytes(CB_RESIDENT, old.cb, new.cb);
@@ -140,7 +140,7 @@ impl Device {
         self.peaks.raise(KERNEL_RESIDENT, kernels, 0);
     }
 
-    /// A process's share changes at `time`, in order or not. What is owed must be settled before.
+    /// Replaces a process's share at `time`, in order or not. Debts must be settled before.
     pub(crate) fn change(&mut self, time: u64, old: &Sums, new: &Sums) {
         self.peaks.cross_boundary(time, &self.sums);
         self.sums.exchange(old, new);
@@ -157,7 +157,7 @@ impl Device {
         self.reconsider_makeups();
     }
 
-    /// A process's share was found at `time` to be another one: nobody knows when it changed.
+    /// Replaces a process's share that was read at `time`: when it changed is not known.
     pub(crate) fn find(&mut self, time: u64, old: &Sums, new: &Sums) {
         self.peaks.cross_boundary(time, &self.sums);
         self.sums.exchange(old, new);
@@ -166,32 +166,33 @@ impl Device {
         self.reconsider_makeups();
     }
 
-    /// In that span, the sums need not have been those that were merged.
+    /// Doubts a span: the sums need not have been those that were merged.
     pub(crate) fn doubt(&mut self, span: Span, doubt: &Doubt) {
         self.peaks.doubt(span, doubt);
         if self.history.is_due(span.to) {
-            // Buckets up to there are made now, so that they are doubted, too.
+            // Complete the buckets up to there first, so that they are doubted too.
             self.observe(span.to);
         }
         self.history.doubt(span);
         self.reconsider_makeups();
     }
 
-    /// Nothing that was merged of a process that was found at `attached` is believed any more. Its events may have said
-    /// any time.
+    /// Doubts everything that was merged of a process that was found at `attached`. Its events may carry any
+    /// time.
     pub(crate) fn disbelieve(&mut self, attached: u64, now: u64) {
         self.peaks.doubt(Span { from: 0, to: now }, &Doubt::ANYTHING);
         self.doubt(Span { from: attached, to: now }, &Doubt::ANYTHING_MORE);
     }
 
-    /// What a process reached by itself is certain, whoever else was there. `times` are those of its own peaks, if in
-    /// the window.
+    /// Raises the peaks to what a process is certain to have reached by itself. `times` are the times of its
+    /// own peaks, if they are in the window.
     pub(crate) fn attest_own_peaks(&mut self, share: &Share<'_>, times: &[Option<u64>; FIGURES]) {
         let Share { identity, pid, counters } = *share;
         let peaks = own_peaks(counters);
         for (figure, own) in peaks.iter().enumerate() {
             if let Some(time) = times[figure] {
-                // A peak of the time of a reset is what there was then; when that was reached, it does not know.
+                // A peak at the time of a reset is what was held then; when that was first reached is not
+                // known.
                 let reached = own.ticks != counters.peak_reset_time;
                 self.peaks.attest(figure, own.bytes, time, own.count, reached);
             }
@@ -207,8 +208,8 @@ impl Device {
         }
     }
 
-    /// The peaks changed otherwise than by an event in order. A peak that is what is used now can be looked into;
-    /// what another one was made of is not known.
+    /// Re-evaluates the compositions after the peaks changed other than by an event in order. The composition
+    /// of a peak that equals what is used now can be taken; that of any other peak is not known.
     fn reconsider_makeups(&mut self) {
         let makeups = [(DRAM, &mut self.dram_makeup, owes::DRAM), (L1, &mut self.l1_makeup, owes::L1)];
         for (figure, makeup, owed) in makeups {
@@ -221,7 +222,7 @@ impl Device {
         }
     }
 
-    /// Whether something of [`owes`] has to be noted.
+    /// Whether any of these bits of [`owes`] is set.
     #[inline]
     pub(crate) fn owes(&self, what: u8) -> bool {
         self.owes & what != 0
@@ -242,40 +243,41 @@ impl Device {
         self.owes &= !(owes::DRAM | owes::L1);
     }
 
-    /// Begins a new window: the peaks are what is used then.
+    /// Opens a new window, in which the peaks begin with what is used now.
     pub(crate) fn open_window(&mut self, since: u64) {
         self.peaks.restart(since, &self.sums);
         (self.dram_makeup, self.l1_makeup) = (Makeup::NOTHING, Makeup::NOTHING);
         self.owes |= owes::DRAM | owes::L1;
     }
 
-    /// The merge has come to this time, and nothing changed since the last change.
+    /// Advances to a time up to which everything is merged and nothing changed since the last change.
     pub(crate) fn advance(&mut self, time: u64) {
         self.peaks.close_due_slice(time, &self.sums);
     }
 
-    /// Whether something is to be published that holds only if everybody on it lives: a new peak, a bucket of the
-    /// history that is complete, the holders at a failure. `folded_through` is how far events are folded.
+    /// Whether something is to be published that holds only if every process on the device is alive: a new
+    /// peak, a completed bucket of the history, the holders at a failure. `folded_through` is how far events
+    /// are folded.
     pub(crate) fn take_ask(&mut self, folded_through: u64) -> bool {
         let rolls = self.history.take_rolled() | self.history.is_due(folded_through);
         self.peaks.take_rose() | rolls | std::mem::take(&mut self.ask)
     }
 
-    /// Whether somebody who could not be read may have something on it; says whether that is news.
+    /// Sets whether a process that could not be read may hold memory on it; returns whether that changed.
     pub(crate) fn set_incomplete(&mut self, incomplete: bool) -> bool {
         self.incomplete = incomplete;
         self.history.set_doubtful(incomplete);
         self.peaks.set_unbounded(incomplete)
     }
 
-    /// Notes in the history what is used from `time` on; says whether a bucket was completed.
+    /// Notes in the history what is used from `time` on; returns whether a bucket was completed.
     #[inline]
     pub(crate) fn observe(&mut self, time: u64) -> bool {
         self.history.observe(time, self.sums.bytes[DRAM], self.sums.bytes[L1])
     }
 
-    /// The same, in a history that began at `since`, or has not yet. What happened before that and is folded only now
-    /// has been so ever since.
+    /// Notes what is used in a history that began at `since`, or has not begun yet (`u64::MAX`). What
+    /// happened before that and is folded only now has been so ever since.
     #[inline]
     pub(crate) fn observe_from(&mut self, since: u64, time: u64) {
         if time >= since {
@@ -285,14 +287,14 @@ impl Device {
         }
     }
 
-    /// A process has nothing to do with it any more.
+    /// Removes the usage of a process that left.
     pub(crate) fn leave(&mut self, usage: usize, last_event: u64) {
         self.usages.retain(|row| *row != usage);
         self.peaks.note_others(Span { from: 0, to: u64::MAX });
         self.gone_until = self.gone_until.max(last_event);
     }
 
-    /// Notes what an event says beside what it changes.
+    /// Notes what an event tells besides what it changes.
     #[inline]
     pub(crate) fn note(&mut self, event: &Event, process: usize, pid: u64, time: u64, recent: bool) {
         match event.kind() {
@@ -312,22 +314,23 @@ impl Device {
         self.ask = true;
     }
 
-    /// Takes for true what was settled; says whether anything changed. `conflict`: whether a process says otherwise.
+    /// Takes over what was settled; returns whether anything changed. `conflict` tells whether a process
+    /// claims otherwise.
     pub(crate) fn identify(&mut self, settled: &Settled, conflict: bool) -> bool {
         let before = (self.entry, self.conflict);
         (self.entry, self.conflict) = (settled.entry, conflict);
         (self.entry, self.conflict) != before
     }
 
-    /// Whether more is in a pool than it has, or where that is not known, in a memory than the chip has: some process
-    /// reports wrongly. Only buffers count: they may lie over the memory of a program that has run, and kernels are
-    /// never a share of capacity.
+    /// Whether more is in a pool than it has, or, where the pool is not known, in a memory than the chip has:
+    /// some process reports wrongly. Only buffers count: they may overlap the memory of a program that has
+    /// run, and kernels are never a share of the capacity.
     fn is_over_capacity(&self) -> bool {
         let live = |class: Class| self.sums.bytes[class as usize];
         let mut pools =
             Class::ALL.into_iter().filter_map(|class| Some((live(class), self.entry.pool(class)?)));
         let over = |class: Class, beside: Class, total: Option<u64>| {
-            // What is beside a pool that is known has one of its own, told or not.
+            // What is beside a known pool has a pool of its own, reported or not.
             let total = total.filter(|_| self.entry.pool(class).is_none());
             total.is_some_and(|total| live(class).saturating_add(live(beside)) > total)
         };
@@ -351,7 +354,7 @@ impl Device {
         flags.into_iter().filter(|(set, _)| *set).fold(0, |flags, (_, bit)| flags | bit)
     }
 
-    /// The device's row, given the counters of the processes on it.
+    /// The device's table row, given the counters of the processes on it.
     pub(crate) fn stats<'a, I>(&self, generation: u64, all: impl Fn() -> I) -> DeviceStats
     where
         I: Iterator<Item = &'a Counters>,
@@ -408,7 +411,7 @@ impl Device {
     }
 }
 
-/// What an event says of a failure.
+/// The failure that an event describes.
 pub(crate) fn failure_of(event: &Event, pid: u64, time: u64) -> Failure {
     Failure {
         time,

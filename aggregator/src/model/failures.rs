@@ -1,4 +1,4 @@
-//! The last allocations that failed: who asked, and who held what at that moment of merged time.
+//! The last failed allocations: who requested them, and who held what at that moment of merged time.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -11,16 +11,17 @@ use shm_layout::{Class, Counters};
 
 use crate::model::rows::Rows;
 
-/// Failures of a process that one poll looks into. What a process can do at full speed must not cost more
-/// than folding it; those beyond are counted like all others.
+/// The failures of one process that are examined per poll. What a process can do at full speed must not cost
+/// more than folding it; failures beyond this are counted like all others.
 const MAX_PER_PROCESS: usize = 8;
-/// The same of a user's processes: many of them must not keep others' failures from being looked into.
+/// The failures of one user's processes that are examined per poll, so that many processes cannot keep the
+/// failures of others from being examined.
 const MAX_PER_USER: usize = MAX_PER_POLL / 2;
-/// The same of all processes together: more than a table keeps would be in vain.
+/// The failures of all processes that are examined per poll. The table keeps no more.
 const MAX_PER_POLL: usize = MAX_FAILURES;
 
-/// Whose a failure is. The identity alone does not tell: everybody can see it in the name of the file, and give
-/// it to another one.
+/// The process that a failure belongs to. The identity alone is not enough: everybody can see it in the name
+/// of the file and give it to another one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Whose {
     identity: u64,
@@ -39,19 +40,19 @@ impl Whose {
 #[derive(Debug)]
 pub(crate) struct Failures {
     rows: Rows<FailureRecord>,
-    /// Rows whose events are still to be read.
+    /// The rows whose preceding events are still to be read.
     fresh: Vec<usize>,
-    /// Whose failures were looked into in this poll.
+    /// The processes whose failures were examined in this poll.
     looked_into: Vec<Whose>,
     pub(crate) looks: Looks,
 }
 
-/// Slots of rings that this poll may still look at, whatever they hold.
+/// The ring slots that this poll may still read, whatever they hold.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Looks {
-    /// For what came before failures.
+    /// For the events before failures.
     pub(crate) past: usize,
-    /// For failures of processes that were dead before we came.
+    /// For the failures of processes that died before they were followed.
     pub(crate) dead: usize,
 }
 
@@ -64,13 +65,13 @@ impl Default for Failures {
 }
 
 impl Failures {
-    /// A poll begins.
+    /// Resets the limits per poll.
     pub(crate) fn begin_poll(&mut self) {
         self.looked_into.clear();
         self.looks = LOOKS;
     }
 
-    /// Whether a failure is to be looked into: it is none that an earlier aggregator saw, and not one of a flood.
+    /// Whether to examine a failure: it was not seen by an earlier aggregator, and is not one of a flood.
     pub(crate) fn wants(&mut self, owner: &ProcessStats, position: u64) -> bool {
         let whose = Whose { identity: owner.identity, pid: owner.pid, uid: owner.uid };
         let known =
@@ -88,25 +89,25 @@ impl Failures {
         true
     }
 
-    /// Keeps a failure whose events are still to be read.
+    /// Keeps a failure whose preceding events are still to be read.
     pub(crate) fn note(&mut self, generation: u64, record: FailureRecord) {
         let row = self.keep(generation, record);
         self.fresh.push(row);
     }
 
-    /// Keeps a failure; another one goes if there is no room.
+    /// Keeps a failure; if there is no room, another one is dropped.
     pub(crate) fn keep(&mut self, generation: u64, record: FailureRecord) -> usize {
         if self.rows.count() == MAX_FAILURES
             && let Some(row) = self.to_give_up(&record)
         {
             self.rows.remove(generation, row);
         }
-        // A row was just made free.
+        // A row was just freed.
         self.rows.insert(generation, record).unwrap_or(0)
     }
 
-    /// The oldest of the process that has most rows, of the user who has most: nobody's failures push those of
-    /// all others out.
+    /// The failure to drop: the oldest of the process with the most rows, of the user with the most rows. So
+    /// nobody's failures displace those of all others.
     fn to_give_up(&self, new: &FailureRecord) -> Option<usize> {
         let all = || self.rows.values().map(|(_, record)| record).chain([new]);
         let of_user = |uid: u64| all().filter(|record| record.uid == uid).count();
@@ -117,8 +118,7 @@ impl Failures {
         self.rows.values().max_by_key(|(_, record)| weight(record)).map(|(row, _)| row)
     }
 
-    /// What is known of the time from `since` on turned out not to be all: the holders of failures on that chip
-    /// are no longer certain.
+    /// Marks the holders of failures on a chip since `since` as uncertain.
     pub(crate) fn doubt(&mut self, generation: u64, chip_id: u64, since: u64) {
         let rows = self.rows.values().filter(|(_, record)| {
             record.chip_id == chip_id && record.time >= since && record.has(failure_flags::HOLDERS_EXACT)
@@ -130,18 +130,19 @@ impl Failures {
         }
     }
 
-    /// Whether events are still to be read.
+    /// Whether preceding events are still to be read.
     pub(crate) fn has_fresh(&self) -> bool {
         !self.fresh.is_empty()
     }
 
-    /// The failures whose events are still to be read, with their rows.
+    /// The failures whose preceding events are still to be read, with their rows.
     pub(crate) fn take_fresh(&mut self) -> Vec<(usize, FailureRecord)> {
         let fresh = std::mem::take(&mut self.fresh);
         fresh.into_iter().filter_map(|row| Some((row, *self.rows.get(row)?))).collect()
     }
 
-    /// Adds what was found in the rings; `all_read` says whether every process that is there could be read.
+    /// Adds the events that were found in the rings; `all_read` tells whether every existing process could be
+    /// read.
     pub(crate) fn complete(&mut self, generation: u64, row: usize, past: &Past, all_read: bool) {
         let Some(record) = self.rows.change(generation, row) else { return };
         if !all_read {
@@ -160,7 +161,7 @@ impl Failures {
         self.rows.high_water()
     }
 
-    /// The latest first.
+    /// The failures, latest first.
     pub(crate) fn newest_first(&self) -> Vec<FailureRecord> {
         let all = self
             .rows
@@ -172,7 +173,7 @@ impl Failures {
     }
 }
 
-/// What came before a failure, oldest first.
+/// The events before a failure, oldest first.
 #[derive(Debug, Default)]
 pub(crate) struct Past {
     pub(crate) events: Vec<PastEvent>,
@@ -189,7 +190,7 @@ impl Past {
     }
 }
 
-/// A failure of which nothing but the event is known.
+/// A record of a failure with nothing but its event.
 pub(crate) fn blank(owner: &ProcessStats, chip_id: u64, position: u64, failure: &Failure) -> FailureRecord {
     FailureRecord {
         time: failure.time,
@@ -211,11 +212,11 @@ pub(crate) fn blank(owner: &ProcessStats, chip_id: u64, position: u64, failure: 
     }
 }
 
-/// A process, by its row, and what it has on the device.
+/// A process by its row, and its counters on the device.
 type HolderShare<'a> = (usize, &'a ProcessStats, &'a Counters);
 
-/// Puts in who holds what. A process is one holder, and holds no more than is plausible, however many entries for
-/// one chip it made.
+/// Fills in who holds what. A process is one holder, and holds no more than is plausible, however many
+/// entries for one chip it made.
 pub(crate) fn compose<'a>(record: &mut FailureRecord, shares: impl Iterator<Item = HolderShare<'a>>) {
     let mut by_process: BTreeMap<usize, FailureHolder> = BTreeMap::new();
     for (row, stats, counters) in shares {
@@ -241,7 +242,7 @@ pub(crate) fn compose<'a>(record: &mut FailureRecord, shares: impl Iterator<Item
     holders[kept..].iter().for_each(|holder| add(&mut record.others, &holder.classes));
 }
 
-/// Wrapping: as many processes as there can be, each with at most [`MAX_HELD`], stay below 2^64.
+/// Wrapping: the maximum number of processes, each with at most [`MAX_HELD`], stays below 2^64.
 fn add(sum: &mut [u64; Class::COUNT], classes: &[u64; Class::COUNT]) {
     sum.iter_mut().zip(classes).for_each(|(sum, bytes)| *sum = sum.wrapping_add(*bytes));
 }

@@ -1,9 +1,9 @@
-//! The figures of a process on a device that device-wide sums and peaks are made of.
+//! The figures of a process on a device, from which device-wide sums and peaks are made.
 
 use shm_layout::table::{Composition, Holder, PEAK_HOLDERS};
 use shm_layout::{Class, ClassCounters, Counters, LANES};
 
-/// The figures of a device that have a peak. Those of the classes come first, by [`Class`] code.
+/// The number of figures of a device that have a peak. Those of the classes come first, by [`Class`] code.
 pub(crate) const FIGURES: usize = Class::COUNT + 5;
 /// DRAM used.
 pub(crate) const DRAM: usize = Class::COUNT;
@@ -11,23 +11,23 @@ pub(crate) const DRAM: usize = Class::COUNT;
 pub(crate) const L1: usize = Class::COUNT + 1;
 /// L1 of ethernet cores used.
 pub(crate) const ETH: usize = Class::COUNT + 2;
-/// Circular buffers that are resident.
+/// Resident circular buffers.
 pub(crate) const CB_RESIDENT: usize = Class::COUNT + 3;
-/// Kernels that are resident on Tensix cores.
+/// Resident kernels on Tensix cores.
 pub(crate) const KERNEL_RESIDENT: usize = Class::COUNT + 4;
 
-/// All figures at one moment: of one process, or of all together.
+/// All figures at one moment, of one process or of all together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Sums {
     pub(crate) bytes: [u64; FIGURES],
-    /// Allocations behind the bytes; 0 for what is not counted.
+    /// The number of allocations behind the bytes; 0 for figures without a count.
     pub(crate) counts: [u64; FIGURES],
 }
 
 impl Sums {
     pub(crate) const ZERO: Sums = Sums { bytes: [0; FIGURES], counts: [0; FIGURES] };
 
-    /// What a process has.
+    /// The figures of one process.
     pub(crate) fn of(counters: &Counters) -> Sums {
         let mut sums = Sums::ZERO;
         for (class, live) in counters.classes.iter().enumerate() {
@@ -39,8 +39,8 @@ impl Sums {
         sums
     }
 
-    /// Takes one process's old share out and its new one in. Plausible counters keep the sum of all processes
-    /// below 2^63; the arithmetic wraps so that a mistake here could not bring the monitor down.
+    /// Replaces one process's share. Plausible counters keep the sum of all processes below 2^63; the
+    /// arithmetic wraps so that a mistake here could not bring the monitor down.
     pub(crate) fn exchange(&mut self, old: &Sums, new: &Sums) {
         let each = |sum: &mut [u64; FIGURES], old: &[u64; FIGURES], new: &[u64; FIGURES]| {
             for (sum, (old, new)) in sum.iter_mut().zip(old.iter().zip(new)) {
@@ -51,7 +51,7 @@ impl Sums {
         each(&mut self.counts, &old.counts, &new.counts);
     }
 
-    /// The same for one figure's bytes.
+    /// Replaces one process's bytes of one figure; returns the new sum.
     #[inline]
     pub(crate) fn exchange_bytes(&mut self, figure: usize, old: u64, new: u64) -> u64 {
         let sum = &mut self.bytes[figure];
@@ -60,17 +60,17 @@ impl Sums {
     }
 }
 
-/// The largest value that a process itself knows of a figure.
+/// The peak of a figure as a process itself knows it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct OwnPeak {
     pub(crate) bytes: u64,
-    /// When it was reached, in ticks; 0 if never. Of what is resident the process knows no peak, only that it was
-    /// allocated or loaded, too: then this is 0, and the bytes are a bound.
+    /// When it was reached, in ticks; 0 if never. A process knows no peak of what is resident, only that it
+    /// was also allocated or loaded: then this is 0, and the bytes are an upper bound.
     pub(crate) ticks: u64,
     pub(crate) count: u64,
 }
 
-/// The largest values of a process since its start or its last reset of peaks.
+/// The peaks of a process since its start or its last reset of peaks.
 pub(crate) fn own_peaks(counters: &Counters) -> [OwnPeak; FIGURES] {
     let mut peaks = [OwnPeak::default(); FIGURES];
     for (peak, class) in peaks.iter_mut().zip(&counters.classes) {
@@ -82,7 +82,7 @@ pub(crate) fn own_peaks(counters: &Counters) -> [OwnPeak; FIGURES] {
     peaks[L1] = OwnPeak { bytes: l1_peak_bytes, ticks: l1_peak_time, count: l1_peak_count };
     peaks[ETH] = OwnPeak { bytes: counters.eth_peak_bytes, ticks: counters.eth_peak_time, count: 0 };
     peaks[CB_RESIDENT].bytes = peaks[Class::Cb as usize].bytes;
-    // An application kernel is loaded once, and resident in each lane whose program runs it.
+    // An application kernel is loaded once and resident in each lane whose program runs it.
     let kernels = Class::ALL.into_iter().filter(|class| class.kernel_type().is_some());
     let most = |class: Class| {
         let lanes = if class.is_system_kernel() { 1 } else { LANES as u64 };
@@ -92,7 +92,7 @@ pub(crate) fn own_peaks(counters: &Counters) -> [OwnPeak; FIGURES] {
     peaks
 }
 
-/// What a process uses, as [`Counters`] defines it.
+/// The memory that a process uses, as [`Counters`] defines it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Used {
     pub(crate) dram: u64,
@@ -107,7 +107,7 @@ impl Used {
     }
 }
 
-/// What is resident of a process's circular buffers, and of its kernels on Tensix cores.
+/// How much of a process's circular buffers, and of its kernels on Tensix cores, is resident.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Resident {
     pub(crate) cb: u64,
@@ -121,7 +121,7 @@ impl Resident {
     }
 }
 
-/// One class of a process.
+/// The live allocations of one class of a process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Live {
     pub(crate) bytes: u64,
@@ -136,7 +136,7 @@ impl Live {
     }
 }
 
-/// The memory in whose figure the allocations of a class are counted.
+/// The figure in whose count the allocations of a class are included.
 #[inline]
 pub(crate) fn counted_in(class: usize) -> Option<usize> {
     const FIGURE: [Option<usize>; Class::COUNT] = {
@@ -150,7 +150,7 @@ pub(crate) fn counted_in(class: usize) -> Option<usize> {
     FIGURE[class]
 }
 
-/// Which of the two memories a composition is of.
+/// The memory that a composition is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Memory {
     Dram,
@@ -179,14 +179,14 @@ impl Memory {
     }
 }
 
-/// A process's share: who, and its counters.
+/// A process's share of a device.
 pub(crate) struct Share<'a> {
     pub(crate) identity: u64,
     pub(crate) pid: u64,
     pub(crate) counters: &'a Counters,
 }
 
-/// Who holds what of a memory at this moment.
+/// The holders of a memory at this moment.
 pub(crate) fn compose<'a>(memory: Memory, shares: impl Iterator<Item = Share<'a>>) -> Composition {
     let mut composition: Composition = bytemuck::Zeroable::zeroed();
     let mut holders = Vec::new();
@@ -207,8 +207,8 @@ pub(crate) fn compose<'a>(memory: Memory, shares: impl Iterator<Item = Share<'a>
     composition
 }
 
-/// A peak that one process reached by itself, at a time when nobody merged: all that is known is that
-/// it held this much.
+/// The composition of a peak that one process reached by itself when nothing was merged: all that is known is
+/// that it held this much.
 pub(crate) fn held_alone(identity: u64, pid: u64, bytes: u64) -> Composition {
     let mut composition: Composition = bytemuck::Zeroable::zeroed();
     composition.holders[0] = Holder { identity, pid, bytes };

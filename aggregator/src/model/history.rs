@@ -1,7 +1,7 @@
-//! What a device used over the last minute, hour and day: least, most and last of each stretch.
+//! What a device used over the last minute, hour and day: minimum, maximum and last value of each bucket.
 //!
-//! The finest bucket that is open sees every folded event, so a spike of a microsecond is in it. It is
-//! flushed into all three resolutions, whose lengths are multiples of the finest.
+//! The open bucket of the finest resolution sees every folded event, so it contains a spike of a microsecond.
+//! It is flushed into all three resolutions, whose lengths are multiples of the finest.
 
 use shm_layout::table::{Bucket, HISTORY_BUCKETS, HISTORY_RESOLUTIONS, bucket_flags};
 
@@ -16,11 +16,11 @@ const _: () = assert!(HISTORY_RESOLUTIONS[2].is_multiple_of(FINEST));
 pub(crate) struct History {
     rings: Box<[[Bucket; HISTORY_BUCKETS]; HISTORY_RESOLUTIONS.len()]>,
     open: Option<Bucket>,
-    /// Somebody who cannot be read may be there.
+    /// Whether a process that cannot be read may be on the device.
     doubtful: bool,
-    /// Whether a bucket was completed since this was last asked.
+    /// Whether a bucket was completed since [`History::take_rolled`] was last called.
     rolled: bool,
-    /// How often buckets that were complete already became inexact.
+    /// How often a complete bucket became inexact.
     amendments: u64,
 }
 
@@ -32,7 +32,7 @@ impl Default for History {
 }
 
 impl History {
-    /// Notes what is used from `time` on; says whether a bucket was completed.
+    /// Notes what is used from `time` on; returns whether a bucket was completed.
     #[inline]
     pub(crate) fn observe(&mut self, time: u64, dram: u64, l1: u64) -> bool {
         match &mut self.open {
@@ -51,7 +51,7 @@ impl History {
         }
     }
 
-    /// Closes the open bucket and those after it that ended before `time`, and opens the one of `time`.
+    /// Closes the open bucket and those after it that ended before `time`, and opens the bucket of `time`.
     #[cold]
     fn roll(&mut self, time: u64, dram: u64, l1: u64) {
         self.rolled = true;
@@ -59,7 +59,8 @@ impl History {
         self.flush();
         let mut fresh = constant(start, dram, l1);
         if let Some(open) = self.open {
-            // Until `time`, everything was as the last event left it; what was not followed is doubted by who knows.
+            // Until `time`, everything was as the last event left it. The caller doubts any time that was not
+            // followed.
             fresh = constant(start, open.dram_last, open.l1_last);
             self.fill(open.start, &fresh);
             add(&mut fresh, dram, l1);
@@ -67,7 +68,7 @@ impl History {
         self.open = Some(fresh);
     }
 
-    /// Fills the buckets between those of `from` and of `to` with the one value that there was meanwhile.
+    /// Fills the buckets between those of `from` and `to` with the one value that held meanwhile.
     fn fill(&mut self, from: u64, to: &Bucket) {
         let flags = if self.doubtful { bucket_flags::INEXACT } else { 0 };
         for (ring, length) in self.rings.iter_mut().zip(HISTORY_RESOLUTIONS) {
@@ -81,7 +82,7 @@ impl History {
         }
     }
 
-    /// Start of the bucket that is open; 0 if there is none.
+    /// The start of the open bucket; 0 if there is none.
     pub(crate) fn open_since(&self) -> u64 {
         self.open.map_or(0, |open| open.start)
     }
@@ -91,12 +92,12 @@ impl History {
         std::mem::take(&mut self.rolled)
     }
 
-    /// Whether the open bucket is over at that time.
+    /// Whether the open bucket has ended by this time.
     pub(crate) fn is_due(&self, time: u64) -> bool {
         self.open.is_some_and(|open| time >= open.start + FINEST)
     }
 
-    /// From now on somebody who cannot be read may be there, or no longer.
+    /// Sets whether a process that cannot be read may be on the device.
     pub(crate) fn set_doubtful(&mut self, doubtful: bool) {
         if let Some(open) = self.open.as_mut().filter(|_| self.doubtful) {
             open.flags |= bucket_flags::INEXACT;
@@ -104,7 +105,7 @@ impl History {
         self.doubtful = doubtful;
     }
 
-    /// In that span, what was used need not have been what was noted.
+    /// Marks the buckets of a span as inexact.
     pub(crate) fn doubt(&mut self, span: Span) {
         for (ring, length) in self.rings.iter_mut().zip(HISTORY_RESOLUTIONS) {
             let exact = |bucket: &&mut Bucket| bucket.flags & bucket_flags::INEXACT == 0;
@@ -118,12 +119,12 @@ impl History {
         }
     }
 
-    /// Changes whenever complete buckets became inexact.
+    /// A count that changes whenever complete buckets become inexact.
     pub(crate) fn amendments(&self) -> u64 {
         self.amendments
     }
 
-    /// Brings the rings up to date with the open bucket.
+    /// Writes the open bucket into the rings.
     pub(crate) fn flush(&mut self) {
         let Some(open) = &mut self.open else { return };
         open.flags |= if self.doubtful { bucket_flags::INEXACT } else { 0 };
@@ -135,7 +136,7 @@ impl History {
         }
     }
 
-    /// The buckets of a resolution that are known, oldest first.
+    /// The known buckets of a resolution, oldest first.
     pub(crate) fn buckets(&self, resolution: usize) -> Vec<Bucket> {
         let Some((ring, length)) = self.rings.get(resolution).zip(HISTORY_RESOLUTIONS.get(resolution)) else {
             return Vec::new();
@@ -148,7 +149,7 @@ impl History {
         buckets
     }
 
-    /// The buckets from `start` on, oldest first, without looking at all: what is new since a generation.
+    /// The buckets from `start` on, oldest first, without looking at all of them.
     pub(crate) fn since(&self, resolution: usize, start: u64) -> Vec<Bucket> {
         let (Some(ring), Some(length)) = (self.rings.get(resolution), HISTORY_RESOLUTIONS.get(resolution))
         else {
@@ -163,7 +164,7 @@ impl History {
         starts.map(|start| ring[index(start, *length)]).filter(|bucket| bucket.start >= start).collect()
     }
 
-    /// Takes over a bucket of an earlier aggregator if it makes sense and is not from the future.
+    /// Adopts a bucket of an earlier aggregator if it is plausible and not in the future.
     pub(crate) fn adopt(&mut self, resolution: usize, bucket: &Bucket, now: u64) {
         let Some((ring, length)) = self.rings.get_mut(resolution).zip(HISTORY_RESOLUTIONS.get(resolution))
         else {

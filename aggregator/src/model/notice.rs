@@ -1,16 +1,16 @@
-//! What an operator should know: refusals, broken segments, what the dead left behind.
+//! Notices for the operator: refusals, broken segments, what dead processes left behind.
 
 use shm_layout::table::{MAX_NOTICES, Notice, notice_kind};
 use shm_layout::{Class, Counters, text};
 
-/// The latest notices; what the table shows of them.
+/// The latest notices, as the table shows them.
 #[derive(Debug, Default)]
 pub(crate) struct Notices {
     latest: Vec<Notice>,
     count: u64,
 }
 
-/// Whose file a notice is about.
+/// The process and file that a notice is about.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct About<'a> {
     pub(crate) pid: u64,
@@ -53,19 +53,19 @@ impl Holdings {
 }
 
 impl Notices {
-    /// Keeps a notice that a file was refused or a segment is broken.
+    /// Adds a notice that a file was refused or a segment is broken.
     pub(crate) fn reason(&mut self, generation: u64, kind: u64, about: About<'_>, time: u64, why: &str) {
         debug_assert!(kind != notice_kind::RECLAIMED);
         self.push(Notice { text: text::encode(why), ..blank(generation, kind, about, time) });
     }
 
-    /// Keeps a notice of what a process that ended had held.
+    /// Adds a notice of what a process held when it ended.
     pub(crate) fn reclaimed(&mut self, generation: u64, about: About<'_>, time: u64, held: &Holdings) {
         let Holdings { bytes, counts } = *held;
         self.push(Notice { bytes, counts, ..blank(generation, notice_kind::RECLAIMED, about, time) });
     }
 
-    /// Takes back that a file was refused, could not be seen or not be counted: that no longer holds.
+    /// Withdraws the notices that a file was refused, could not be read or could not be counted.
     pub(crate) fn withdraw(&mut self, generation: u64, file: &str) {
         let withdrawable = |notice: &&mut Notice| {
             matches!(notice.kind, notice_kind::REFUSED | notice_kind::UNSEEN | notice_kind::UNCOUNTED)
@@ -86,17 +86,17 @@ impl Notices {
         self.count += 1;
     }
 
-    /// Notices ever kept.
+    /// The number of notices ever added.
     pub(crate) fn count(&self) -> u64 {
         self.count
     }
 
-    /// Row number and notice, in no order of time.
+    /// Row numbers and notices, in no particular order.
     pub(crate) fn rows(&self) -> impl Iterator<Item = (usize, &Notice)> {
         self.latest.iter().enumerate()
     }
 
-    /// Newest first.
+    /// The notices, newest first.
     pub(crate) fn newest_first(&self) -> Vec<Notice> {
         let newest = (self.count % MAX_NOTICES as u64) as usize;
         let (later, earlier) = self.latest.split_at(newest.min(self.latest.len()));

@@ -1,27 +1,27 @@
 //! Events per second, over the last second.
 
-/// Length of a slot; the rate moves only when one is complete, so an idle row is not written again.
+/// The length of a slot. The rate changes only when a slot is complete, so an idle row is not written again.
 const SLOT_NS: u64 = 125_000_000;
 const SLOTS: usize = 8;
 
-/// How many things happened in the last [`SLOTS`] complete slots, which are one second.
+/// The number of events in the last [`SLOTS`] complete slots, which make up one second.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Rate {
     slots: [u64; SLOTS],
-    /// Number of the slot that is being filled.
+    /// The number of the slot that is being filled.
     index: u64,
     pending: u64,
     per_1000s: u64,
 }
 
 impl Rate {
-    /// Counts so many now.
+    /// Adds events that happened now.
     #[inline]
     pub(crate) fn add(&mut self, count: u64) {
         self.pending += count;
     }
 
-    /// Closes the slots that are over by `now`; says whether the rate changed.
+    /// Closes the slots that ended by `now`; returns whether the rate changed.
     pub(crate) fn advance(&mut self, now: u64) -> bool {
         let index = now / SLOT_NS;
         if index <= self.index {

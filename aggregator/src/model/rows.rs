@@ -1,12 +1,12 @@
-//! Rows of the table in private memory, each with the generation that changed it last.
+//! The table's rows in private memory, each with the generation that changed it last.
 
 use std::collections::BTreeSet;
 
-/// Rows with stable numbers. A number that was freed is used again, the lowest first.
+/// Rows with stable numbers. The lowest free number is used first.
 #[derive(Debug)]
 pub(crate) struct Rows<T> {
     rows: Vec<Row<T>>,
-    /// Rows that are not in use.
+    /// The numbers of rows that are not in use.
     free: BTreeSet<usize>,
     capacity: usize,
 }
@@ -22,12 +22,12 @@ impl<T> Rows<T> {
         Rows { rows: Vec::new(), free: BTreeSet::new(), capacity }
     }
 
-    /// Puts a value into the lowest free row; gives it back if there is none.
+    /// Inserts a value into the lowest free row; returns it as the error if there is none.
     pub(crate) fn insert(&mut self, generation: u64, value: T) -> Result<usize, T> {
         self.insert_from(0, generation, value)
     }
 
-    /// The same, into none below `first`.
+    /// Inserts a value into the lowest free row from `first` on.
     pub(crate) fn insert_from(&mut self, first: usize, generation: u64, value: T) -> Result<usize, T> {
         let Some(index) = self.free_from(first) else { return Err(value) };
         while self.rows.len() <= index {
@@ -39,7 +39,7 @@ impl<T> Rows<T> {
         Ok(index)
     }
 
-    /// The lowest row from `first` on that is not in use.
+    /// The lowest free row from `first` on.
     pub(crate) fn free_from(&self, first: usize) -> Option<usize> {
         let next = self.rows.len().max(first);
         self.free.range(first..).next().copied().or_else(|| (next < self.capacity).then_some(next))
@@ -57,7 +57,7 @@ impl<T> Rows<T> {
         self.rows.get(index)?.value.as_ref()
     }
 
-    /// A value that is about to be changed in this generation.
+    /// Marks a row as changed in this generation and returns its value.
     #[inline]
     pub(crate) fn change(&mut self, generation: u64, index: usize) -> Option<&mut T> {
         let row = self.rows.get_mut(index)?;
@@ -65,7 +65,7 @@ impl<T> Rows<T> {
         row.value.as_mut()
     }
 
-    /// A value whose change does not show in the table.
+    /// A value, for a change that does not show in the table.
     pub(crate) fn get_mut(&mut self, index: usize) -> Option<&mut T> {
         self.rows.get_mut(index)?.value.as_mut()
     }

@@ -4,18 +4,18 @@ use shm_layout::UNKNOWN;
 
 use crate::model::figures::{FIGURES, Sums};
 
-/// The largest value of a figure in a slice.
+/// The range of a figure's largest value in a slice.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Range {
-    /// Certain.
+    /// The value that is certain.
     pub(crate) low: u64,
-    /// Possible; [`UNKNOWN`] if nothing bounds it.
+    /// The value that is possible; [`UNKNOWN`] if it has no bound.
     pub(crate) high: u64,
-    /// When it was `low`, 0 if that is not known or was before the slice.
+    /// When the value was `low`; 0 if that is not known or was before the slice.
     pub(crate) time: u64,
-    /// Whether it cannot have been as much before.
+    /// Whether that is certainly the first time the value was reached.
     pub(crate) first: bool,
-    /// Allocations at that time.
+    /// The number of allocations at that time.
     pub(crate) count: u64,
 }
 
@@ -24,7 +24,7 @@ impl Range {
         Range { low: value, high: value, time, first: true, count }
     }
 
-    /// Everything in the slice was more, or less, by so much.
+    /// Applies a change to the whole slice.
     pub(crate) fn shift(&mut self, change: &Change) {
         self.low = change.apply(self.low);
         if self.high != UNKNOWN {
@@ -33,7 +33,7 @@ impl Range {
         self.count = self.count.wrapping_add(change.count);
     }
 
-    /// Notes a value that was reached at a time.
+    /// Notes a value that was reached at `time`.
     pub(crate) fn raise(&mut self, value: u64, time: u64, count: u64) {
         if value > self.low {
             let first = value > self.high;
@@ -41,7 +41,7 @@ impl Range {
         }
     }
 
-    /// The same from `since` on, in the middle of the slice.
+    /// Applies a change from `since` on, in the middle of the slice.
     pub(crate) fn shift_since(&mut self, since: u64, change: &Change) {
         let reached_later = self.time >= since;
         if change.less == 0 {
@@ -51,12 +51,12 @@ impl Range {
                 self.count = self.count.wrapping_add(change.count);
             }
         } else {
-            // What there was before `since` may have been more than what is left of this.
+            // The value before `since` may have been more than what is left after it.
             self.lower_since(since, change);
         }
     }
 
-    /// What is certain was less from `since` on.
+    /// Lowers what is certain from `since` on.
     pub(crate) fn lower_since(&mut self, since: u64, change: &Change) {
         if change.less > 0 && (self.time >= since || self.time == 0) {
             self.low = change.apply(self.low);
@@ -64,7 +64,7 @@ impl Range {
         }
     }
 
-    /// At some time of the span there may have been that much less, or that much more.
+    /// Notes that at some time of the span the value may have been this much less, or this much more.
     pub(crate) fn doubt(&mut self, span: Span, less: u64, more: u64) {
         if less > 0 && (self.time == 0 || (span.from..=span.to).contains(&self.time)) {
             (self.low, self.time) = (self.low.saturating_sub(less), 0);
@@ -72,7 +72,7 @@ impl Range {
         self.high = add(self.high, more);
     }
 
-    /// The larger of two; at equal values the first, whose time is earlier.
+    /// The larger of two ranges; if they are equal, the earlier one.
     pub(crate) fn join(&self, later: &Range) -> Range {
         let high = self.high.max(later.high);
         if later.low <= self.low {
@@ -86,11 +86,11 @@ pub(crate) fn add(value: u64, more: u64) -> u64 {
     value.saturating_add(more)
 }
 
-/// What an event did to one figure.
+/// The change of one figure by an event.
 pub(crate) struct Change {
     pub(crate) more: u64,
     pub(crate) less: u64,
-    /// Wrapping.
+    /// The change of the count, wrapping.
     pub(crate) count: u64,
 }
 
@@ -117,38 +117,38 @@ pub(crate) struct Span {
 }
 
 impl Span {
-    /// The least span that has both.
+    /// The smallest span that contains both.
     pub(crate) fn union(self, other: Span) -> Span {
         Span { from: self.from.min(other.from), to: self.to.max(other.to) }
     }
 }
 
-/// How far a sum may be from what was merged: in each figure so much less, and so much more.
+/// How far a sum may differ from what was merged: for each figure, by this much less or this much more.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Doubt {
     pub(crate) less: [u64; FIGURES],
-    /// [`UNKNOWN`] if nothing bounds it.
+    /// [`UNKNOWN`] if it has no bound.
     pub(crate) more: [u64; FIGURES],
 }
 
 impl Doubt {
-    /// Nobody knows what else there was.
+    /// Other processes may have held any amount.
     pub(crate) const ANYTHING_MORE: Doubt = Doubt { less: [0; FIGURES], more: [UNKNOWN; FIGURES] };
-    /// Nothing of what was merged is certain, and nobody knows what else there was.
+    /// Nothing that was merged is certain, and other processes may have held any amount.
     pub(crate) const ANYTHING: Doubt = Doubt { less: [u64::MAX; FIGURES], more: [UNKNOWN; FIGURES] };
 
-    /// There may have been that much less.
+    /// The sums may have been this much less.
     pub(crate) fn up_to(less: [u64; FIGURES]) -> Doubt {
         Doubt { less, more: [0; FIGURES] }
     }
 }
 
-/// A part of the window: from `since` to the beginning of the next one.
+/// A part of the window, from `since` to the beginning of the next slice.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Slice {
     pub(crate) since: u64,
     pub(crate) ranges: [Range; FIGURES],
-    /// Whether somebody may have had something in it who is not on the device now.
+    /// Whether a process that is not on the device now may have held memory in it.
     pub(crate) others: bool,
 }
 
@@ -159,7 +159,7 @@ impl Slice {
         Slice { since, ranges: std::array::from_fn(range), others: false }
     }
 
-    /// Nothing bounds what is possible.
+    /// Removes the upper bound of all figures.
     pub(crate) fn unbound(&mut self) {
         self.others = true;
         self.ranges.iter_mut().for_each(|range| range.high = UNKNOWN);

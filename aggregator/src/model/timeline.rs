@@ -1,16 +1,17 @@
-//! The largest values of a device's figures in the window of peaks, each as an interval.
+//! The peaks of a device's figures in the current window, each as an interval.
 //!
-//! This is the one place that decides what is certain of a peak and what is possible. The window is cut into
-//! slices of merged time. Of each slice and figure it keeps the largest sum that was merged; events that come in
-//! order only raise the slice that is open. Whatever is learned afterwards is applied to the slices it concerns:
+//! This is the one place that decides what is certain and what is possible about a peak. The window is
+//! divided into slices of merged time. For each slice and figure it keeps the largest sum that was merged;
+//! events in order only raise the open slice. Whatever is learned later is applied to the slices it concerns:
 //!
-//! - an event from before what was merged already ([`Timeline::shift`]) changes every later slice by exactly its
-//!   bytes, and leaves a doubt only in the slice that it falls into;
-//! - a span in which something was not followed ([`Timeline::doubt`]) lowers what is certain and raises what is
-//!   possible in the slices that it touches;
-//! - what a process reached by itself ([`Timeline::attest`]) is certain, whoever else was there.
+//! - a late event ([`Timeline::shift`]) changes every later slice by exactly its bytes, and leaves a doubt
+//!   only in the slice that it falls into;
+//! - a span in which something was not followed ([`Timeline::doubt`]) lowers what is certain and raises what
+//!   is possible in the slices it touches;
+//! - what a process reached by itself ([`Timeline::attest`]) is certain, regardless of other processes.
 //!
-//! A window's peak is the largest of its slices, at both ends; it is exact if the ends meet.
+//! The peak of the window is the largest of its slices, at both ends of the interval; it is exact if the ends
+//! are equal.
 
 use shm_layout::UNKNOWN;
 use shm_layout::table::Peak;
@@ -18,39 +19,40 @@ use shm_layout::table::Peak;
 use crate::model::figures::{FIGURES, Sums};
 use crate::model::slice::{Change, Doubt, Range, Slice, Span, add};
 
-/// Slices that are kept behind the open one. Older ones are joined: the longer ago, the coarser.
+/// The number of closed slices that are kept. Older slices are joined: the older, the coarser.
 const MAX_CLOSED: usize = 24;
-/// A slice is closed when it is that old and something has changed in it.
+/// The age at which a slice is closed if something has changed in it.
 const SLICE_NS: u64 = 10_000_000;
 
-/// The slices of a window. See the module.
+/// The slices of a window. See the [module documentation](self).
 #[derive(Clone, Debug)]
 pub(crate) struct Timeline {
     open: Slice,
     /// Oldest first.
     closed: Vec<Slice>,
-    /// Before this nobody watched. What is learned of that time adds to what is certain, and is no change of what
-    /// was merged since.
+    /// Before this time nobody followed the device. What is learned about that time adds to what is certain,
+    /// and does not change what was merged since.
     followed: u64,
-    /// Time of the last change.
+    /// The time of the last change.
     latest: u64,
-    /// Before this, something that was not followed may have been there beside what is merged after it was learned of.
+    /// Up to this time, something that was not followed may have been held in addition to what is merged from
+    /// now on.
     doubted: u64,
-    /// How much that may have been.
+    /// The amount of that.
     beside: [u64; FIGURES],
-    /// The open slice ends here at the latest.
+    /// The time at which the open slice ends at the latest.
     boundary: u64,
-    /// What is certain of each figure's peak in the whole window, so that a new one is noticed at once.
+    /// The certain peak of each figure in the whole window, so that a new peak is noticed at once.
     best: [u64; FIGURES],
-    /// Whether a figure reached a new peak since this was last asked.
+    /// Whether a figure reached a new peak since [`Timeline::take_rose`] was last called.
     rose: bool,
-    /// Somebody may be there who cannot be read: nothing bounds what is possible.
+    /// Whether a process that cannot be read may be on the device, so that there is no upper bound.
     unbounded: bool,
 }
 
 impl Timeline {
-    /// The window of a device that nothing is known of. Before `followed` nobody watched, so that anything may
-    /// have been there.
+    /// The window of a device about which nothing is known. Before `followed` nobody watched it, so any
+    /// amount may have been held.
     pub(crate) fn new(since: u64, followed: u64) -> Timeline {
         let mut timeline = Timeline {
             open: Slice::new(since, 0, &Sums::ZERO),
@@ -71,7 +73,7 @@ impl Timeline {
         timeline
     }
 
-    /// Puts what an earlier aggregator knew in front. It had the window up to the gap before us.
+    /// Prepends the peaks of an earlier aggregator, which cover the window up to the gap.
     pub(crate) fn adopt(&mut self, peaks: [Peak; FIGURES], gap: u64) {
         let range = |Peak { low, high, time, count }: Peak| Range { low, high, time, first: true, count };
         let earlier = Slice { since: self.open.since, ranges: peaks.map(range), others: true };
@@ -80,34 +82,35 @@ impl Timeline {
         self.find_best();
     }
 
-    /// Whether a change at this time only raises the open slice: nothing later was merged, and no doubt reaches as far.
+    /// Whether a change at this time only raises the open slice: nothing later is merged, and no doubt
+    /// reaches this far.
     #[inline]
     pub(crate) fn is_in_order(&self, time: u64) -> bool {
         time >= self.latest && time < self.boundary && time >= self.open.since && time >= self.doubted
     }
 
-    /// A change is merged that is in order.
+    /// Advances to the time of a change that is in order.
     #[inline]
     pub(crate) fn advance(&mut self, time: u64) {
         self.latest = time;
     }
 
-    /// Sums were found as of a time.
+    /// Advances to the time at which sums were read, if it is later.
     pub(crate) fn advance_to(&mut self, time: u64) {
         self.latest = self.latest.max(time);
     }
 
-    /// Time of the last change.
+    /// The time of the last change.
     pub(crate) fn latest(&self) -> u64 {
         self.latest
     }
 
-    /// Whether a change at this time comes after a later one was merged.
+    /// Whether a later change than this time is merged already.
     pub(crate) fn is_late(&self, time: u64) -> bool {
         time < self.latest
     }
 
-    /// Notes a figure's sum at the time that was advanced to; says whether it is a new peak of the window.
+    /// Notes a figure's sum at the current time; returns whether it is a new peak of the window.
     #[inline]
     pub(crate) fn raise(&mut self, figure: usize, value: u64, count: u64) -> bool {
         let range = &mut self.open.ranges[figure];
@@ -127,7 +130,7 @@ impl Timeline {
         std::mem::take(&mut self.rose)
     }
 
-    /// From now on somebody may be there who cannot be read, or no longer. Says whether that is news.
+    /// Sets whether a process that cannot be read may be on the device. Returns whether that changed.
     pub(crate) fn set_unbounded(&mut self, unbounded: bool) -> bool {
         if unbounded {
             self.open.unbound();
@@ -135,7 +138,7 @@ impl Timeline {
         std::mem::replace(&mut self.unbounded, unbounded) != unbounded
     }
 
-    /// What is certain of the whole window changed otherwise than by raising it.
+    /// Recomputes the certain peaks after a change other than raising them.
     fn find_best(&mut self) {
         self.best = std::array::from_fn(|figure| self.peak(figure).low);
     }
@@ -148,7 +151,7 @@ impl Timeline {
         }
     }
 
-    /// Notes sums that were found, not followed: nobody knows when they were reached.
+    /// Notes sums that were read, not followed: when they were reached is not known.
     pub(crate) fn find(&mut self, sums: &Sums) {
         for (figure, range) in self.open.ranges.iter_mut().enumerate() {
             range.raise(sums.bytes[figure], 0, sums.counts[figure]);
@@ -157,7 +160,7 @@ impl Timeline {
         self.find_best();
     }
 
-    /// Begins a new slice where one is due, before a change at `time`. Until then the sums were these.
+    /// Begins a new slice if one is due before a change at `time`. Until then the sums were `sums`.
     pub(crate) fn cross_boundary(&mut self, time: u64, sums: &Sums) {
         if time >= self.boundary {
             let boundary = std::mem::replace(&mut self.boundary, u64::MAX);
@@ -165,7 +168,7 @@ impl Timeline {
         }
     }
 
-    /// Ends the open slice if it is long enough; the merge has come to `time`, with these sums.
+    /// Ends the open slice if it is old enough. The merge has come to `time`, with these sums.
     pub(crate) fn close_due_slice(&mut self, time: u64, sums: &Sums) {
         self.cross_boundary(time, sums);
         let time = time.max(self.latest);
@@ -187,7 +190,7 @@ impl Timeline {
         }
     }
 
-    /// A slice that begins with these sums, and with what may be there beside them.
+    /// A slice that begins with these sums, and with what may have been held in addition.
     fn fresh(&self, since: u64, time: u64, sums: &Sums) -> Slice {
         let mut slice = Slice::new(since, time, sums);
         if since < self.doubted {
@@ -200,7 +203,7 @@ impl Timeline {
         slice
     }
 
-    /// Joins the oldest two neighbours that are short beside their age, else the oldest two.
+    /// Joins the oldest two adjacent slices that are short relative to their age, or else the oldest two.
     fn thin(&mut self) {
         let now = self.open.since;
         let end = |index: usize| self.closed.get(index + 1).map_or(now, |next| next.since);
@@ -213,7 +216,7 @@ impl Timeline {
         self.closed[index] = self.closed[index].join(&later);
     }
 
-    /// Begins a new window: what was before does not count.
+    /// Begins a new window; earlier values do not count in it.
     pub(crate) fn restart(&mut self, since: u64, sums: &Sums) {
         self.boundary = u64::MAX;
         self.open = self.fresh(since, since, sums);
@@ -222,11 +225,11 @@ impl Timeline {
             self.open.unbound();
         }
         self.find_best();
-        // Who holds what the window begins with must be known to live.
+        // The holders of what the window begins with must be known to be alive.
         self.rose = true;
     }
 
-    /// A change that is not in order: since then all sums were other by it. `sums` are those with it.
+    /// Applies a change that is not in order: all sums since then differ by it. `sums` includes it.
     pub(crate) fn shift(&mut self, since: u64, old: &Sums, new: &Sums, sums: &Sums) {
         let changes: [Change; FIGURES] = std::array::from_fn(|figure| Change::of(figure, old, new));
         // If nothing changed after it, the sums have been these ever since.
@@ -242,8 +245,8 @@ impl Timeline {
                         range.raise(sums.bytes[figure], since, sums.counts[figure]);
                         range.high = range.high.max(add(sums.bytes[figure], beside[figure]));
                     }
-                    // Before anybody watched, what is certain was put together from what was found: more may have been
-                    // part of it already, less was not.
+                    // Before the device was followed, what is certain was derived from counters: an addition
+                    // may be part of it already, a removal is not.
                     (false, _) if !settled => range.lower_since(since, change),
                     _ => {}
                 }
@@ -254,7 +257,8 @@ impl Timeline {
         self.find_best();
     }
 
-    /// In that span, the sums need not have been those that were merged, nor those that are merged of it afterwards.
+    /// Doubts a span: the sums need not have been those that were merged, nor those that will be merged for
+    /// it later.
     pub(crate) fn doubt(&mut self, span: Span, doubt: &Doubt) {
         for (slice, end) in self.slices_mut() {
             if span.from < end && span.to >= slice.since {
@@ -271,13 +275,13 @@ impl Timeline {
         self.find_best();
     }
 
-    /// Somebody was there in that span who is not on the device now.
+    /// Notes that a process that is not on the device now was there in this span.
     pub(crate) fn note_others(&mut self, span: Span) {
         let slices = self.slices_mut().filter(|(slice, end)| span.from < *end && span.to >= slice.since);
         slices.for_each(|(slice, _)| slice.others = true);
     }
 
-    /// Nobody who is on the device now ever had more than this together.
+    /// Bounds the peaks by the most that the processes now on the device can have held together.
     pub(crate) fn cap(&mut self, most: &[u64; FIGURES]) {
         for (slice, _) in self.slices_mut().filter(|(slice, _)| !slice.others) {
             for (range, most) in slice.ranges.iter_mut().zip(most) {
@@ -286,12 +290,13 @@ impl Timeline {
         }
     }
 
-    /// There was at least that much at that time, by what a process knows of itself. `reached`: and not before.
+    /// Raises a figure to a value that a process is certain to have held at `time`. `reached` tells that it
+    /// did not hold as much before.
     pub(crate) fn attest(&mut self, figure: usize, value: u64, time: u64, count: u64, reached: bool) {
         for (slice, end) in self.slices_mut() {
             let range = &mut slice.ranges[figure];
             if (slice.since..end).contains(&time) && value > range.low {
-                // Others may have brought the sum as far before, unless nobody knows of any others.
+                // Other processes may have brought the sum this far earlier, unless none are known.
                 let first = reached && (range.high == UNKNOWN || value > range.high);
                 range.raise(value, if reached { time } else { 0 }, count);
                 range.first = first;
@@ -300,16 +305,16 @@ impl Timeline {
         self.best[figure] = self.peak(figure).low;
     }
 
-    /// The largest value of the window.
+    /// The peak of a figure in the window.
     pub(crate) fn peak(&self, figure: usize) -> Peak {
         let ranges = self.closed.iter().chain([&self.open]).map(|slice| slice.ranges[figure]);
         let joined = ranges.reduce(|earlier, later| earlier.join(&later)).unwrap_or_default();
         let Range { low, high, time, first, count } = joined;
-        // The time of a peak is when it was reached first.
+        // The time of a peak is when it was first reached.
         Peak { low, high, time: if low < high || first { time } else { 0 }, count }
     }
 
-    /// Every slice and where it ends.
+    /// Every slice with its end.
     fn slices_mut(&mut self) -> impl Iterator<Item = (&mut Slice, u64)> {
         let starts = self.closed.iter().map(|slice| slice.since).chain([self.open.since]);
         let ends: Vec<u64> = starts.skip(1).chain([u64::MAX]).collect();

@@ -1,28 +1,28 @@
-//! Processes on devices that found no room: on which chips they are, and whose turn it is when there is some again.
+//! Usages for which there was no room: which chips they are on, and which is next when there is room again.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
 use shm_layout::{Counters, DeviceEntry};
 
-/// Chips that are remembered for having been used by somebody who was not counted.
+/// The number of chips that are remembered as having been used by a process that was not counted.
 const MAX_FORGOTTEN: usize = 4096;
 
-/// A process, by its row, and its own number of the device.
+/// A process by its row, and its own index of the device.
 pub(crate) type Pair = (usize, usize);
 
-/// The pairs that are not counted.
+/// The usages that are not counted.
 #[derive(Debug, Default)]
 pub(crate) struct Uncounted {
-    /// Chip and user of each.
+    /// The chip and user of each pair.
     pairs: BTreeMap<Pair, (u64, u32)>,
-    /// How many are on a chip.
+    /// The number of pairs on each chip.
     chips: BTreeMap<u64, usize>,
-    /// How many a user has.
+    /// The number of pairs of each user.
     users: BTreeMap<u32, usize>,
-    /// How many have not been offered the room that became free last.
+    /// The number of pairs that have not been offered the room that became free last.
     due: usize,
-    /// The last one that was offered some.
+    /// The last pair that was offered room.
     last: Pair,
 }
 
@@ -34,7 +34,7 @@ impl Uncounted {
         }
     }
 
-    /// Takes a pair away; says which chip it is on, and whose it is.
+    /// Removes a pair; returns its chip and user.
     pub(crate) fn remove(&mut self, pair: Pair) -> Option<(u64, u32)> {
         let (chip, uid) = self.pairs.remove(&pair)?;
         take_one(&mut self.chips, chip);
@@ -46,33 +46,33 @@ impl Uncounted {
         self.pairs.len()
     }
 
-    /// Whether some are on this chip.
+    /// Whether any pair is on this chip.
     pub(crate) fn is_on(&self, chip: u64) -> bool {
         self.chips.contains_key(&chip)
     }
 
-    /// The users that have some.
+    /// The users with at least one pair.
     pub(crate) fn users(&self) -> impl Iterator<Item = u32> {
         self.users.keys().copied()
     }
 
-    /// A process of a user's that is one of them.
+    /// A process of this user that has a pair.
     pub(crate) fn process_of(&self, user: u32) -> Option<usize> {
         self.pairs.iter().find(|(_, (_, uid))| *uid == user).map(|((process, _), _)| *process)
     }
 
-    /// There may be room now: all of them are to be asked again.
+    /// Offers room to all pairs again, after some may have become free.
     pub(crate) fn ask_again(&mut self) {
         self.due = self.pairs.len();
     }
 
-    /// Whether all have been offered what became free.
+    /// Whether all pairs have been offered the room that became free.
     pub(crate) fn is_asked(&self) -> bool {
         self.due == 0
     }
 
-    /// The next one to be offered room, with its chip and user. In turn, so that everybody's comes, however few have one
-    /// in a poll.
+    /// The next pair to be offered room, with its chip and user. They take turns, so that each gets one
+    /// however few are offered room in a poll.
     pub(crate) fn next_due(&mut self) -> Option<(Pair, u64, u32)> {
         self.due = self.due.checked_sub(1)?;
         let (process, device) = self.last;
@@ -92,15 +92,15 @@ fn take_one<K: Ord>(counts: &mut BTreeMap<K, usize>, key: K) {
     }
 }
 
-/// The counters of a process at a position, to be put in place when the events up to there are folded.
+/// The counters of a process at a position, to be folded when the events up to there are folded.
 #[derive(Debug)]
 pub(crate) struct Recount {
     pub(crate) position: u64,
-    /// By the process's own number of the device.
+    /// By the process's own device index.
     pub(crate) devices: Vec<(DeviceEntry, Counters)>,
 }
 
-/// Until when chips that have no row were used by somebody, or may have been.
+/// Until when chips without a row were used by a process, or may have been.
 #[derive(Debug, Default)]
 pub(crate) struct Forgotten {
     chips: BTreeMap<u64, u64>,
@@ -160,7 +160,7 @@ mod tests {
         assert!(!uncounted.is_on(7) && uncounted.len() == 0);
     }
 
-    /// A process of a user's on one chip.
+    /// Adds a process of a user on one chip.
     fn add(model: &mut Model, uid: u64, chip_id: u64) -> usize {
         let stats = ProcessStats { uid, identity: 1, ..bytemuck::Zeroable::zeroed() };
         let process = model.add_process(stats, Some(ClockKind::Monotonic)).unwrap();

@@ -1,4 +1,4 @@
-//! What becomes of a file that looks like a segment: followed, refused, or buried.
+//! Deciding what to do with a file that looks like a segment: follow it, refuse it, or reclaim it.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -20,42 +20,43 @@ use crate::segments::follower::{Follower, SeenBefore, last_counters};
 use crate::segments::unseen::check_unseen;
 use crate::segments::{readback, reap};
 
-/// Segments that users other than our own may have each, so that one cannot take all process rows.
+/// The segments that each user other than our own may have, so that one user cannot take all process rows.
 const FOREIGN_SEGMENTS: usize = MAX_PROCESSES / 2;
-/// Bytes that the segments of one other user may map. Address space, not memory.
+/// The bytes that the segments of one other user may map. Address space, not memory.
 const FOREIGN_BYTES: u64 = 1 << 40;
-/// Files opened per poll, so that a poll takes a bounded time; the rest waits.
+/// The files opened per poll, so that a poll takes a bounded time; the rest waits.
 pub(crate) const MAX_OPENS: usize = 64;
-/// Names that wait to be opened. Beyond that they are forgotten, and found again by the next look at the whole
-/// folder, if they are still there.
+/// The names that wait to be opened. Names beyond this are forgotten, and found again by the next scan of the
+/// folder if they are still there.
 pub(crate) const MAX_PENDING: usize = 4096;
-/// Names that are tried again at each look at the whole folder because something else kept them out.
+/// The refused names that are tried again at each scan of the folder.
 const MAX_RETRIES: usize = 256;
-/// Names whose fate is kept. Beyond that it is found out again each time, a bounded number at a look.
+/// The names whose fate is remembered. Beyond this it is determined again each time, for a bounded number per
+/// scan.
 const MAX_KNOWN: usize = 1 << 16;
-/// Refusals logged between two looks at the whole folder. All are counted.
+/// The refusals logged between two scans of the folder. All are counted.
 const MAX_REFUSAL_LINES: u32 = 32;
-/// Between two looks at a segment's lock.
+/// The time between two checks of a segment's lock.
 pub(crate) const CHECK_NS: u64 = 250_000_000;
 
-/// What became of a file.
+/// What was decided about a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fate {
     Followed,
-    /// Refused for what it is; tried again when that has changed. Whether a process may live there.
+    /// Refused for its content; tried again when the file has changed. The flag tells whether a process may
+    /// be alive behind it.
     Refused(Mark, bool),
-    /// Refused for what else is there, or for what the system could not give us; tried again with every look at
-    /// the whole folder.
+    /// Refused for lack of quota or system resources; tried again at every scan of the folder.
     Waiting,
-    /// Another user's, who lets nobody read it; tried again when that has changed.
+    /// Not readable; tried again when that has changed.
     Hidden(Mark),
-    /// What is left of a dead process and not ours to remove.
+    /// Left behind by a dead process, and not ours to remove.
     LeftAlone,
 }
 
-/// What tells whether a file was changed: inode, mode, length, and when its content and its state last changed.
-/// A store through a mapping does not show, so a file that is refused and then filled is not noticed; honest
-/// segments are complete before they have a name.
+/// Identifies a state of a file: inode, mode, length, and when its content and its metadata last changed. A
+/// store through a mapping does not show here, so a file that is refused and then filled is not noticed;
+/// honest segments are complete before they get a name.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Mark {
     inode: (u64, u64),
@@ -66,7 +67,7 @@ pub(crate) struct Mark {
 }
 
 impl Mark {
-    /// Of the file that a path names now. One that is gone has none, which differs from all others.
+    /// The mark of the file at a path. A file that is gone has a default mark, which differs from all others.
     fn of(path: &Path) -> Mark {
         let Ok(stat) = rustix::fs::lstat(path) else { return Mark::default() };
         Mark {
@@ -80,7 +81,7 @@ impl Mark {
 }
 
 impl Aggregator {
-    /// Looks for files that came and went; says whether there were any.
+    /// Looks for files that appeared or vanished; returns whether there were any.
     pub(crate) fn find(&mut self, now: u64) -> bool {
         let Sightings { appeared, mut vanished, listing, requests, stirred, complete, untold } =
             self.discovery.look(now);
@@ -96,7 +97,8 @@ impl Aggregator {
             self.queue_listing(listing);
         }
         let found = !appeared.is_empty() || !vanished.is_empty();
-        // A process that ends touches its file, which may be seen only after we have buried it and removed the file.
+        // A process that ends touches its file, which may be seen only after it was reclaimed and its file
+        // removed.
         let done: BTreeSet<String> = vanished.into_iter().filter(|name| self.vanish(name, now)).collect();
         self.pending.extend(appeared);
         self.pending.retain(|name| !done.contains(name));
@@ -110,32 +112,32 @@ impl Aggregator {
             self.last_find = now;
         }
         let asked = |name: &String| crate::table::reset::take_request(name, self.uid);
-        // All of them are taken; one window will do for all who asked at the same time.
+        // All requests are taken; one window serves all that came at the same time.
         if self.config.accept_resets && requests.iter().filter(|name| asked(name)).count() > 0 {
             self.reset_window();
         }
         found
     }
 
-    /// Says that a clock stepped.
+    /// Reports that a clock stepped.
     fn note_step(&mut self, now: u64) {
         let Some((step, since)) = self.model.clock.take_step() else { return };
         self.model.doubt_order(Span { from: since, to: now });
         let what = match step {
-            Step::Back => "went back: times from before are not known".to_owned(),
-            Step::Ahead(ns) => format!("ran ahead by {ns} ns: times around that moment are not known"),
-            Step::Behind(ns) => format!("fell behind by {ns} ns: times around that moment are not known"),
+            Step::Back => "went back: earlier times are not known".to_owned(),
+            Step::Ahead(ns) => format!("ran ahead by {ns} ns: times around that moment are uncertain"),
+            Step::Behind(ns) => format!("fell behind by {ns} ns: times around that moment are uncertain"),
         };
-        let why = format!("the clock of events {what} (suspended, migrated, or not fit for it)");
+        let why = format!("the clock of events {what} (suspended, migrated, or not a stable clock)");
         let generation = self.model.mark_changed();
         let about = About { pid: 0, uid: self.uid, file: "" };
         self.model.notices.reason(generation, notice_kind::CLOCK, about, now, &why);
         self.config.log.line(format_args!("{why}"));
     }
 
-    /// Queues what is not known yet, then some of what was kept out; of each, those of our own user first. Each look goes
-    /// on behind the last name that had its turn: however many files somebody makes, and however they sort, everybody's
-    /// turn comes.
+    /// Queues unknown names, then some of the refused ones; of each, those of our own user first. Each scan
+    /// continues behind the last name considered, so every file gets its turn however many files somebody
+    /// makes and however they sort.
     fn queue_listing(&mut self, listing: BTreeSet<String>) {
         let (mut fresh, mut waiting) = (Vec::new(), Vec::new());
         for name in listing {
@@ -145,13 +147,13 @@ impl Aggregator {
                 Some(Fate::Followed | Fate::LeftAlone) => {}
             }
         }
-        // Stable: within each half the order of names stays.
+        // The sort is stable: within each half the names stay in order.
         for names in [&mut fresh, &mut waiting] {
             let turn = |name: &String| (self.is_foreign(name), *name <= self.last_considered);
             names.sort_by_cached_key(turn);
         }
         waiting.truncate(MAX_RETRIES);
-        // Whatever still waited to be opened is in the listing.
+        // Names that still waited are in the listing.
         self.pending = fresh.into();
         self.pending.truncate(MAX_PENDING - MAX_RETRIES);
         self.pending.extend(waiting);
@@ -161,8 +163,8 @@ impl Aggregator {
         rustix::fs::lstat(path_of(name)).map_or(true, |stat| stat.st_uid != self.uid)
     }
 
-    /// A name is gone. Its process may live on (systemd removes files of users who logged out). Says whether the file had
-    /// been dealt with.
+    /// Handles a name that is gone. Its process may still be alive (systemd removes files of users who logged
+    /// out). Returns whether the file was known.
     fn vanish(&mut self, name: &str, now: u64) -> bool {
         let path = path_of(name);
         let follower = self.followers.iter_mut().find(|follower| follower.segment.file_name() == name);
@@ -181,14 +183,14 @@ impl Aggregator {
 
     fn consider(&mut self, name: String, now: u64) {
         let path = path_of(&name);
-        // Before it is opened: what is changed meanwhile is looked at again.
+        // Taken before the file is opened, so that a change meanwhile is noticed.
         let mark = Mark::of(&path);
         let before = self.known.get(&name).copied();
         match before {
             None | Some(Fate::Waiting) => {}
             Some(Fate::Refused(old, _) | Fate::Hidden(old)) if old != mark => {}
             Some(Fate::Refused(_, true)) if !is_held(&path) => {
-                // The same file, and who lived there does so no longer.
+                // The same file, but its process is no longer alive.
                 self.known.insert(name, Fate::Refused(mark, false));
                 return;
             }
@@ -198,13 +200,13 @@ impl Aggregator {
             Ok(segment) => self.admit(segment, now),
             Err(error) if error.is_not_found() => return self.lose(),
             Err(error) if error.is_permission_denied() => (Fate::Hidden(mark), None),
-            // Too many open files, perhaps, or no memory for a mapping.
+            // Possibly too many open files, or no memory for a mapping.
             Err(error @ OpenError::File(FileError::Open { .. } | FileError::Map { .. })) => {
                 (Fate::Waiting, Some(reason(&error, &path)))
             }
             Err(error) => (Fate::Refused(mark, error.may_live(&path)), Some(reason(&error, &path))),
         };
-        // Said once, not with every try.
+        // Report it once, not with every try.
         let again = before == Some(Fate::Waiting) && fate == Fate::Waiting;
         match why {
             Some(why) if !again => self.refuse(&name, &why, now),
@@ -240,18 +242,19 @@ impl Aggregator {
                 self.dead.push((segment, monotonic_ns()));
                 (Fate::LeftAlone, None)
             }
-            Err(error) => (Fate::Waiting, Some(format!("cannot ask for its lock: {error}"))),
+            Err(error) => (Fate::Waiting, Some(format!("cannot query its lock: {error}"))),
         }
     }
 
-    /// Whether the whole life of a process that has ended is in its ring, and was while we were there.
+    /// Whether the ring holds the whole life of a process that has ended, all of it since the aggregator
+    /// started.
     fn can_replay(&self, segment: &Segment) -> bool {
         let words = segment.words();
         let whole = words.head() < words.ring.len() as u64;
         whole && !self.starting && started_at(segment) >= self.model.started
     }
 
-    /// Follows a process that has ended already, from its first event to its last.
+    /// Follows a process that has already ended, from its first event to its last.
     fn replay(&mut self, segment: Segment, now: u64) -> (Fate, Option<String>) {
         let attached = self.attach(segment, now);
         if let Some(follower) = self.followers.last_mut().filter(|_| attached.0 == Fate::Followed) {
@@ -263,12 +266,12 @@ impl Aggregator {
     fn over_cap(&self, segment: &Segment) -> Option<String> {
         let all = self.followers.len();
         if all >= MAX_PROCESSES {
-            return Some(format!("{all} segments are followed already, the most there can be"));
+            return Some(format!("{all} segments are followed already, which is the maximum"));
         }
         let uid = segment.uid();
         if uid != self.uid && all as u64 >= foreign_descriptors() {
             return Some(format!(
-                "{all} segments use up the files that may be open (ulimit -n), but for those of uid {}",
+                "{all} segments use all open files (ulimit -n) that are not reserved for uid {}",
                 self.uid
             ));
         }
@@ -286,7 +289,7 @@ impl Aggregator {
         let clock = ClockKind::from_code(code).unwrap_or(ClockKind::Monotonic);
         let clock = Some(clock).filter(|_| segment.is_time_known());
         let Some(row) = self.model.add_process(process_stats(&segment), clock) else {
-            return (Fate::Waiting, Some("there is no row left for another process".to_owned()));
+            return (Fate::Waiting, Some("there is no free row for another process".to_owned()));
         };
         self.config.log.line(format_args!(
             "attach pid {} uid {} {:?} ({}) at event {}",
@@ -305,10 +308,10 @@ impl Aggregator {
         (Fate::Followed, None)
     }
 
-    /// Says which times of a process in another time namespace are not known.
+    /// Reports which times of a process in another time namespace are not known.
     fn note_other_clock(&mut self, segment: &Segment, now: u64) {
         let why = if segment.is_time_known() {
-            "it is in another time namespace: when it was started is not known"
+            "it is in another time namespace: its start time is not known"
         } else {
             "it is in another time namespace and has no clock of its own: none of its times are known, and peaks are \
              ranges while it reports"
@@ -331,8 +334,8 @@ impl Aggregator {
         }
     }
 
-    /// A segment whose process was dead before we came: its memory is not part of what we count, but may have been
-    /// part of a peak.
+    /// Folds a segment whose process died before it was followed: its memory is not part of any sum, but may
+    /// have been part of a peak.
     pub(crate) fn report_dead(&mut self, segment: &Segment, now: u64) {
         let owner = process_stats(segment);
         if segment.is_time_known() {
@@ -343,7 +346,7 @@ impl Aggregator {
         let seen = self.model.followed_before.get(&owner.identity).map(|stats| stats.position);
         let news = seen.map(|position| segment.words().read_slot(position + 1));
         if matches!(news, Some(Slot::Pending)) {
-            // The earlier aggregator saw all of it.
+            // The earlier aggregator saw all of its events.
             self.model.followed_before.remove(&owner.identity);
         }
         let mut held = Holdings::default();
@@ -352,7 +355,8 @@ impl Aggregator {
         self.reap(segment);
     }
 
-    /// A process lived and ended while nobody followed it. Without counters that can be true, it may have had anything.
+    /// Folds a process that lived and ended while nobody followed it. Without plausible counters it may have
+    /// held any amount.
     fn fold_unfollowed(
         &mut self,
         segment: &Segment,
@@ -375,19 +379,19 @@ impl Aggregator {
         }
     }
 
-    /// A file was there and is gone before it could be opened: a process ended that nobody followed.
+    /// Counts a file that was gone before it could be opened: a process ended that nobody followed.
     fn lose(&mut self) {
         self.model.totals.lost += 1;
         self.doubt_since_last_find();
     }
 
-    /// Processes may have come and gone since files were last looked for, without anybody being told.
+    /// Doubts the time since the last look for files: processes may have come and gone unnoticed.
     fn doubt_since_last_find(&mut self) {
         let life = Span { from: self.last_find, to: monotonic_ns() };
         self.lost = Some(self.lost.map_or(life, |lost| lost.union(life)));
     }
 
-    /// Brings what a segment says of itself beside its events up to date.
+    /// Refreshes what a segment reports besides its events.
     pub(crate) fn refresh(&mut self, index: usize) {
         let Some(follower) = self.followers.get_mut(index) else { return };
         for (device, entry) in follower.changed_devices() {
@@ -412,7 +416,7 @@ impl Aggregator {
     }
 }
 
-/// Descriptors that the segments of other users may have; the rest is for our own.
+/// The descriptors that the segments of other users may use; the rest is for our own.
 fn foreign_descriptors() -> u64 {
     let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
     limit.map_or(u64::MAX, |limit| limit - limit / 8)
@@ -420,7 +424,8 @@ fn foreign_descriptors() -> u64 {
 
 const _: () = assert!(Anomaly::ALL.len() <= 16);
 
-/// When a segment was made. In another time namespace that is a time of another clock: 0, before all that is known.
+/// When a segment was created. In another time namespace that is a time of another clock: 0, before
+/// everything known.
 fn started_at(segment: &Segment) -> u64 {
     if segment.shares_clock() { segment.header().anchor_monotonic_ns } else { 0 }
 }
@@ -442,7 +447,7 @@ fn process_stats(segment: &Segment) -> ProcessStats {
     }
 }
 
-/// The reason without the path, which the notice has beside it, and little room.
+/// The reason without the path, which the notice has in another field and little room for.
 fn reason(error: &OpenError, path: &Path) -> String {
     match error {
         OpenError::Layout { cause, .. } => cause.to_string(),

@@ -1,65 +1,64 @@
-//! One time for all processes: ticks of any clock as CLOCK_MONOTONIC nanoseconds.
+//! One time for all processes: converts ticks of any clock to CLOCK_MONOTONIC nanoseconds.
 //!
-//! Each kind of clock has one line, made of readings that the aggregator takes itself, so that events of
-//! two processes are compared by their raw ticks and no header is believed. The line is corrected now and
-//! then without a step, by changing its slope until it meets the true time: a step would swap the order of
-//! events next to it. Where it was bent it keeps a knot, so that an old tick gets the time that it had when it
-//! was new.
+//! Each kind of clock has one line, made of readings that the aggregator takes itself, so that events of two
+//! processes are compared by their raw ticks and no header is trusted. The line is corrected now and then
+//! without a step, by changing its slope until it meets the true time: a step would reorder the events around
+//! it. Each bend is kept as a knot, so that an old tick converts to the same time as when it was new.
 
 use std::time::Duration;
 
 use tt_shm_os::{Anchor, Calibration, ClockKind, SUSPENSION_NS, awake_since, monotonic_ns, suspended_ns};
 
 const KINDS: [ClockKind; 3] = [ClockKind::Tsc, ClockKind::Cntvct, ClockKind::Monotonic];
-/// Between two corrections, at most.
+/// The longest time between two corrections.
 const PERIOD_NS: u64 = 4_000_000_000;
-/// Until the first one: what two milliseconds told is soon wrong by much if a reading was disturbed. Each of the next
-/// waits twice as long as the one before.
+/// The time until the first correction. A slope measured over two milliseconds is soon far off if a reading
+/// was disturbed. Each following period is twice as long as the one before.
 const FIRST_PERIOD_NS: u64 = 8_000_000;
-/// How long the very first slope is measured.
+/// How long the first slope is measured.
 const FIRST_SPAN: Duration = Duration::from_millis(2);
-/// Beyond this the machine was suspended, or the clock is not what it says.
+/// With a larger error than this, the machine was suspended, or the clock is not what it claims to be.
 const MAX_ERROR_NS: u64 = 10_000_000;
-/// Knots of a line. Beyond that, the one goes whose place its neighbours tell best.
+/// The most knots of a line. Beyond this, the knot that its neighbours predict best is dropped.
 const MAX_KNOTS: usize = 512;
 const FRACTION_BITS: u32 = 32;
 
-/// All lines.
+/// The lines of all clocks.
 #[derive(Debug, Clone)]
 pub(crate) struct Clock {
     lines: [Line; KINDS.len()],
     next_correction: u64,
-    /// From the last correction to the next.
+    /// The time from the last correction to the next.
     period: u64,
-    /// How long the machine had been suspended at the last look.
+    /// How long the machine had been suspended in total at the last look.
     suspended: u64,
-    /// Since when it is known not to have been.
+    /// Since when it is known not to have been suspended.
     awake_since: u64,
-    /// Ticks of the best clock at the last look.
+    /// The ticks of the best clock at the last look.
     ticks: u64,
     steps: u64,
-    /// The last step, and since when it may have been.
+    /// The last step, and the earliest time at which it can have happened.
     news: Option<(Step, u64)>,
     /// When the lines were last found to be right.
     corrected: u64,
 }
 
-/// A clock that did what clocks do not.
+/// An irregularity of a clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Step {
-    /// It went back; ticks of before mean nothing any more.
+    /// It went back; earlier ticks have no meaning any more.
     Back,
-    /// It was this far ahead of, or behind, CLOCK_MONOTONIC.
+    /// It was this many nanoseconds ahead of, or behind, CLOCK_MONOTONIC.
     Ahead(u64),
     Behind(u64),
 }
 
-/// Where a line was bent.
+/// A point at which a line was bent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Knot {
     ticks: u64,
     ns: u64,
-    /// Nanoseconds per tick from here to the next, as a fraction of 2^32.
+    /// Nanoseconds per tick from here to the next knot, as a fraction of 2^32.
     slope: u64,
 }
 
@@ -67,19 +66,19 @@ struct Knot {
 struct Line {
     kind: ClockKind,
     origin: Anchor,
-    /// Where it was last bent.
+    /// Where the line was last bent.
     base: Knot,
-    /// Where it meets the true time after that, and goes on as measured. However late the next correction comes, it
-    /// does not overshoot.
+    /// Where the line meets the true time after that, and continues with the measured slope. However late the
+    /// next correction comes, it does not overshoot.
     target: Knot,
-    /// The slope as it is since the origin: for what is older than all knots.
+    /// The slope since the origin, for ticks older than all knots.
     long_slope: u64,
-    /// Before the base, in order.
+    /// The knots before the base, in order.
     knots: Vec<Knot>,
 }
 
 impl Clock {
-    /// Begins to measure every clock of this machine. Ask for no time before [`Clock::measure`].
+    /// Begins to measure every clock of this machine. Times must not be converted before [`Clock::measure`].
     pub(crate) fn begin() -> Clock {
         let lines = KINDS.map(|kind| Line::new(kind, Anchor::default(), Anchor::now(kind)));
         Clock {
@@ -114,7 +113,7 @@ impl Clock {
         clock
     }
 
-    /// The time of a tick. Later ticks never get earlier times. Of a clock that means nothing here, it is never known.
+    /// Converts a tick to a time. Later ticks never convert to earlier times. 0 if the clock is `None`.
     #[inline]
     pub(crate) fn to_ns(&self, kind: Option<ClockKind>, ticks: u64) -> u64 {
         match kind {
@@ -125,22 +124,23 @@ impl Clock {
         }
     }
 
-    /// How often a clock stepped: times and orders around that moment are not known.
+    /// How often a clock stepped. Times and order of events around a step are not known.
     pub(crate) fn steps(&self) -> u64 {
         self.steps
     }
 
-    /// Since when the machine is known not to have been suspended, so that its wall clock tells when something was.
+    /// Since when the machine is known not to have been suspended, so that wall-clock times can be derived.
     pub(crate) fn awake_since(&self) -> u64 {
         self.awake_since
     }
 
-    /// The last step, once, and since when it may have been.
+    /// Takes the last step, with the earliest time at which it can have happened.
     pub(crate) fn take_step(&mut self) -> Option<(Step, u64)> {
         self.news.take()
     }
 
-    /// Corrects the lines if it is time to, or at once if the machine was suspended or a clock went back.
+    /// Corrects the lines if a correction is due, or at once if the machine was suspended or a clock went
+    /// back.
     pub(crate) fn correct(&mut self, now: u64) {
         let (suspended, ticks) = (suspended_ns(), ClockKind::best().ticks());
         let woke = suspended.saturating_sub(self.suspended) > SUSPENSION_NS;
@@ -181,7 +181,7 @@ impl Line {
         }
     }
 
-    /// From the knot before it on; before the first, as far as the whole line has been measured.
+    /// Converts from the knot before it; before the first knot, with the slope of the whole line.
     #[cold]
     #[inline(never)]
     fn to_past_ns(&self, ticks: u64) -> u64 {
@@ -193,11 +193,12 @@ impl Line {
         }
     }
 
-    /// Bends the line at `now` so that it meets the true time one period later. Says if the clock stepped.
-    /// `woke`: the machine was suspended since the last look, when some clocks run on and others do not.
+    /// Bends the line at `now` so that it meets the true time one period later. Returns a step if the clock
+    /// made one. `woke` tells that the machine was suspended since the last look, during which some clocks
+    /// run on and others do not.
     fn correct(&mut self, now: Anchor, period: u64, woke: bool) -> Option<Step> {
         if now.ticks < self.base.ticks {
-            // Ticks are used again. Those of before are taken for later than now, which nobody believes.
+            // Ticks repeat. Earlier ones now convert to times after now, which are not believed.
             let base = Knot::of(now, self.long_slope);
             *self = Line { origin: now, base, target: base, knots: Vec::new(), ..*self };
             return Some(Step::Back);
@@ -207,7 +208,7 @@ impl Line {
         if reached.abs_diff(now.monotonic_ns) > MAX_ERROR_NS {
             return self.start_anew(now, measured, reached).filter(|_| !woke);
         }
-        // Never so soon that it would have to stand still for it.
+        // Never so soon that the line would have to stand still.
         let span = period.max(2 * reached.abs_diff(now.monotonic_ns));
         let target = Knot {
             ticks: now.ticks.saturating_add(unscale(span, measured)),
@@ -220,12 +221,12 @@ impl Line {
         None
     }
 
-    /// Goes on from the true time. What was before keeps its times: up to where the line had this time, if the clock
-    /// ran on while time did not.
+    /// Continues from the true time. Earlier ticks keep their times: up to where the line reached this time,
+    /// if the clock ran on while time did not.
     fn start_anew(&mut self, now: Anchor, measured: u64, reached: u64) -> Option<Step> {
         let first = self.knots.is_empty();
         if first {
-            // It was the first measurement that went wrong: what was measured since heals it.
+            // The first measurement was wrong; what was measured since repairs it.
             let base = Knot::of(now, measured);
             (self.origin, self.base, self.target, self.long_slope) = (now, base, base, measured);
             return None;
@@ -238,7 +239,7 @@ impl Line {
         }
         let base = Knot { ticks: now.ticks, ns: ns.max(self.base.ns), slope: self.long_slope };
         if !ahead {
-            // Its clock stood still, or time leapt: what came between is somewhere on the way.
+            // The clock stood still, or time leapt: ticks in between are somewhere on the way.
             self.settle_target(base.ticks);
             self.base.slope = self.base.slope_to(base);
         }
@@ -248,7 +249,7 @@ impl Line {
         Some(if ahead { Step::Ahead(error) } else { Step::Behind(error) })
     }
 
-    /// Makes the target the base, if the line has passed it by then.
+    /// Makes the target the base if the line has passed it by then.
     fn settle_target(&mut self, by: u64) {
         if self.target.ticks > self.base.ticks && self.target.ticks < by {
             self.keep(self.base);
@@ -256,14 +257,14 @@ impl Line {
         }
     }
 
-    /// Goes on from here.
+    /// Continues the line from here.
     fn bend(&mut self, base: Knot) {
         self.settle_target(base.ticks);
         self.keep(self.base);
         (self.base, self.target) = (base, base);
     }
 
-    /// One knot more.
+    /// Keeps a knot.
     fn keep(&mut self, knot: Knot) {
         self.knots.push(knot);
         if self.knots.len() > MAX_KNOTS {

@@ -1,4 +1,4 @@
-//! Finds segments as they appear and vanish: inotify, and a look at the folder behind it.
+//! Finds segments as they appear and vanish: by inotify, and by scanning the folder in case that misses some.
 
 use std::collections::BTreeSet;
 use std::mem::MaybeUninit;
@@ -7,14 +7,14 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::inotify::{self, CreateFlags, ReadFlags, WatchFlags};
 use tt_shm_os::{Namespace, SHM_DIR, parse_segment_name};
 
-/// Between two looks at the whole folder, in case inotify missed something.
+/// The time between two scans of the folder, in case inotify missed something.
 const RESCAN_NS: u64 = 1_000_000_000;
-/// Reads of the inotify queue per look. A flood of files in /dev/shm must not keep us here; what is left
-/// over waits for the next look.
+/// The inotify events read per look. A flood of files in /dev/shm must not keep us here; the rest waits for
+/// the next look.
 const MAX_EVENTS: usize = 4096;
 
-/// Requests taken from one look at the whole folder, which anybody can fill with files that look like them. A
-/// new one is noticed by its appearance.
+/// The requests taken from one scan of the folder, which anybody can fill with files that look like them. A
+/// new one is noticed when it appears.
 const MAX_REQUESTS: usize = 256;
 
 /// What changed in the folder.
@@ -22,15 +22,15 @@ const MAX_REQUESTS: usize = 256;
 pub(crate) struct Sightings {
     pub(crate) appeared: Vec<String>,
     pub(crate) vanished: Vec<String>,
-    /// Every segment's name, if the whole folder was read; sorted, so that rows come in the same order.
+    /// The names of all segments, if the folder was scanned; sorted, so that rows come in the same order.
     pub(crate) listing: Option<BTreeSet<String>>,
-    /// Names of files that ask for a new window of peaks.
+    /// The names of files that request a new window of peaks.
     pub(crate) requests: Vec<String>,
-    /// Whether anything happened in the folder, be it ours or not.
+    /// Whether anything changed in the folder, relevant or not.
     pub(crate) stirred: bool,
-    /// Whether all that there is to see was seen; the rest waits for the next look.
+    /// Whether everything was seen; the rest waits for the next look.
     pub(crate) complete: bool,
-    /// Whether names may have come and gone since the last look without a trace.
+    /// Whether names may have come and gone unnoticed since the last look.
     pub(crate) untold: bool,
 }
 
@@ -40,10 +40,10 @@ pub(crate) struct Discovery {
     namespace: Namespace,
     request_prefix: String,
     inotify: Option<OwnedFd>,
-    /// Between two looks at the whole folder.
+    /// The time between two scans of the folder.
     period: u64,
     next_rescan: u64,
-    /// Whether everything since the last look was told.
+    /// Whether inotify covered the time since the last look.
     told: bool,
 }
 
@@ -52,22 +52,23 @@ impl Discovery {
         Discovery { namespace, request_prefix, inotify: None, period: RESCAN_NS, next_rescan: 0, told: false }
     }
 
-    /// Notices changes at once from now on. Where inotify is not to be had, by reading the folder each time.
+    /// Starts to watch for changes. Where inotify is not available, every look scans the folder.
     pub(crate) fn watch(&mut self) {
         if self.inotify.is_none() && self.period > 0 {
             self.inotify = watch().ok();
             self.period = if self.inotify.is_some() { RESCAN_NS } else { 0 };
-            // What changed since the last look, nobody was told.
+            // Changes since the last look were not reported.
             self.next_rescan = 0;
         }
     }
 
-    /// What to wait on for the next change; nothing if it is not watched, or inotify is not to be had.
+    /// The descriptor to wait on for the next change; none if the folder is not watched or inotify is not
+    /// available.
     pub(crate) fn descriptor(&self) -> Option<BorrowedFd<'_>> {
         self.inotify.as_ref().map(AsFd::as_fd)
     }
 
-    /// What changed since the last look.
+    /// Returns what changed since the last look.
     pub(crate) fn look(&mut self, now: u64) -> Sightings {
         let mut sightings = Sightings { untold: !self.told, complete: true, ..Sightings::default() };
         self.told = self.inotify.is_some();
@@ -84,7 +85,7 @@ impl Discovery {
         let mut buffer = [MaybeUninit::uninit(); 4096];
         let mut reader = inotify::Reader::new(inotify, &mut buffer);
         for _ in 0..MAX_EVENTS {
-            // Would block: nothing more. Any other error: the rescan is behind it.
+            // EAGAIN means there is nothing more. After any other error the rescan takes over.
             let Ok(event) = reader.next() else { return };
             sightings.stirred = true;
             if event.events().contains(ReadFlags::QUEUE_OVERFLOW) {
@@ -127,7 +128,7 @@ impl Discovery {
 fn watch() -> rustix::io::Result<OwnedFd> {
     let inotify = inotify::init(CreateFlags::NONBLOCK | CreateFlags::CLOEXEC)?;
     let flags = WatchFlags::CREATE | WatchFlags::MOVED_TO | WatchFlags::DELETE | WatchFlags::MOVED_FROM;
-    // A process of a run that ends and leaves its segment to the run touches it.
+    // A process that ends and leaves its segment to its run touches the file.
     let flags = flags | WatchFlags::ATTRIB;
     inotify::add_watch(&inotify, SHM_DIR, flags)?;
     Ok(inotify)

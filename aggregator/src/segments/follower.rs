@@ -1,4 +1,4 @@
-//! One segment that is followed: a place in its ring, and the events that wait for their turn.
+//! A segment that is followed: a position in its ring, and the events that wait for their turn.
 
 use shm_layout::protocol::observe::{Attached, CatchUpError, Cursor, Slot};
 use shm_layout::{Counters, DeviceEntry, Event, MAX_COUNT, NO_DEVICE};
@@ -10,63 +10,63 @@ use crate::merge::queue::{Batch, FullRead, Item, Queue};
 use crate::segments::attach::CHECK_NS;
 use crate::segments::clock::Clock;
 
-/// Events that wait at most; more stay in the ring. Bounds memory, whatever a segment holds.
+/// The most events that wait; more stay in the ring. Bounds memory, whatever a segment holds.
 const MAX_QUEUED: usize = 4096;
-/// An event from further in the future than this has a wrong clock, and counts as happening now.
+/// An event further in the future than this has a wrong clock, and is taken as happening now.
 const MAX_AHEAD_NS: u64 = 50_000_000;
 
-/// What a look at the ring came to.
+/// The result of draining a ring.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Drained {
     /// Everything that was there is queued.
     All,
     /// The queue is full and the ring may have more.
     More,
-    /// The segment holds what cannot be.
+    /// The segment holds impossible values.
     Broken(String),
 }
 
-/// The last event that an earlier aggregator saw of a process.
+/// The last event of a process that an earlier aggregator saw.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SeenBefore {
     pub(crate) position: u64,
     pub(crate) time: u64,
 }
 
-/// One followed segment.
+/// A followed segment.
 #[derive(Debug)]
 pub(crate) struct Follower {
     pub(crate) segment: Segment,
-    /// Its row in the process list.
+    /// Its process row.
     pub(crate) process: usize,
-    /// `None` if its times mean nothing here.
+    /// The clock of its events; `None` if its times cannot be converted here.
     pub(crate) clock: Option<ClockKind>,
     cursor: Cursor,
-    /// Per device, the position up to which its counters had everything when they were read.
+    /// For each device, the position up to which its counters were complete when they were read in full.
     complete: Vec<u64>,
-    /// Position of the last event taken from the ring.
+    /// The position of the last event taken from the ring.
     position: u64,
-    /// What an earlier aggregator saw of it, until there is more.
+    /// The last event an earlier aggregator saw, until a later one is taken.
     seen_before: Option<SeenBefore>,
-    /// The counters have to be read as a whole; says what is known of the time before.
+    /// Set if the counters have to be read in full, with the reason.
     detached: Option<ReadReason>,
-    /// The head when the state could not be read the last time.
+    /// The head when the counters could not be read the last time.
     busy_at: Option<u64>,
     queue: Queue,
-    /// Time of the last event: those of one process never run backwards.
+    /// The time of the last event. Times of one process never run backwards.
     event_time: u64,
-    /// The latest time of what waits or waited.
+    /// The latest time of anything that waits or waited.
     last_time: u64,
-    /// Time of the last state that was read as a whole, and of what was known before it.
+    /// The time of the last full read, and `last_time` before it.
     state_at: u64,
     before_state: u64,
     pub(crate) devices: usize,
-    /// What was known of each device when it was last looked at.
+    /// The `known` bits of each device when it was last looked at.
     told: Vec<u64>,
     pub(crate) next_check: u64,
     /// When it was found.
     pub(crate) attached: u64,
-    /// When it was last known to live.
+    /// When it was last known to be alive.
     pub(crate) seen_alive: u64,
     pub(crate) died: Option<u64>,
     pub(crate) broken: bool,
@@ -74,7 +74,7 @@ pub(crate) struct Follower {
 }
 
 impl Follower {
-    /// Follows a segment from its first event if the ring still has it, else from now on.
+    /// Follows a segment from its first event if the ring still has it, otherwise from now on.
     pub(crate) fn new(
         segment: Segment,
         process: usize,
@@ -100,7 +100,7 @@ impl Follower {
             before_state: 0,
             devices: 0,
             told: Vec::new(),
-            // Spread, so that no poll looks at all locks.
+            // Spread over time, so that no poll checks all locks.
             next_check: now + CHECK_NS * (process as u64 % 16) / 16,
             attached: now,
             seen_alive: now,
@@ -111,34 +111,35 @@ impl Follower {
         }
     }
 
-    /// Reads the counters if they have to be read as a whole: the sooner, the sooner they can be folded.
+    /// Reads the counters if they have to be read in full: the sooner they are read, the sooner they can be
+    /// folded.
     pub(crate) fn begin(&mut self) {
         if let Some(reason) = self.detached {
-            // What cannot be true, or could not be read, is for the next look to find.
+            // Errors are left to the next drain.
             self.attach(reason);
         }
     }
 
-    /// Asks whether its process lives. It did before the question was asked, or it did not once it was answered:
-    /// what happened in between may have happened beside what it held.
+    /// Checks whether its process is alive. It was alive before the check began, or dead once it was
+    /// answered; events in between may have happened while it held its memory.
     pub(crate) fn look(&mut self) {
         let asked = monotonic_ns();
         self.next_check = asked + CHECK_NS;
         match self.segment.is_alive() {
             Ok(true) => self.seen_alive = asked,
             Ok(false) => self.died = self.died.or_else(|| Some(monotonic_ns())),
-            // No death: the next check asks again.
+            // Not a death: the next check tries again.
             Err(_) => {}
         }
     }
 
-    /// Moves what is new in the ring into the queue.
+    /// Moves the new events of the ring into the queue.
     pub(crate) fn drain(&mut self, clock: &Clock, now: u64) -> Drained {
         if self.broken {
             return Drained::All;
         }
         let drained = self.drain_ring(clock, now);
-        // Asked afterwards: what was read meanwhile may be zeros that the guard put there.
+        // Checked afterwards: what was read meanwhile may be zeros that the guard put there.
         if let Some(loss) = self.segment.loss() {
             return Drained::Broken(loss.to_string());
         }
@@ -151,16 +152,17 @@ impl Follower {
         }
         let words = self.segment.words();
         if self.clock.is_none() {
-            // When its events happened is not known, so they cannot be merged: what it has is, each time it has changed.
+            // The times of its events are not known, so they cannot be merged. Its counters are, each time
+            // they have changed.
             return if words.head() == self.position { Drained::All } else { self.attach(ReadReason::Again) };
         }
         self.queue.tidy();
-        // Bounded by the looks, not only by what is queued: events that are no news are not.
+        // Bounded by the slots read, not only by what is queued: events that are not news are not queued.
         for _ in 0..MAX_QUEUED {
             if self.queue.len() >= MAX_QUEUED {
                 break;
             }
-            // Not the cursor's own step: an event is 64 bytes, and each hand that it goes through copies them.
+            // Not through the cursor: an event is 64 bytes, and each call that it passes through copies them.
             let position = self.cursor.position() + 1;
             match words.read_slot(position) {
                 Slot::Ready(_) if position > MAX_COUNT => {
@@ -172,7 +174,8 @@ impl Follower {
                     self.cursor = Cursor::after(position);
                     self.position = position;
                     if is_news(&self.complete, &event) {
-                        // Not later than counters that were read before it was committed: then it comes late.
+                        // Not raised to the time of counters that were read before it was committed: then it
+                        // is late.
                         let time = not_ahead(clock.to_ns(self.clock, event.time), now);
                         self.event_time = self.event_time.max(time);
                         self.last_time = self.last_time.max(time);
@@ -180,7 +183,7 @@ impl Follower {
                     }
                 }
                 Slot::Pending => return Drained::All,
-                // Reading all counters may take long, so once per look; the rest waits.
+                // Reading all counters may take long, so it is done once per drain; the rest waits.
                 Slot::Lapped => return self.attach(ReadReason::Again),
             }
         }
@@ -191,7 +194,7 @@ impl Follower {
         self.detached = Some(reason);
         let state = match now_of(&self.segment) {
             Ok(state) => state,
-            // The process was faster; the next poll tries again.
+            // The process changed them meanwhile; the next poll tries again.
             Err(Unread::Busy) => return self.give_time(),
             Err(Unread::Broken(why)) => return Drained::Broken(why),
         };
@@ -200,12 +203,12 @@ impl Follower {
             ReadReason::Again if self.clock.is_some() => cursor.position().saturating_sub(self.position),
             ReadReason::Again | ReadReason::First => 0,
         };
-        // While an earlier state waits, what came before that one is not folded either.
-        let waits = self.queue.waiting().iter().any(|(_, item)| matches!(item, Item::State(_)));
+        // While an earlier full read waits to be folded, what came before that one is not folded either.
+        let waits = self.queue.waiting().iter().any(|(_, item)| matches!(item, Item::FullRead(_)));
         if !waits {
             self.before_state = self.last_time;
         }
-        // Now, not the time of the last event: this is the moment that the counters are known to be of.
+        // Now, not the time of the last event: the counters are known to be of this moment.
         self.last_time = self.last_time.max(monotonic_ns());
         let read = FullRead {
             devices: devices.iter().map(|(counters, _)| *counters).collect(),
@@ -220,18 +223,18 @@ impl Follower {
         Drained::All
     }
 
-    /// The state could not be read. That is for a process to explain which emits, not for one at rest.
+    /// Handles counters that could not be read. That is expected of a process that emits, not of an idle one.
     fn give_time(&mut self) -> Drained {
         let head = self.segment.words().head();
         match self.busy_at.replace(head) {
             Some(before) if before == head => {
-                Drained::Broken("its state cannot be read, although it is at rest".into())
+                Drained::Broken("its counters cannot be read although it is idle".into())
             }
             _ => Drained::All,
         }
     }
 
-    /// Devices that were registered since the last call.
+    /// The devices that were registered since the last call.
     pub(crate) fn new_devices(&mut self) -> Vec<DeviceEntry> {
         if self.broken {
             return Vec::new();
@@ -243,7 +246,7 @@ impl Follower {
         new
     }
 
-    /// Devices of which the process told more since the last call, by index.
+    /// The devices about which the process told more since the last call, by index.
     pub(crate) fn changed_devices(&mut self) -> Vec<(usize, DeviceEntry)> {
         if self.broken {
             return Vec::new();
@@ -259,40 +262,42 @@ impl Follower {
         changed
     }
 
-    /// Time of the first thing that waits.
+    /// The time of the first item that waits.
     #[inline]
     pub(crate) fn head(&self) -> Option<u64> {
         self.queue.head()
     }
 
-    /// Time of the last thing that waits or waited.
+    /// The time of the last item that waits or waited.
     pub(crate) fn tail(&self) -> u64 {
         self.last_time
     }
 
-    /// Once, when something was taken from the ring that an earlier aggregator did not see: when that happened, at the
-    /// earliest. Times of a process never run backwards, so the first of it tells.
+    /// Returns once, when an event that an earlier aggregator did not see was taken from the ring, the
+    /// earliest time at which it can have happened. Times of a process never run backwards, so the first such
+    /// event decides.
     pub(crate) fn take_news(&mut self, clock: &Clock) -> Option<u64> {
         let seen = self.seen_before.take_if(|seen| self.position > seen.position)?;
         Some(match self.segment.words().read_slot(seen.position + 1) {
             Slot::Ready(event) if self.clock.is_some() => clock.to_ns(self.clock, event.time),
-            // Nobody knows more than that it was not before what was seen: several events of one call have one time.
+            // All that is known is that it was not before the last event seen: several events of one call
+            // have one time.
             _ => seen.time,
         })
     }
 
-    /// Position of the last event that was taken from the ring.
+    /// The position of the last event that was taken from the ring.
     pub(crate) fn position(&self) -> u64 {
         self.position
     }
 
-    /// What waits up to a moment.
+    /// The items that wait up to a time.
     #[inline]
     pub(crate) fn batch(&self, until: u64) -> Batch<'_> {
         Batch::new(self.queue.waiting(), until)
     }
 
-    /// All but the last `left` of what waits had its turn.
+    /// Marks all but the last `left` items as done.
     #[inline]
     pub(crate) fn pass_to(&mut self, left: usize) {
         self.queue.pass(self.queue.len() - left);
@@ -303,12 +308,13 @@ impl Follower {
         self.broken || (self.drained && self.queue.is_empty() && self.detached.is_none())
     }
 
-    /// Whether a look at it left something in its segment.
+    /// Whether the last drain left something in its segment.
     pub(crate) fn is_behind(&self) -> bool {
         !self.broken && (!self.drained || self.detached.is_some())
     }
 
-    /// Up to when everything it reported is folded, if that of all is up to `folded_through`.
+    /// The time up to which everything it reported is folded, given that everything queued up to
+    /// `folded_through` is.
     pub(crate) fn known_until(&self, folded_through: u64) -> u64 {
         if self.is_behind() {
             self.last_time.min(folded_through)
@@ -319,27 +325,27 @@ impl Follower {
         }
     }
 
-    /// Whether something waits.
+    /// Whether something waits to be folded.
     pub(crate) fn is_waiting(&self) -> bool {
         !self.queue.is_empty() || (self.detached.is_some() && !self.broken)
     }
 
-    /// Follows no longer: what it says cannot be true.
+    /// Stops following: what it reports is impossible.
     pub(crate) fn give_up(&mut self) {
         self.broken = true;
         self.queue = Queue::default();
     }
 }
 
-/// Whether an event came after the counters were read that it belongs to.
+/// Whether an event is later than the counters that were read for its device.
 #[inline]
 fn is_news(complete: &[u64], event: &Event) -> bool {
     let complete = complete.get(usize::from(event.device)).copied().unwrap_or(0);
     event.device == NO_DEVICE || event.stamp > complete
 }
 
-/// A time that is not ahead of the clock by more than clocks can be apart. `now` is when the poll began, which may be long
-/// ago: we may have been stopped since.
+/// Limits a time to how far clocks can differ from ours. `now` is when the poll began, which may be long ago:
+/// the aggregator may have been stopped since.
 #[inline]
 fn not_ahead(time: u64, now: u64) -> u64 {
     if time > now.saturating_add(MAX_AHEAD_NS) { not_ahead_of_now(time) } else { time }
@@ -357,12 +363,12 @@ enum Unread {
     Broken(String),
 }
 
-/// The counters as they are now. A checkpoint alone is of some time ago, and what the process held then
-/// may never have been held together with what others hold now.
+/// The current counters. A checkpoint alone is some time old, and what the process held then may never have
+/// been held together with what others hold now.
 fn now_of(segment: &Segment) -> Result<Attached, Unread> {
     let words = segment.words();
     let mut attached = Attached::new(&words).map_err(|_| Unread::Busy)?;
-    // Before anything is added to them: sums of plausible counters do not overflow.
+    // Checked before anything is added: sums of plausible counters do not overflow.
     check(&attached)?;
     match attached.catch_up(&words) {
         Ok(()) => {}
@@ -380,12 +386,12 @@ fn check(attached: &Attached) -> Result<(), Unread> {
     }
 }
 
-/// The counters as they are now. `None` if they cannot be read, or cannot be true.
+/// The current counters; `None` if they cannot be read or are impossible.
 pub(crate) fn counters_now(segment: &Segment) -> Option<Attached> {
     now_of(segment).ok()
 }
 
-/// The counters that a dead process left. `None` if they cannot be true.
+/// The counters that a dead process left; `None` if they are impossible.
 pub(crate) fn last_counters(segment: &Segment) -> Option<Vec<Counters>> {
     let attached = counters_now(segment)?;
     Some(attached.devices.iter().map(|(counters, _)| *counters).collect())

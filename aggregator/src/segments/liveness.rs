@@ -1,4 +1,4 @@
-//! What becomes of a process that ended, or whose segment cannot be true.
+//! Checking which processes are alive, and reclaiming what dead or broken ones held.
 
 use std::path::PathBuf;
 
@@ -12,15 +12,15 @@ use crate::model::notice::{About, Holdings};
 use crate::segments::attach::{CHECK_NS, Fate, MAX_PENDING};
 use crate::segments::reap;
 
-/// How long the row of a process that ended stays.
+/// How long the row of an ended process stays.
 const SHOW_ENDED_NS: u64 = 60_000_000_000;
-/// Rows of processes that ended, at most.
+/// The most rows of ended processes.
 const MAX_ENDED: usize = 128;
-/// How long the last events of a dead process are waited for. They are there at once; only a segment that
-/// somebody still writes to, without its lock, never ends.
+/// How long to wait for the last events of a dead process. They are there at once; only a segment that
+/// somebody still writes to without its lock never ends.
 const MAX_DYING_NS: u64 = 2_000_000_000;
 
-/// A file that its run removes, and if the run is gone, we do.
+/// A file that its run is expected to remove. If the run is gone, the aggregator does.
 #[derive(Debug)]
 pub(crate) struct LeftToRun {
     path: PathBuf,
@@ -29,7 +29,7 @@ pub(crate) struct LeftToRun {
 }
 
 impl Aggregator {
-    /// Asks the kernel which processes live, each a few times per second.
+    /// Asks the kernel which processes are alive, each a few times per second.
     pub(crate) fn check_liveness(&mut self, now: u64) {
         for index in 0..self.followers.len() {
             let follower = &mut self.followers[index];
@@ -41,14 +41,14 @@ impl Aggregator {
         }
     }
 
-    /// Whether somebody is known to have died who is not buried.
+    /// Whether there is a dead process whose memory has not been reclaimed.
     pub(crate) fn has_dead(&self) -> bool {
         let unburied = self.followers.iter().any(|follower| follower.died.is_some());
         unburied || !self.dead.is_empty() || self.lost.is_some()
     }
 
-    /// Folds the lives of processes that nobody followed. Not before windows are open that were asked for: they may
-    /// have lived in them.
+    /// Folds processes that lived and died unfollowed. Requested windows must be open before: the processes
+    /// may have been alive in them.
     pub(crate) fn fold_dead(&mut self) {
         for (segment, noticed) in std::mem::take(&mut self.dead) {
             self.report_dead(&segment, noticed);
@@ -58,8 +58,8 @@ impl Aggregator {
         }
     }
 
-    /// Asks whether everybody lives who is on a device of which something is to be published that holds only then;
-    /// says whether somebody does not.
+    /// Checks whether all processes are alive that are on a device about which something is to be published
+    /// that holds only then; returns whether one is not.
     pub(crate) fn find_dead_holders(&mut self, folded_through: u64) -> bool {
         let mut asked: Vec<usize> = Vec::new();
         for row in 0..self.model.devices.high_water() {
@@ -83,15 +83,17 @@ impl Aggregator {
         found
     }
 
-    /// Reclaims what dead processes held. First every event of theirs is folded, and every event of others from
-    /// before their end was noticed: these happened while it was held. Returns how far that is.
+    /// Reclaims what dead processes held. First folds all of their events, and all events of others from
+    /// before their end was noticed, because these happened while the memory was held. Returns how far
+    /// everything is folded.
     pub(crate) fn bury_dead(&mut self) -> u64 {
         let followed = self.followers.iter().filter_map(|follower| follower.died);
         let unfollowed = self.dead.iter().map(|(_, noticed)| *noticed).chain(self.lost.map(|life| life.to));
         let noticed = followed.chain(unfollowed).max().unwrap_or(self.model.now);
         let folded_through = self.follow(monotonic_ns(), noticed);
-        // A window that was asked for while they lived begins with what they held, also if a flood of events keeps the
-        // merge from coming as far. What is folded later of the time before counts in it as it does when it comes late.
+        // A window that was requested while they were alive begins with what they held, even if a flood of
+        // events keeps the merge from getting that far. What is folded of the time before counts in it like a
+        // late event.
         self.begin_windows(noticed);
         let now = monotonic_ns();
         let mut index = 0;
@@ -114,14 +116,14 @@ impl Aggregator {
         let noticed = follower.died.unwrap_or(now);
         let closed = follower.segment.closed_at().filter(|_| follower.clock.is_some());
         let closed = closed.map(|ticks| self.model.clock.to_ns(follower.clock, ticks));
-        // Whatever it says: nobody closes a segment before its last event or after its end was noticed.
+        // Whatever it claims: no segment is closed before its last event or after its end was noticed.
         let last_event =
             self.model.processes.get(follower.process).map_or(0, |process| process.stats.last_event);
         let closed = closed.map(|closed| closed.min(noticed).max(last_event));
         if follower.is_done() {
             self.model.bury(follower.process, closed, follower.seen_alive, noticed);
         } else {
-            // Somebody writes there without the lock: what is not folded by now never will be.
+            // Something writes to it without the lock: what is not folded by now never will be.
             self.model.disown(follower.process, follower.attached);
         }
         let generation = self.model.mark_changed();
@@ -135,7 +137,7 @@ impl Aggregator {
         self.reap(&follower.segment);
     }
 
-    /// Says what a dead process held. One that closed its segment and held nothing is no news.
+    /// Reports what a dead process held, unless it closed its segment and held nothing.
     pub(crate) fn report_reclaim(&mut self, segment: &Segment, held: &Holdings, now: u64) {
         let (pid, uid, file) = (segment.pid(), segment.uid(), segment.file_name());
         let closed = segment.is_closed();
@@ -148,7 +150,7 @@ impl Aggregator {
         self.config.log.line(format_args!("end pid {pid} uid {uid} ({file}) {how}, reclaimed: {held}"));
     }
 
-    /// Removes a dead process's file, if it is ours to remove; else remembers to leave it alone.
+    /// Removes the file of a dead process if it is ours to remove; otherwise remembers to leave it alone.
     pub(crate) fn reap(&mut self, segment: &Segment) {
         let ours = self.uid == 0 || self.uid == segment.uid();
         let path = path_of(segment.file_name());
@@ -156,19 +158,20 @@ impl Aggregator {
         let gone = reap::inode_at(&path) != Some(inode);
         let may = self.config.reap && ours;
         let left = segment.header().is_left_to_run(self.model.now);
-        // Known until its disappearance is noticed: what is told of it before that is no news.
+        // It stays known until its removal is noticed, so that earlier notifications about it are ignored.
         self.known.insert(segment.file_name().to_owned(), Fate::LeftAlone);
         if gone || (may && !left && reap::reap(&path, inode)) {
             return;
         }
-        // Beyond that many, the next tracker finds them.
+        // Beyond this number, the next tracker finds them.
         if may && left && self.left_to_runs.len() < MAX_PENDING {
             let until = segment.header().anchor_monotonic_ns.saturating_add(RUN_GRACE_NS);
             self.left_to_runs.push(LeftToRun { path, inode, until });
         }
     }
 
-    /// A segment holds what cannot be: its figures leave all totals, and nothing else changes.
+    /// Stops following a segment with impossible values. Its figures leave all totals, and nothing else
+    /// changes.
     pub(crate) fn break_off(&mut self, index: usize, why: &str) {
         let follower = &mut self.followers[index];
         follower.give_up();
@@ -184,7 +187,7 @@ impl Aggregator {
         self.config.log.line(format_args!("broken pid {pid} uid {uid} ({file}): {why}"));
     }
 
-    /// Frees the rows of processes that ended long ago, or of the oldest if there are many.
+    /// Frees the rows of processes that ended long ago, and of the oldest if there are too many.
     pub(crate) fn expire(&mut self, now: u64) {
         if now < self.next_expiry {
             return;

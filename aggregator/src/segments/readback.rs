@@ -1,4 +1,5 @@
-//! What came before a failure, read back from the rings: failures are rare, so nothing is kept for them ahead.
+//! Reading back the events before a failure from the rings. Failures are rare, so nothing is kept for them in
+//! advance.
 
 use shm_layout::protocol::observe::Slot;
 use shm_layout::table::{FAILURE_EVENTS, FailureRecord, PastEvent, ProcessStats};
@@ -11,12 +12,13 @@ use crate::model::device::failure_of;
 use crate::model::failures::{Past, blank};
 use crate::segments::follower::Follower;
 
-/// Slots that are looked at in the ring of one dead process.
+/// The slots read in the ring of one dead process.
 const MAX_LOOKS_AT_DEAD: usize = 1 << 16;
-/// Failures that are taken out of a dead process's ring.
+/// The failures taken from a dead process's ring.
 const MAX_OF_DEAD: usize = 4;
 
-/// Adds to the failures just folded what came before them. `all_read`: everybody who is there could be read.
+/// Adds the preceding events to the failures that were just folded. `all_read` tells whether every existing
+/// process could be read.
 #[cold]
 #[inline(never)]
 pub(crate) fn complete_failures(model: &mut Model, followers: &[Follower], all_read: bool) {
@@ -30,8 +32,8 @@ pub(crate) fn complete_failures(model: &mut Model, followers: &[Follower], all_r
     model.failures.looks.past = looks;
 }
 
-/// A process was dead before we came: keeps the failures that its ring still has, before its file goes.
-/// Who held what then nobody knows. No event is later than `now`.
+/// Keeps the failures that the ring of a process that died unfollowed still has, before its file is removed.
+/// Who held what at the time is not known. No event is later than `now`.
 pub(crate) fn keep_failures_of_dead(model: &mut Model, segment: &Segment, owner: &ProcessStats, now: u64) {
     let words = segment.words();
     let (devices, calibration) = (segment.devices(), segment.calibration());
@@ -76,7 +78,7 @@ fn described(event: &Event, time: u64, owner: &ProcessStats) -> PastEvent {
     }
 }
 
-/// The last events of all processes on the chip.
+/// The last events of all processes on the chip before a failure.
 fn past_of(followers: &[Follower], model: &Model, failure: &FailureRecord, looks: &mut usize) -> Past {
     let chip = model.devices.values().find(|(_, device)| device.entry.chip_id == failure.chip_id);
     let (mut events, mut horizon) = (Vec::new(), chip.map_or(0, |(_, device)| device.gone_until));
@@ -85,14 +87,14 @@ fn past_of(followers: &[Follower], model: &Model, failure: &FailureRecord, looks
         events.extend(found);
         horizon = horizon.max(reached);
     }
-    // Stable: events of one process stay in their order also if their times are equal.
+    // The sort is stable: events of one process keep their order even if their times are equal.
     events.sort_by_key(|event: &PastEvent| event.time);
     let oldest = events.len().checked_sub(FAILURE_EVENTS).map(|from| events[from].time);
     Past { complete: horizon == 0 || oldest.is_some_and(|oldest| oldest >= horizon), events }
 }
 
-/// The last events of a process on the chip, oldest first, and since when they are all: 0 if no older one is
-/// of interest.
+/// The last events of a process on the chip, oldest first, and the time since which they are complete: 0 if
+/// older events do not matter.
 fn past_in(
     follower: &Follower,
     model: &Model,
@@ -120,7 +122,7 @@ fn past_in(
     while events.len() < FAILURE_EVENTS
         && let Some(event) = ring.next()
     {
-        // Times that run backwards are only a hostile process's.
+        // Only a hostile process has times that run backwards.
         reached = time(&event).min(reached);
         if devices.contains(&event.device) {
             events.push(described(&event, reached, &process.stats));
@@ -134,7 +136,7 @@ fn past_in(
 /// The events of a ring, backwards from a position, as far as they are still there.
 struct Ring<'a, 'b> {
     words: SegmentWords<'a, AtomicU64>,
-    /// Of the event that comes next.
+    /// The position of the next event.
     position: u64,
     looks: &'b mut usize,
 }
@@ -153,21 +155,21 @@ impl Iterator for Ring<'_, '_> {
     }
 }
 
-/// The last event of a process that writes no more; it may not have got to publish its head.
+/// The last position of a process that no longer writes; it may not have published its head.
 fn last_position(words: &SegmentWords<'_, AtomicU64>) -> u64 {
     let head = words.head();
     let next = head.saturating_add(1);
     if matches!(words.read_slot(next), Slot::Ready(_)) { next } else { head }
 }
 
-/// The last position up to `last` whose event is `early`; times of one ring never run backwards.
+/// The last position up to `last` whose event is `early`. Times of one ring never run backwards.
 fn last_before(
     words: &SegmentWords<'_, AtomicU64>,
     last: u64,
     looks: &mut usize,
     early: impl Fn(&Event) -> bool,
 ) -> u64 {
-    // All up to `low` are early, none from `high` on.
+    // Everything up to `low` is early, nothing from `high` on is.
     let (mut low, mut high) = (last.saturating_sub(words.ring.len() as u64), last.saturating_add(1));
     while high - low > 1 && *looks > 0 {
         *looks -= 1;

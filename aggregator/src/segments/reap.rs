@@ -1,4 +1,4 @@
-//! Removing the file that a dead process left.
+//! Removing the file of a dead process.
 
 use std::path::Path;
 
@@ -8,14 +8,14 @@ use tt_shm_os::is_write_locked;
 /// Device and inode of a file.
 pub(crate) type Inode = (u64, u64);
 
-/// The file that a path names now, without following a link.
+/// The file at a path, without following a link.
 pub(crate) fn inode_at(path: &Path) -> Option<Inode> {
     let stat = rustix::fs::lstat(path).ok()?;
     Some((stat.st_dev, stat.st_ino))
 }
 
-/// Unlinks a dead process's file if the path still names that very file and nobody holds its lock; says
-/// whether it did. Not being allowed to is no error: its owner will.
+/// Unlinks the file of a dead process if the path still names that very file and nobody holds its lock;
+/// returns whether it did. Lacking permission is not an error: the owner will do it.
 pub(crate) fn reap(path: &Path, inode: Inode) -> bool {
     use std::os::fd::AsFd;
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;

@@ -1,7 +1,7 @@
-//! Processes that an earlier aggregator followed and whose files have no name any more (systemd's RemoveIPC).
+//! Processes that an earlier aggregator followed and whose files were unlinked (by systemd's RemoveIPC).
 //!
-//! Root opens such a file through the process's own mapping. Where that is not permitted, the process is shown as
-//! one that cannot be read, and counted, until it is known to have ended.
+//! Root opens such a file through the process's own mapping. Where that is not permitted, the process is
+//! shown as unreadable, and counted as such, until it is known to have ended.
 
 use shm_layout::table::{ProcessStats, notice_kind, process_flags, process_state};
 use tt_shm_os::{
@@ -14,9 +14,9 @@ use crate::model::notice::About;
 use crate::segments::attach::Fate;
 use crate::segments::reap;
 
-/// Start times of processes are told in units of a hundredth of a second, rounded down.
+/// The unit of process start times: a hundredth of a second, rounded down.
 const START_UNIT_NS: u64 = 10_000_000;
-/// Inode of the first PID namespace, from which every process can be seen.
+/// The inode of the initial PID namespace, from which every process is visible.
 const FIRST_PID_NAMESPACE: u64 = 0xEFFF_FFFC;
 const WHY: &str = "alive, or may be, but its file was removed (systemd's RemoveIPC?): what it uses is unknown until it restarts";
 
@@ -27,15 +27,15 @@ pub(crate) struct Unseen {
     stats: ProcessStats,
 }
 
-/// What can be said of a process that has no file.
+/// What is known about a process that has no file.
 enum Whereabouts {
     Found(Box<Segment>),
-    /// It lives, or may.
+    /// It is alive, or may be.
     Unseen,
     Ended,
 }
 
-/// Name of the segment of a process, and whether it is there.
+/// Whether the segment file of a process exists.
 pub(crate) fn has_file(namespace: &Namespace, stats: &ProcessStats) -> bool {
     reap::inode_at(&path_of(&name_of(namespace, stats))).is_some()
 }
@@ -44,7 +44,7 @@ fn name_of(namespace: &Namespace, stats: &ProcessStats) -> String {
     segment_file_name(namespace, stats.pid as u32, stats.identity)
 }
 
-/// Finds the processes again that lived when the earlier table was written and have no file now.
+/// Finds the processes that were alive when the earlier table was written and have no file now.
 pub(crate) fn find_nameless(aggregator: &mut Aggregator, missing: Vec<ProcessStats>, now: u64) {
     for stats in missing {
         match whereabouts(aggregator, &stats) {
@@ -55,7 +55,7 @@ pub(crate) fn find_nameless(aggregator: &mut Aggregator, missing: Vec<ProcessSta
     }
 }
 
-/// Forgets those that are known to have ended, and reads those that can be read by now.
+/// Forgets the processes that are known to have ended, and follows those that can be read by now.
 pub(crate) fn check_unseen(aggregator: &mut Aggregator, now: u64) {
     for unseen in std::mem::take(&mut aggregator.unseen) {
         let found = whereabouts(aggregator, &unseen.stats);
@@ -103,7 +103,7 @@ fn note_unseen(aggregator: &mut Aggregator, stats: ProcessStats, now: u64) {
         now,
         WHY,
     );
-    // Without a row it is not shown, and counted all the same.
+    // Without a row it is not shown, but still counted.
     let row = aggregator.model.add_process(stats, Some(ClockKind::Monotonic)).unwrap_or(usize::MAX);
     aggregator.unseen.push(Unseen { row, stats });
 }
@@ -115,7 +115,7 @@ fn whereabouts(aggregator: &Aggregator, stats: &ProcessStats) -> Whereabouts {
         return if sees_all { Whereabouts::Ended } else { Whereabouts::Unseen };
     };
     let Some(start) = start_time_of(pid) else {
-        // procfs may be mounted so that it hides the processes of others.
+        // procfs may be mounted with hidepid.
         let told = aggregator.uid == 0 || u64::from(aggregator.uid) == stats.uid;
         return if told { Whereabouts::Ended } else { Whereabouts::Unseen };
     };
@@ -125,7 +125,7 @@ fn whereabouts(aggregator: &Aggregator, stats: &ProcessStats) -> Whereabouts {
     find_mapping(aggregator, pid, stats)
 }
 
-/// Looks through what a process has mapped.
+/// Looks for the segment among the mappings of a process.
 fn find_mapping(aggregator: &Aggregator, pid: u32, stats: &ProcessStats) -> Whereabouts {
     let Ok(mappings) = nameless_mappings(pid) else { return Whereabouts::Unseen };
     let name = name_of(&aggregator.config.namespace, stats);
@@ -136,15 +136,15 @@ fn find_mapping(aggregator: &Aggregator, pid: u32, stats: &ProcessStats) -> Wher
                 return Whereabouts::Found(Box::new(segment));
             }
             Err(error) if error.is_permission_denied() => all_known = false,
-            // Another file, or not the owner's.
+            // Another file, or one of another owner.
             _ => {}
         }
     }
     if all_known { Whereabouts::Ended } else { Whereabouts::Unseen }
 }
 
-/// Whether a process was started after a moment, so that it is another one with the same number. Its start is told
-/// in the time since boot with suspensions: less all of them, it is not later than it was.
+/// Whether a process started after a moment, so that it is another one with the same pid. Its start is given
+/// in the time since boot including suspensions; less all of them, it is not later than the real start.
 fn is_later(start: u64, moment: u64) -> bool {
     start.saturating_mul(START_UNIT_NS).saturating_sub(suspended_ns()) > moment
 }

@@ -1,5 +1,5 @@
-//! What a restarted aggregator takes over from the table that it replaces: history, peaks and failures.
-//! Everything else it takes from the segments.
+//! What a restarted aggregator takes over from the table it replaces: history, peaks and failures. Everything
+//! else comes from the segments.
 
 use shm_layout::table::{
     Bucket, DeviceStats, FailureRecord, HISTORY_RESOLUTIONS, Peak, ProcessStats, device_flags, failure_flags,
@@ -16,7 +16,7 @@ use crate::model::timeline::Timeline;
 use crate::model::window::Window;
 use crate::segments::unseen::has_file;
 
-/// What an earlier aggregator of the same user knew of the devices.
+/// The figures of an earlier aggregator of the same user.
 #[derive(Debug)]
 pub struct Adopted {
     snapshot: TableSnapshot,
@@ -24,7 +24,7 @@ pub struct Adopted {
 }
 
 impl Adopted {
-    /// Reads what is there; `None` if it is nothing, another user's, another version's or another boot's.
+    /// Reads the table; `None` if there is none, or it is of another user, version or boot.
     pub(crate) fn read(namespace: &Namespace, uid: u32) -> Option<Adopted> {
         let table = Table::open_path(&path_of(&table_file_name(namespace, uid)), uid).ok()?;
         if boot_id()? != table.header().boot_id {
@@ -37,14 +37,14 @@ impl Adopted {
         Some(Adopted { snapshot, history })
     }
 
-    /// Processes that lived and have no file now.
+    /// The processes that were alive and have no file now.
     pub(crate) fn missing(&self, namespace: &Namespace) -> Vec<ProcessStats> {
         let rows = self.snapshot.processes.iter().map(|(_, stats)| *stats);
         let alive = rows.filter(|stats| stats.state == process_state::ALIVE);
         alive.filter(|stats| !has_file(namespace, stats)).collect()
     }
 
-    /// Puts the devices into a model that has none yet.
+    /// Installs the devices in a model that has none yet.
     pub(crate) fn install(self, model: &mut Model) {
         let Adopted { snapshot, history } = self;
         let now = model.now;
@@ -64,15 +64,15 @@ impl Adopted {
             }
             let generation = model.mark_changed();
             device.history_changed = generation;
-            // As many rows as that table had.
+            // Cannot fail: that table had as many rows.
             let _ = model.devices.insert(generation, device);
         }
         take_failures(model, snapshot.failures, end);
     }
 }
 
-/// Failures that an aggregator can have seen; the segments may still hold them, but no longer who held what. It vouched
-/// for what happened up to `end`.
+/// Takes over the plausible failures. The segments may still have their events, but not who held what. The
+/// earlier aggregator vouched for what happened up to `end`.
 fn take_failures(model: &mut Model, failures: Vec<FailureRecord>, end: u64) {
     let now = model.now;
     for mut failure in failures.into_iter().filter(|failure| failure.is_plausible() && failure.time <= now) {
@@ -106,7 +106,7 @@ fn take_peaks(device: &mut Device, stats: &DeviceStats, end: u64, now: u64) {
     }
 }
 
-/// In place of a peak that cannot be.
+/// Replaces an implausible peak.
 const UNREADABLE: Peak = Peak { low: 0, high: UNKNOWN, time: 0, count: 0 };
 const _: () = assert!(FIGURES == Class::COUNT + 5);
 

@@ -1,4 +1,4 @@
-//! The table's file: made under another name, complete, then put in place.
+//! The table's file: created complete under a temporary name, then renamed into place.
 
 use std::path::{Path, PathBuf};
 
@@ -14,25 +14,25 @@ use tt_shm_os::{
 use crate::error::PublishError;
 use crate::table::place;
 
-/// Header and control words, byte by byte.
+/// Header and control words, counted in bytes.
 const HEAD: Block = Block { offset: 0, capacity: 0 };
 
-/// How often a directory that somebody puts in the table's place is removed again.
+/// How often to remove a directory that somebody keeps putting in the table's place.
 const PUT_TRIES: u32 = 64;
 
-/// A mapped table that has its name.
+/// A mapped table file.
 #[derive(Debug)]
 pub(crate) struct TableFile {
     pub(crate) map: SharedObject,
     pub(crate) header: TableHeader,
     pub(crate) path: PathBuf,
-    /// Device and inode, to remove no file but this.
+    /// Device and inode, so that no other file is removed.
     inode: (u64, u64),
     temporary: bool,
 }
 
 impl TableFile {
-    /// Makes a table under a temporary name, with nothing in it.
+    /// Creates an empty table under a temporary name.
     pub(crate) fn create(namespace: &Namespace, uid: u32) -> Result<TableFile, PublishError> {
         let final_name = table_file_name(namespace, uid);
         sweep(&final_name, uid);
@@ -67,16 +67,16 @@ impl TableFile {
         Ok(())
     }
 
-    /// Puts the table in the place of the one before, if there is one, at once.
+    /// Renames the table into place, atomically replacing an earlier one.
     pub(crate) fn put_in_place(&mut self, namespace: &Namespace, uid: u32) -> Result<(), PublishError> {
         let place = path_of(&table_file_name(namespace, uid));
         let mut tries = 1..=PUT_TRIES;
         loop {
-            // Renaming replaces a file, but not a directory.
+            // A rename replaces a file, but not a directory.
             place::clear(&place, uid)?;
             match rustix::fs::rename(&self.path, &place) {
                 Ok(()) => break,
-                // Somebody was faster and put another one there.
+                // Somebody put another one there meanwhile.
                 Err(Errno::ISDIR) if tries.next().is_some() => {}
                 Err(errno) => {
                     let (path, cause) = (place, errno.into());
@@ -89,7 +89,7 @@ impl TableFile {
         Ok(())
     }
 
-    /// Whether its name still names it, whole.
+    /// Whether the path still names this file, at its full length.
     pub(crate) fn is_in_place(&self) -> bool {
         let whole = |stat: rustix::fs::Stat| {
             (stat.st_dev, stat.st_ino) == self.inode && stat.st_size as u64 == self.header.total_len
@@ -97,7 +97,7 @@ impl TableFile {
         !self.temporary && rustix::fs::lstat(&self.path).is_ok_and(whole)
     }
 
-    /// Removes the file, unless its name is another's by now.
+    /// Removes the file, unless the path names another one by now.
     pub(crate) fn unlink(&self) -> std::io::Result<()> {
         if crate::segments::reap::inode_at(&self.path) == Some(self.inode) {
             rustix::fs::unlink(&self.path)?;
@@ -108,7 +108,7 @@ impl TableFile {
 
 impl Drop for TableFile {
     fn drop(&mut self) {
-        // A table that never came into its place is of use to nobody.
+        // A table that was never renamed into place is of no use.
         if self.temporary {
             let _ = self.unlink();
         }
@@ -130,7 +130,7 @@ fn random(name: &str) -> Result<u64, PublishError> {
     random_u64().map_err(|cause| PublishError::System { action: "name", path: path_of(name), cause })
 }
 
-/// Lets everybody read the file that was just made, and tells which it is.
+/// Makes the new file readable to everybody; returns its device and inode.
 fn open_to_all(path: &Path) -> Result<(u64, u64), PublishError> {
     let open = || {
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
@@ -140,14 +140,14 @@ fn open_to_all(path: &Path) -> Result<(u64, u64), PublishError> {
         Ok((stat.st_dev, stat.st_ino))
     };
     open().map_err(|errno: Errno| {
-        // Without an owner nobody else would remove it.
+        // Nobody else would remove it.
         let _ = rustix::fs::unlink(path);
         PublishError::System { action: "open to readers", path: path.to_owned(), cause: errno.into() }
     })
 }
 
-/// Removes temporary files that an aggregator killed in the middle left. The caller holds the lock, so none
-/// of them is anybody's.
+/// Removes temporary files that a killed aggregator left. The caller holds the lock, so none of them is in
+/// use.
 fn sweep(final_name: &str, uid: u32) {
     let prefix = format!("{final_name}-");
     let Ok(entries) = std::fs::read_dir(SHM_DIR) else { return };

@@ -1,4 +1,4 @@
-//! Writes the devices' history into the table: the buckets that are new, and the open one again.
+//! Writes the devices' history into the table: new buckets, and the open one again.
 
 use std::sync::atomic::AtomicU64;
 
@@ -13,7 +13,7 @@ use crate::model::device::Device;
 use crate::model::rows::Rows;
 use crate::table::file::TableFile;
 
-/// Up to where each device's history is written.
+/// How far each device's history is written.
 #[derive(Debug)]
 pub(crate) struct Histories {
     block: Block,
@@ -22,10 +22,10 @@ pub(crate) struct Histories {
 
 #[derive(Debug)]
 struct Written {
-    /// Whose history it is; `None` if nothing was written yet.
+    /// The chip whose history it is; `None` if nothing was written yet.
     chip_id: Option<u64>,
-    /// Per resolution, stamp of the newest bucket written: its start, and one more for each time that it
-    /// was written again, so that a reader never takes words of two updates for one.
+    /// For each resolution, the stamp of the newest bucket written: its start, plus one for each time it was
+    /// written again, so that a reader never takes words of two updates for one.
     newest: [u64; HISTORY_RESOLUTIONS.len()],
     /// The history's amendments that were written.
     amendments: u64,
@@ -42,7 +42,7 @@ impl Histories {
         Histories { block, rows: Vec::new() }
     }
 
-    /// Gives the first `count` devices room for their history; says how many have it.
+    /// Reserves room for the history of the first `count` devices; returns how many have it.
     pub(crate) fn room(&mut self, file: &TableFile, count: usize, short: &mut Option<PublishError>) -> usize {
         while self.rows.len() < count {
             let next = self.rows.len();
@@ -55,12 +55,12 @@ impl Histories {
         self.rows.len().min(count)
     }
 
-    /// Devices that have room.
+    /// The number of devices that have room.
     pub(crate) fn len(&self) -> usize {
         self.rows.len()
     }
 
-    /// Writes what changed after a generation, and all of a device that is new here.
+    /// Writes what changed after a generation, and everything of a device that is new here.
     pub(crate) fn write(&mut self, words: &TableWords<'_, AtomicU64>, devices: &Rows<Device>, after: u64) {
         for (row, device) in devices.values() {
             let Some(written) = self.rows.get_mut(row) else { break };
@@ -75,7 +75,7 @@ fn write_device(written: &mut Written, cells: &[AtomicU64; HISTORY_WORDS], devic
     shm_layout::stores_of!(TableHistory);
     let chip_id = Some(device.entry.chip_id);
     if written.chip_id != chip_id {
-        // The row was another device's, or nobody's.
+        // The row belonged to another device, or to none.
         cells.as_chunks::<BUCKET_WORDS>().0.iter().for_each(|cell| stamped::clear(cell));
         *written = Written::nothing_of(chip_id);
     }
@@ -94,8 +94,8 @@ fn write_device(written: &mut Written, cells: &[AtomicU64; HISTORY_WORDS], devic
     }
 }
 
-/// Writes buckets again that are complete and became inexact after they were written. They get the last stamp that
-/// there is for them: nothing of them changes after that.
+/// Rewrites complete buckets that became inexact after they were written. They get the last stamp that is
+/// valid for them, because they do not change after that.
 fn amend(written: &Written, cells: &[AtomicU64; HISTORY_WORDS], device: &Device) {
     for ((resolution, newest), length) in written.newest.iter().enumerate().zip(HISTORY_RESOLUTIONS) {
         let complete = |bucket: &Bucket| bucket.start / length < newest / length;

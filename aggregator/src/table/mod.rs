@@ -1,4 +1,4 @@
-//! The way out: the model is published in the table, and taken over from the table before it.
+//! The way out: the model is published in the table, and taken over from an earlier table.
 
 pub(crate) mod adopt;
 pub(crate) mod file;

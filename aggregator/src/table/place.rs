@@ -1,4 +1,4 @@
-//! Names in /dev/shm that this aggregator needs, and what somebody else may have put there.
+//! Names in /dev/shm that the aggregator needs, and what somebody else may have put there.
 
 use std::path::Path;
 
@@ -8,14 +8,14 @@ use tt_shm_os::{path_of, random_u64};
 
 use crate::error::PublishError;
 
-/// Something at a name that is needed for a regular file of our own.
+/// A file that occupies a name needed for a regular file of our own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Squatter {
     pub(crate) kind: &'static str,
     pub(crate) owner: u32,
 }
 
-/// What is at a path, unless that is nothing or a regular file of `uid`.
+/// The file at a path, unless there is none or it is a regular file of `uid`.
 pub(crate) fn squatter(path: &Path, uid: u32) -> Option<Squatter> {
     let stat = rustix::fs::lstat(path).ok()?;
     let kind = FileType::from_raw_mode(stat.st_mode);
@@ -23,11 +23,11 @@ pub(crate) fn squatter(path: &Path, uid: u32) -> Option<Squatter> {
     (!ours).then_some(Squatter { kind: describe(kind), owner: stat.st_uid })
 }
 
-/// Makes sure that a path is free, or a regular file of `uid`. What is in the way is removed where the sticky
-/// bit of /dev/shm lets us: root may remove anything, others what they own.
+/// Ensures that a path is free or a regular file of `uid`. What is in the way is removed where the sticky bit
+/// of /dev/shm permits it: root may remove anything, others what they own.
 ///
-/// A directory with something in it is renamed, not emptied: what it holds may be of use to its owner, and
-/// walking through a stranger's directories as root is a risk for nothing.
+/// A directory that is not empty is renamed, not emptied: its owner may need the content, and walking through
+/// a stranger's directories as root is an unnecessary risk.
 pub(crate) fn clear(path: &Path, uid: u32) -> Result<(), PublishError> {
     let Some(found) = squatter(path, uid) else { return Ok(()) };
     match remove(path, found) {
@@ -49,7 +49,7 @@ fn remove(path: &Path, found: Squatter) -> Result<(), Errno> {
     }
 }
 
-/// A name that nobody needs.
+/// A name to move a directory to, out of the way.
 fn aside(path: &Path) -> Result<std::path::PathBuf, Errno> {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let random = random_u64().map_err(|_| Errno::IO)?;

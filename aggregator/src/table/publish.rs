@@ -1,4 +1,4 @@
-//! Writes the model into the table, and of it only what changed.
+//! Writes the changed rows of the model into the table.
 
 use std::sync::atomic::AtomicU64;
 
@@ -17,13 +17,13 @@ use crate::table::file::TableFile;
 use crate::table::history::Histories;
 use crate::table::lockfile::Claim;
 
-/// Rows that get their memory together.
+/// The number of rows that are allocated at once.
 const STEP: usize = 32;
 
-/// Publishes what an aggregator knows in the table that everybody may read.
+/// Publishes the figures of an aggregator in a table that everybody may read.
 ///
-/// An aggregator killed at any point leaves every row whole. One that ends with [`TablePublisher::close`]
-/// leaves no table; one that is dropped leaves it as it is, and readers see that its heartbeat stops.
+/// An aggregator killed at any point leaves every row intact. [`TablePublisher::close`] removes the table;
+/// dropping the publisher leaves it as it is, and readers see that its heartbeat stops.
 #[derive(Debug)]
 pub struct TablePublisher {
     claim: Claim,
@@ -40,15 +40,15 @@ struct Written {
     notices: Latches,
     failures: Latches,
     histories: Histories,
-    /// Generation of the last rows written.
+    /// The generation that was last written.
     published: u64,
-    /// Generations that lacked room, and since when rows are missing; 0 if none is.
+    /// The number of generations that lacked room, and since when rows are missing; 0 if none are.
     errors: u64,
     incomplete_since: u64,
 }
 
 impl TablePublisher {
-    /// Makes a new table with all that is known now and puts it in place of the old one.
+    /// Creates a new table with everything that is known now, in place of the old one.
     pub fn create(claim: Claim, aggregator: &Aggregator) -> Result<TablePublisher, PublishError> {
         let written = Written::new(TableFile::create(&claim.namespace, claim.uid)?)?;
         let mut publisher = TablePublisher { claim, written };
@@ -56,14 +56,14 @@ impl TablePublisher {
         Ok(publisher)
     }
 
-    /// Makes the table anew if its file was removed, replaced or cut short: otherwise nobody would see it, and
-    /// nobody else could publish one. Says whether it was.
+    /// Recreates the table if its file was removed, replaced or truncated: otherwise nobody would see it, and
+    /// nobody else could publish one. Returns whether it was recreated.
     pub fn restore(&mut self, aggregator: &Aggregator) -> Result<bool, PublishError> {
         if self.written.file.is_in_place() {
             return Ok(false);
         }
         if !self.claim.is_in_place() {
-            // Whoever removed the lock file as well may have started another aggregator.
+            // Whoever removed the lock file too may have started another aggregator.
             self.claim = Claim::take(&self.claim.namespace)?;
         }
         self.written = Written::new(TableFile::create(&self.claim.namespace, self.claim.uid)?)?;
@@ -72,13 +72,13 @@ impl TablePublisher {
     }
 
     fn fill(&mut self, aggregator: &Aggregator) -> Result<(), PublishError> {
-        // Rows that there is no room for are missing from it, which it says.
+        // Rows for which there is no room are missing, which the table says.
         let _ = self.publish(aggregator);
         self.written.file.put_in_place(&self.claim.namespace, self.claim.uid)
     }
 
-    /// Writes what changed since the last call, and a heartbeat in any case. Fails only if /dev/shm has no
-    /// room for more rows. They are missing then, which the table says, and are tried again with each call;
+    /// Writes what changed since the last call, and always a heartbeat. Fails only if /dev/shm has no room
+    /// for more rows. Those are then missing, which the table says, and are tried again with each call;
     /// everything else is up to date.
     pub fn publish(&mut self, aggregator: &Aggregator) -> Result<(), PublishError> {
         let model = &aggregator.model;
@@ -91,20 +91,20 @@ impl TablePublisher {
         };
         let words = TableWords::carve(written.file.map.words(), &written.file.header);
         stores_of!(TableHeartbeat);
-        // Release: pairs with the acquire fence in Table::snapshot(). Who sees it sees the rows of that moment.
+        // Release: pairs with the acquire fence in Table::snapshot(). A reader that sees it also sees the
+        // rows of that moment.
         words.control[control::AS_OF].store_release(model.as_of);
         Word::store(&words.control[control::INTERVAL], aggregator.sleep_hint().as_nanos() as u64);
         Word::store(&words.control[control::HEARTBEAT], model.now);
         short.map_or(Ok(()), Err)
     }
 
-    /// Ends in an orderly way: readers see that the table is closed, and it is removed. Gives back the claim,
-    /// which holds until dropped.
+    /// Marks the table as closed and removes it. Returns the claim, which is held until it is dropped.
     pub fn close(self) -> std::io::Result<Claim> {
         let file = &self.written.file;
         let words = TableWords::carve(file.map.words(), &file.header);
         stores_of!(TableClosed);
-        // Release: a reader that sees it closed sees the last rows.
+        // Release: a reader that sees it closed also sees the last rows.
         words.control[control::CLOSED].store_release(1);
         file.unlink()?;
         point!(TableUnlinked);
@@ -113,8 +113,8 @@ impl TablePublisher {
 }
 
 impl Written {
-    /// A table with room for some rows of each kind, and for all notices: readers touch each of those, and there
-    /// must be room to say what is wrong when there is room for nothing else.
+    /// A table with room for some rows of each kind, and for all notices: readers touch every notice, and
+    /// there must be room to say what is wrong when there is room for nothing else.
     fn new(file: TableFile) -> Result<Written, PublishError> {
         let TableHeader { devices, processes, usages, notices, history, failures, .. } = file.header;
         let mut written = Written {
@@ -137,7 +137,7 @@ impl Written {
         Ok(written)
     }
 
-    /// Writes what changed, as far as there is room; says what was wrong if there is not.
+    /// Writes what changed, as far as there is room; returns the error if there is not.
     fn write_generation(&mut self, aggregator: &Aggregator) -> Option<PublishError> {
         let short = self.write_rows(&aggregator.model);
         self.note_room(short.is_some(), aggregator.model.now);
@@ -151,7 +151,7 @@ impl Written {
         let file = &self.file;
         let words = TableWords::carve(file.map.words(), &file.header);
         let mut short = None;
-        // A device that can be seen can be asked for its history.
+        // A visible device must have room for its history.
         let devices = self.histories.room(file, model.devices.high_water(), &mut short);
         let mut writer = RowWriter { file, after, short };
         {
@@ -184,8 +184,9 @@ impl Written {
         }
         self.histories.write(&words, &model.devices, after);
         {
-            // Last: whoever adopts these rows takes a process's position for what is in all others, and what comes
-            // behind it for news. One that was killed in between may leave more than it says, never less.
+            // Last: an aggregator that adopts these rows takes a process's position as covered by all other
+            // rows, and later events as new. If this one is killed in between, the other rows contain more
+            // than the position says, never less.
             stores_of!(TableProcess);
             let high = model.processes.high_water();
             writer.write(&mut self.processes, words.processes, high, model.processes.iter(), |g, process| {
@@ -204,7 +205,7 @@ impl Written {
         };
     }
 
-    /// Control words, of rows only those that are there.
+    /// Writes the control words. They count only rows that exist.
     fn write_control(&self, aggregator: &Aggregator) {
         let words = TableWords::carve(self.file.map.words(), &self.file.header);
         let model = &aggregator.model;
@@ -235,11 +236,12 @@ impl Written {
         ];
         stores_of!(TableControl);
         for (word, value) in figures {
-            // Release: pairs with the acquire fence behind which readers look at the rows that these count.
+            // Release: pairs with the acquire fence after which readers look at the rows that these count.
             words.control[word].store_release(value);
         }
         stores_of!(TableGeneration);
-        // Release: pairs with the acquire fence in Table::snapshot(). Who sees the generation sees its rows.
+        // Release: pairs with the acquire fence in Table::snapshot(). A reader that sees the generation also
+        // sees its rows.
         words.control[control::GENERATION].store_release(model.generation());
     }
 }
@@ -249,12 +251,12 @@ struct RowWriter<'a> {
     file: &'a TableFile,
     /// The generation before it.
     after: u64,
-    /// What was wrong if there was no room.
+    /// The error, if there was no room.
     short: Option<PublishError>,
 }
 
 impl RowWriter<'_> {
-    /// Writes the first `count` rows of a kind, those that changed or had no room before.
+    /// Writes those of the first `count` rows that changed or had no room before.
     fn write<'r, R, T: Pod, const N: usize>(
         &mut self,
         latches: &mut Latches,
@@ -279,14 +281,14 @@ impl RowWriter<'_> {
     }
 }
 
-/// Rows of one kind, with the private side of their latches.
+/// The rows of one kind, with the private side of their latches.
 #[derive(Debug)]
 struct Latches {
     block: Block,
     row_words: usize,
-    /// One for each row that has memory.
+    /// One for each row that is allocated.
     writers: Vec<LatchWriter>,
-    /// Rows that were written at all.
+    /// The number of rows that were ever written.
     written: usize,
 }
 
@@ -295,12 +297,12 @@ impl Latches {
         Latches { block, row_words, writers: Vec::new(), written: 0 }
     }
 
-    /// Makes sure that the first `count` rows have memory.
+    /// Ensures that the first `count` rows are allocated.
     fn room(&mut self, file: &TableFile, count: usize) -> Result<(), PublishError> {
         if count <= self.writers.len() {
             return Ok(());
         }
-        // If there is no room for several, there may be for those that are needed.
+        // If there is no room for a whole step, there may be for those that are needed.
         self.reserve(file, count.next_multiple_of(STEP)).or_else(|_| self.reserve(file, count))
     }
 

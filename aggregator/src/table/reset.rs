@@ -1,4 +1,4 @@
-//! Asking an aggregator for a new window of peaks: a file that appears, and a count that grows.
+//! Requests for a new window of peaks: a file that appears, and a count that grows.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -9,30 +9,30 @@ use tt_shm_reader::Table;
 
 use crate::error::ResetError;
 
-/// Between two looks whether the request was carried out.
+/// The time between two checks whether the request was carried out.
 const LOOK_AGAIN: Duration = Duration::from_millis(2);
 
-/// How the names of requests to the aggregator of `uid` begin. What follows is random: a name that is known
-/// beforehand could be taken by anybody, and then nobody could ask.
+/// The prefix of the names of requests to the aggregator of `uid`. The rest is random: anybody could occupy a
+/// predictable name, and then nobody could make a request.
 pub(crate) fn request_prefix(namespace: &Namespace, uid: u32) -> String {
     let lock = table_lock_file_name(namespace, uid);
     format!("{}.reset-", lock.strip_suffix(".lock").unwrap_or(&lock))
 }
 
-/// Removes a request; says whether it was made by somebody who may ask: root, or the aggregator's user.
+/// Removes a request; returns whether it was made by somebody who may: root, or the aggregator's user.
 pub(crate) fn take_request(file_name: &str, uid: u32) -> bool {
     let path = path_of(file_name);
     let Ok(stat) = rustix::fs::lstat(&path) else { return false };
     let regular = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
     let may_ask = regular && (stat.st_uid == 0 || stat.st_uid == uid);
-    // Only what can be removed counts, or one file would open a window every second. In a folder with the
-    // sticky bit, that is ours and, for root, everybody's; a directory stays, and asks for nothing.
+    // Only a file that can be removed counts, or one file would open a window every second. In a folder with
+    // the sticky bit, that is our own and, for root, everybody's; a directory stays and requests nothing.
     let taken = rustix::fs::unlink(&path).is_ok();
     shm_layout::point!(ResetTaken);
     taken && may_ask
 }
 
-/// Asks the aggregator of `owner` to open a new window of peaks, and waits until it has.
+/// Requests a new window of peaks from the aggregator of `owner`, and waits until it is open.
 pub fn request_reset(namespace: &Namespace, owner: u32, timeout: Duration) -> Result<(), ResetError> {
     let uid = rustix::process::geteuid().as_raw();
     if uid != 0 && uid != owner {
@@ -47,7 +47,7 @@ pub fn request_reset(namespace: &Namespace, owner: u32, timeout: Duration) -> Re
     let begun = Instant::now();
     while table.snapshot().windows == before {
         if begun.elapsed() > timeout {
-            // A request that nobody takes must not surprise a later aggregator.
+            // A request that was not taken must not surprise a later aggregator.
             let _ = rustix::fs::unlink(&path);
             return Err(ResetError::Timeout { waited_ms: begun.elapsed().as_millis() });
         }
@@ -56,7 +56,7 @@ pub fn request_reset(namespace: &Namespace, owner: u32, timeout: Duration) -> Re
     Ok(())
 }
 
-/// Makes a request under a name that nobody could have taken.
+/// Creates a request under an unpredictable name.
 fn create(namespace: &Namespace, owner: u32) -> Result<PathBuf, ResetError> {
     let prefix = request_prefix(namespace, owner);
     let refused = |path: &PathBuf, cause| ResetError::Request { path: path.clone(), cause };
