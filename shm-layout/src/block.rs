@@ -1,10 +1,10 @@
-//! Where a block of equal entries lies in a file.
+//! The position of a block of equal entries in a file.
 
 use crate::error::LayoutError;
 use crate::words::{Word, shared_struct};
 
-/// Alignment of every block and of every line that two sides touch often. 128, not 64: x86 fetches
-/// lines in pairs and some aarch64 cores have lines of 128 bytes.
+/// The alignment of every block and of every line that both sides touch often. 128, not 64: x86 fetches lines
+/// in pairs, and some aarch64 cores have lines of 128 bytes.
 pub const ALIGN: u64 = 128;
 
 shared_struct! {
@@ -12,18 +12,18 @@ shared_struct! {
     pub struct Block, size 16 {
         /// Byte offset from the start of the file, a multiple of [`ALIGN`].
         0 => pub offset: u64,
-        /// Entries.
+        /// Number of entries.
         8 => pub capacity: u64,
     }
 }
 
 impl Block {
-    /// First byte behind the block.
+    /// The first byte after the block.
     pub const fn end(&self, entry_bytes: u64) -> u64 {
         self.offset + self.capacity * entry_bytes
     }
 
-    /// Refuses a block that is not wholly inside a file of `len` bytes.
+    /// Returns an error unless the whole block is inside a file of `len` bytes.
     pub fn check(
         &self,
         block: &'static str,
@@ -42,7 +42,7 @@ impl Block {
         }
     }
 
-    /// The block's words as entries of `N` words; empty if it is not inside.
+    /// The block's words as entries of `N` words; empty if it is not inside the file.
     pub fn entries<'a, const N: usize, W: Word>(&self, words: &'a [W]) -> &'a [[W; N]] {
         let (start, count) = ((self.offset / 8) as usize, self.capacity as usize);
         let words = words.get(start..).and_then(|words| words.get(..count * N)).unwrap_or_default();
@@ -50,14 +50,14 @@ impl Block {
     }
 }
 
-/// Lays blocks one behind the other.
+/// Places blocks one after another.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Planner {
     next: u64,
 }
 
 impl Planner {
-    /// Starts behind the first `reserved` bytes.
+    /// Starts after the first `reserved` bytes.
     pub(crate) const fn after(reserved: u64) -> Planner {
         Planner { next: reserved.next_multiple_of(ALIGN) }
     }
@@ -69,7 +69,7 @@ impl Planner {
         block
     }
 
-    /// Bytes planned so far.
+    /// The number of bytes planned so far.
     pub(crate) const fn len(&self) -> u64 {
         self.next
     }

@@ -1,75 +1,76 @@
-//! What living processes say of one chip, and whom to believe.
+//! What processes claim about one chip, and which claims are believed.
 //!
-//! Identity and capacity are what root's processes say, and of what they do not speak, what all others agree on. A
-//! process that contradicts that is shown with what it says, and changes nothing for anybody else; when a process ends,
-//! what it said goes with it.
+//! Identity and capacity are what root's processes claim and, where they claim nothing, what all others agree
+//! on. A process that contradicts this is shown with its own claim and affects nobody else; its claim ends
+//! when the process does.
 
 use crate::device::{DeviceEntry, POOLS, known};
 
-/// Whose word counts before whose; the first first.
+/// The rank of a claim; lower values take precedence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Standing {
-    /// Root's.
+    /// A process of root.
     Root,
-    /// That of the user who asks. Who answers everybody gives it to nobody.
+    /// A process of the user who asks. A reader that serves everybody gives this to nobody.
     Own,
-    /// Anybody else's.
+    /// Any other process.
     Other,
 }
 
 impl Standing {
-    /// The standing of a user's processes for everybody.
+    /// The standing of a user's processes, the same for every reader.
     pub fn of(uid: u32) -> Standing {
         if uid == 0 { Standing::Root } else { Standing::Other }
     }
 
-    /// The same for one user, who believes itself before strangers.
+    /// The standing of a user's processes for one reader, who believes its own before strangers.
     pub fn for_user(uid: u32, user: u32) -> Standing {
         if uid != 0 && uid == user { Standing::Own } else { Standing::of(uid) }
     }
 }
 
-/// Each process has a number of its own for the device, and an allocator.
+/// What each process has of its own: its number for the device, and its allocator.
 const OWN: u64 = known::LOGICAL | known::SUB_DEVICE | known::MODE;
 
 /// The bits of [`known`] of all pools.
 const POOL_BITS: u64 = (known::POOL << POOLS) - known::POOL;
 
-/// The bits of [`known`] that speak of one memory, and the one that says that its pools differ. They are settled as
-/// one: a pool outranks the size of the chip, so whoever could add a pool to the size that root tells would replace it.
+/// For each memory, the bits of [`known`] about it, and the bit that tells that its pools differ. They are
+/// settled together: a pool takes precedence over the size of the chip, so whoever could add a pool to the
+/// size that root reports would replace it.
 const MEMORIES: [(u64, u64); 2] = [
     (known::DRAM | known::POOL | known::POOL << 1, known::DRAM_POOLS_DIFFER),
     (known::L1 | known::POOL << 2 | known::POOL << 3, known::L1_POOLS_DIFFER),
 ];
 
-/// These bits, and all of each memory that one of them speaks of.
+/// These bits, and all bits of each memory that one of them is about.
 fn with_whole_memories(bits: u64) -> u64 {
     let spoken_of = MEMORIES.into_iter().filter(|(memory, _)| bits & memory != 0);
     spoken_of.fold(bits, |bits, (memory, _)| bits | memory)
 }
 
-/// What some say together.
+/// The merged claims of some processes.
 #[derive(Clone, Copy, Debug)]
-struct Said {
-    /// What was said first of each figure.
+struct MergedClaims {
+    /// The first claim about each figure.
     entry: DeviceEntry,
-    /// Bits of [`known`] of what they contradict each other on.
+    /// Bits of [`known`] on which they contradict each other.
     disputed: u64,
-    /// Bits of pools in which the allocators of one process differ. That is no contradiction, since each has its own.
-    /// What the chip has then is unknown: their pools may lie beside each other or be parts of the same memory.
+    /// Bits of pools in which the allocators of one process differ. That is not a contradiction, since each
+    /// has its own. What the chip has is then unknown: the pools may be separate or parts of the same memory.
     divided: u64,
 }
 
-impl Said {
-    const NOTHING: Said = Said { entry: bytemuck::zeroed(), disputed: 0, divided: 0 };
+impl MergedClaims {
+    const NOTHING: MergedClaims = MergedClaims { entry: bytemuck::zeroed(), disputed: 0, divided: 0 };
 
-    /// What one process says, which has an entry for each allocator.
-    fn of_process<'a>(entries: impl IntoIterator<Item = &'a DeviceEntry>) -> Said {
+    /// The claims of one process, which has an entry for each allocator.
+    fn of_process<'a>(entries: impl IntoIterator<Item = &'a DeviceEntry>) -> MergedClaims {
         let mut entries: Vec<&DeviceEntry> = entries.into_iter().collect();
         entries.sort_by_key(|entry| entry.allocator);
-        let mut all = Said::NOTHING;
+        let mut all = MergedClaims::NOTHING;
         for of_one in entries.chunk_by(|one, two| one.allocator == two.allocator) {
-            let mut said = Said::NOTHING;
+            let mut said = MergedClaims::NOTHING;
             of_one.iter().for_each(|entry| said.add(entry));
             all.divided |= all.entry.disputed_by(&said.entry) & POOL_BITS;
             said.entry.known &= !all.divided;
@@ -80,7 +81,7 @@ impl Said {
         all
     }
 
-    fn join(&mut self, process: &Said) {
+    fn join(&mut self, process: &MergedClaims) {
         self.disputed |= process.disputed;
         self.divided |= process.divided;
         self.add(&process.entry);
@@ -96,32 +97,32 @@ impl Said {
         self.entry.known | self.disputed | self.divided
     }
 
-    /// What nobody contradicted.
+    /// The bits that nobody contradicted.
     fn agreed(&self) -> u64 {
         self.entry.known & !self.disputed & !self.divided
     }
 }
 
-/// What is said of one chip.
+/// The claims about one chip.
 #[derive(Clone, Debug)]
 pub struct Claims {
     /// By [`Standing`].
-    said: [Said; 3],
+    said: [MergedClaims; 3],
 }
 
 impl Default for Claims {
     fn default() -> Claims {
-        Claims { said: [Said::NOTHING; 3] }
+        Claims { said: [MergedClaims::NOTHING; 3] }
     }
 }
 
 impl Claims {
-    /// What one process says of the chip, with an entry for each allocator that it has there.
+    /// Adds the claims of one process about the chip, with an entry for each allocator that it has there.
     pub fn add<'a>(&mut self, standing: Standing, entries: impl IntoIterator<Item = &'a DeviceEntry>) {
-        self.said[standing as usize].join(&Said::of_process(entries));
+        self.said[standing as usize].join(&MergedClaims::of_process(entries));
     }
 
-    /// Settles what is taken for true.
+    /// Decides what is taken as true.
     pub fn settle(&self, chip_id: u64) -> Settled {
         let mut said = DeviceEntry { chip_id, ..bytemuck::zeroed() };
         let (mut spoken, mut disputed, mut divided) = (0, 0, 0);
@@ -143,24 +144,24 @@ impl Claims {
     }
 }
 
-/// What is taken for true of a chip.
+/// What is taken as true of a chip.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settled {
-    /// Identity and capacity; nothing of what each process has of its own.
+    /// Identity and capacity, without what each process has of its own.
     pub entry: DeviceEntry,
     /// The processes' own number for it; `None` if they have none or disagree.
     pub logical: Option<u64>,
-    /// What nobody contradicted who is believed, also a pool beside one that is unknown.
+    /// What no believed process contradicted, including a pool beside one that is unknown.
     said: DeviceEntry,
-    /// Bits of [`known`] of what is unknown because processes that count the same contradict each other.
+    /// Bits of [`known`] that are unknown because processes of the same standing contradict each other.
     disputed: u64,
-    /// The same because the allocators of one process differ.
+    /// Bits of [`known`] that are unknown because the allocators of one process differ.
     divided: u64,
 }
 
 impl Settled {
-    /// Whether a process says otherwise than is taken for true, more of a memory than those say who are believed about
-    /// it, or takes part in a dispute that leaves something unknown.
+    /// Whether a process contradicts what is taken as true, claims more about a memory than the processes
+    /// that are believed about it, or takes part in a dispute that leaves something unknown.
     pub fn is_disputed_by(&self, entry: &DeviceEntry) -> bool {
         let entry = DeviceEntry { known: entry.known & DeviceEntry::FIGURES & !OWN, ..*entry };
         let unheard = entry.known & !self.said.known & !self.divided;

@@ -1,48 +1,48 @@
-//! Control words of a segment: what changes often or grows. One name per word.
+//! The control words of a segment: values that change often or grow. One constant per word.
 
-/// Words in the control block: a line of 128 bytes for the head, one for what is published, one for
-/// the anomalies.
+/// The number of words in the control block: a line of 128 bytes for the head, one for what is published, one
+/// for the anomalies.
 pub const CONTROL_WORDS: usize = 48;
 
-/// Position of the last complete event. Alone on its line: it changes with every event.
+/// The position of the last complete event. Alone on its line: it changes with every event.
 pub const HEAD: usize = 0;
 /// Bits of [`state`].
 pub const STATE: usize = 16;
-/// Devices listed.
+/// The number of devices listed.
 pub const DEVICE_COUNT: usize = 17;
-/// Names interned, counting the empty name 0.
+/// The number of names interned, including the empty name 0.
 pub const NAME_COUNT: usize = 18;
-/// Rows that may be read; all others are holes in the file.
+/// The number of rows that may be read; all others are holes in the file.
 pub const ROWS_PUBLISHED: usize = 19;
-/// Live allocations that have no row because there was no room for one.
+/// The number of live allocations without a row, because there was no room for one.
 pub const UNLISTED: usize = 20;
-/// Ticks when the process closed the segment, 0 if it did not or nobody noted it.
+/// The ticks when the process closed the segment; 0 if it did not, or the time was not recorded.
 pub const CLOSED_AT: usize = 21;
 /// How often the process compared its sums with those of the device's allocator.
 pub const SELF_CHECKS: usize = 22;
 /// How often such a comparison found a difference.
 pub const SELF_CHECKS_DIFFERENT: usize = 23;
-/// First of the anomaly counts, see [`Anomaly`].
+/// The first of the anomaly counts, see [`Anomaly`].
 pub const ANOMALIES: usize = 32;
 
 /// Bits of the [`STATE`] word.
 pub mod state {
-    /// The process closed the segment in an orderly way.
+    /// The process closed the segment.
     pub const CLOSED: u64 = 1 << 0;
-    /// There is no room for all rows or names: totals are exact, the lists are not complete. Cleared once
-    /// everything live has its row again and the last name fitted.
+    /// There is no room for all rows or names: totals are exact, the lists are incomplete. Cleared once
+    /// everything live has a row again and the last name fitted.
     pub const DEGRADED: u64 = 1 << 1;
 }
 
-/// Misuse of the reporting interface, counted and never allowed to make a total wrong. The
-/// discriminant is the word behind [`ANOMALIES`].
+/// Misuse of the reporting interface. It is counted and never makes a total wrong. The discriminant is the
+/// word after [`ANOMALIES`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Anomaly {
     /// A free of something that is not live.
     UnmatchedFree = 0,
     /// An allocation of something that is live.
     DoubleAlloc = 1,
-    /// A free with another size than was allocated.
+    /// A free with a different size than was allocated.
     SizeMismatch = 2,
     /// An allocation that got no row.
     Unlisted = 3,
@@ -56,11 +56,11 @@ pub enum Anomaly {
     SizeOutOfRange = 7,
     /// A dispatch of a program that has no kernel and no circular buffer here.
     UnknownProgram = 8,
-    /// A device was described in another way than before; what was said first stays.
+    /// A device was described differently than before; the first description stays.
     DeviceConflict = 9,
     /// No room in /dev/shm for the counters of another device.
     NoRoom = 10,
-    /// A lane that no device has.
+    /// A lane number that is out of range.
     LaneOutOfRange = 11,
 }
 

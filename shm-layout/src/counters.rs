@@ -1,59 +1,60 @@
-//! Exact counters of one process on one device, and what each event does to them.
+//! The exact counters of one process on one device, and what each event does to them.
 //!
-//! This is the only implementation of the accounting: the writer runs it on its private copy, the
-//! aggregator and embedded readers run it on the copy that they attached to. "Used" is defined here:
+//! This is the only implementation of the accounting: the writer runs it on its private copy, the aggregator
+//! and embedded readers on the copy they attached to. "Used" is defined here:
 //!
 //! - DRAM used = `dram` + `trace`;
 //! - L1 used = `l1` + `l1_small` + resident circular buffers;
 //! - ethernet L1 used = resident kernels on ethernet cores.
 //!
-//! All of it is what is *occupied*; what was asked for is kept beside it by class. Kernels on Tensix cores lie in
-//! reserved memory and are figures of their own.
+//! All of this is *occupied* memory; requested bytes are kept beside it by class. Kernels on Tensix cores lie
+//! in reserved memory and have figures of their own.
 //!
-//! Resident are fabric and dispatch kernels while loaded, and of the application programs the one dispatched last
-//! in each lane.
+//! Fabric and dispatch kernels are resident while loaded. Of the application programs, the one dispatched
+//! last in each lane is resident.
 
 use crate::class::Class;
 use crate::event::{Event, EventKind, flags};
 use crate::words::viewed_struct;
 
-/// More bytes than any one allocation or class of a device can hold. A claim above it is refused, so
-/// that sums over thousands of processes cannot overflow.
+/// More bytes than any one allocation or class of a device can hold. A larger claim is refused, so that sums
+/// over thousands of processes cannot overflow.
 pub const MAX_BYTES: u64 = 1 << 50;
 
-/// Most bytes of a program's kernels on one kind of cores: a dispatch has 32 bits for them.
+/// The most bytes of a program's kernels on one kind of cores: a dispatch has 32 bits for them.
 pub const MAX_KERNEL_BYTES: u64 = u32::MAX as u64;
 
-/// More events than a process can emit in its life.
+/// More events than a process can emit in its lifetime.
 pub const MAX_COUNT: u64 = 1 << 60;
 
-/// Lanes of a device: its sub-devices, each of which runs a program of its own.
+/// The number of lanes of a device: its sub-devices, each of which runs a program of its own.
 pub const LANES: usize = 8;
 
 viewed_struct! {
-    /// One class on one device. What was freed is the difference of allocated and live.
+    /// One class on one device. Freed is the difference between allocated and live.
     pub struct ClassCounters, size 64 {
         /// Bytes occupied now.
         0 => pub live_bytes: u64,
         /// Allocations live now.
         8 => pub live_count: u64,
-        /// Bytes ever occupied, each allocation counted.
+        /// Bytes ever occupied, summed over all allocations.
         16 => pub alloc_bytes: u64,
         /// Allocations ever made.
         24 => pub alloc_count: u64,
         /// Largest `live_bytes` since the last reset.
         32 => pub peak_bytes: u64,
-        /// When that was reached first, in ticks.
+        /// When that was first reached, in ticks.
         40 => pub peak_time: u64,
         /// `live_count` at that time.
         48 => pub peak_count: u64,
-        /// Bytes that were asked for, of what is live now.
+        /// Bytes requested for what is live now.
         56 => pub requested_bytes: u64,
     }
 }
 
 viewed_struct! {
-    /// The program dispatched last in a lane, and what of it is resident. All zero in a lane that has none.
+    /// The program dispatched last in a lane, and how much of it is resident. All zero in a lane that has
+    /// none.
     pub struct Lane, size 32 {
         /// Its id.
         0 => pub program: u64,
@@ -69,7 +70,7 @@ viewed_struct! {
 viewed_struct! {
     /// All counters of one process on one device. The first words change with every event.
     pub struct Counters, size 1216 {
-        /// Position of the last event counted in.
+        /// Position of the last event counted.
         0 => pub position: u64,
         /// Its time in ticks.
         8 => pub time: u64,
@@ -87,7 +88,7 @@ viewed_struct! {
         56 => pub last_dispatch_time: u64,
         /// Largest DRAM used since the last reset.
         64 => pub dram_peak_bytes: u64,
-        /// When that was reached first, in ticks.
+        /// When that was first reached, in ticks.
         72 => pub dram_peak_time: u64,
         /// DRAM and trace buffers at that time.
         80 => pub dram_peak_count: u64,
@@ -95,7 +96,7 @@ viewed_struct! {
         88 => pub resident_lanes: u64,
         /// Largest L1 used since the last reset.
         96 => pub l1_peak_bytes: u64,
-        /// When that was reached first, in ticks.
+        /// When that was first reached, in ticks.
         104 => pub l1_peak_time: u64,
         /// L1 and L1_SMALL buffers at that time.
         112 => pub l1_peak_count: u64,
@@ -107,13 +108,13 @@ viewed_struct! {
         136 => pub system_kernel_eth_bytes: u64,
         /// Largest ethernet L1 used since the last reset.
         144 => pub eth_peak_bytes: u64,
-        /// When that was reached first, in ticks.
+        /// When that was first reached, in ticks.
         152 => pub eth_peak_time: u64,
         /// Allocations that failed.
         160 => pub failed_allocs: u64,
         /// Time of the last failure in ticks, 0 if there was none.
         168 => pub last_failed_time: u64,
-        /// 1 while the process says that it has the device open.
+        /// 1 while the process reports the device as open.
         176 => pub open: u64,
         /// Kernel ring buffer: size, 0 if never reported.
         184 => pub kernel_ring_total_bytes: u64,
@@ -127,14 +128,14 @@ viewed_struct! {
         256 => pub lanes: [Lane; LANES],
         /// By [`Class`] code.
         512 => pub classes: [ClassCounters; Class::COUNT],
-        /// By [`Class`] code, the part of `live_bytes` of which only the size that was asked for is known.
+        /// By [`Class`] code, the part of `live_bytes` for which only the requested size is known.
         1088 => pub requested_basis_bytes: [u64; Class::COUNT],
         /// Zero.
         1160 => pub reserved2: [u64; 7],
     }
 }
 
-/// What of a program is resident.
+/// How much of a program is resident.
 #[derive(Clone, Copy)]
 enum Part {
     Cb,
@@ -177,7 +178,7 @@ impl Implausible {
 }
 
 impl Counters {
-    /// Counters of a device that nothing happened on.
+    /// The counters of a device on which nothing has happened.
     pub const ZERO: Counters = bytemuck::zeroed();
 
     /// DRAM used now.
@@ -186,15 +187,15 @@ impl Counters {
         self.live(Class::Dram) + self.live(Class::Trace)
     }
 
-    /// L1 of Tensix cores used now, of what the allocator can give.
+    /// L1 of Tensix cores used now, out of what the allocator can provide.
     #[inline]
     pub fn l1_used(&self) -> u64 {
         self.live(Class::L1) + self.live(Class::L1Small) + self.cb_resident_bytes
     }
 
-    /// What is used of device and host memory, by class: circular buffers as they are resident; kernels use
-    /// nothing that the allocator gives. DRAM and trace add up to [`Counters::dram_used`], all others but host
-    /// memory to [`Counters::l1_used`].
+    /// What is used of device and host memory, by class. Circular buffers count as resident; kernels use
+    /// nothing that the allocator provides. DRAM and trace add up to [`Counters::dram_used`], all others
+    /// except host memory to [`Counters::l1_used`].
     pub fn used_by_class(&self) -> [u64; Class::COUNT] {
         Class::ALL.map(|class| match class {
             Class::Cb => self.cb_resident_bytes,
@@ -203,25 +204,25 @@ impl Counters {
         })
     }
 
-    /// Bytes asked for by what makes up [`Counters::dram_used`].
+    /// Bytes requested for what makes up [`Counters::dram_used`].
     pub fn dram_requested(&self) -> u64 {
         self.class(Class::Dram).requested_bytes + self.class(Class::Trace).requested_bytes
     }
 
-    /// Bytes asked for by what makes up [`Counters::l1_used`].
+    /// Bytes requested for what makes up [`Counters::l1_used`].
     pub fn l1_requested(&self) -> u64 {
         self.class(Class::L1).requested_bytes
             + self.class(Class::L1Small).requested_bytes
             + self.cb_resident_bytes
     }
 
-    /// Kernel bytes on Tensix cores that are resident, whatever their type.
+    /// Resident kernel bytes on Tensix cores, of all types.
     #[inline]
     pub fn kernels_resident(&self) -> u64 {
         self.kernel_resident_bytes + self.system_kernel_bytes
     }
 
-    /// The lane in which a program is the resident one, if any.
+    /// The lane in which a program is resident, if any.
     pub fn lane_of(&self, program: u64) -> Option<usize> {
         (0..LANES).find(|lane| self.resident_lanes >> lane & 1 != 0 && self.lanes[*lane].program == program)
     }
@@ -232,19 +233,19 @@ impl Counters {
         self.kernel_resident_eth_bytes + self.system_kernel_eth_bytes
     }
 
-    /// Buffers that make up [`Counters::dram_used`].
+    /// The number of buffers that make up [`Counters::dram_used`].
     #[inline]
     pub fn dram_count(&self) -> u64 {
         self.class(Class::Dram).live_count + self.class(Class::Trace).live_count
     }
 
-    /// Buffers in L1 and L1_SMALL.
+    /// The number of buffers in L1 and L1_SMALL.
     #[inline]
     pub fn l1_count(&self) -> u64 {
         self.class(Class::L1).live_count + self.class(Class::L1Small).live_count
     }
 
-    /// Bytes of all loaded kernels, whatever their type and cores.
+    /// Bytes of all loaded kernels, of all types and on all cores.
     pub fn kernel_loaded_bytes(&self) -> u64 {
         let kernels = Class::ALL.into_iter().filter(|class| class.kernel_type().is_some());
         kernels.map(|class| self.live(class)).sum()
@@ -261,8 +262,8 @@ impl Counters {
         self.classes[class as usize].live_bytes
     }
 
-    /// Whether every figure is one that honest events can lead to. Ask before using counters that came
-    /// from another process: the sums above rely on it.
+    /// Whether honest events can lead to every figure. Must be checked before counters that came from another
+    /// process are used: the sums above rely on it.
     pub fn is_plausible(&self) -> bool {
         let bytes = [
             self.system_kernel_bytes,
@@ -292,7 +293,8 @@ impl Counters {
         })
     }
 
-    /// Whether no lane has more than a program can have, an empty one has nothing, and the sums are the sums.
+    /// Whether no lane has more than a program can have, empty lanes have nothing, and the sums match the
+    /// lanes.
     fn are_lanes_plausible(&self) -> bool {
         let lanes = || self.lanes.iter().enumerate();
         let is_resident = |lane: usize| self.resident_lanes >> lane & 1 != 0;
@@ -308,18 +310,18 @@ impl Counters {
             && self.kernel_resident_eth_bytes == sum(|lane| lane.kernel_eth_bytes)
     }
 
-    /// Whether something of this class can be added: see [`Implausible`].
+    /// Whether an allocation of this class can be added: see [`Implausible`].
     #[inline(always)]
     pub fn has_room(&self, class: Class, size: u64, requested: u64) -> bool {
         let counters = &self.classes[class as usize];
-        // Neither sum overflows: what is live was checked when it was added.
+        // Neither sum overflows: live bytes were checked when they were added.
         size <= MAX_BYTES
             && requested <= MAX_BYTES
             && counters.live_bytes.wrapping_add(size) <= MAX_BYTES
             && counters.requested_bytes.wrapping_add(requested) <= MAX_BYTES
     }
 
-    /// Counts an event in. On an error nothing has changed.
+    /// Applies an event. On an error nothing has changed.
     #[inline(always)]
     pub fn apply(&mut self, event: &Event) -> Result<(), Implausible> {
         match event.kind() {
@@ -361,7 +363,7 @@ impl Counters {
         } else if class.is_l1_buffer() {
             self.raise_l1_peak(event.time);
         } else if class.is_system_kernel() {
-            // Bounded: a part of the class's live bytes.
+            // Bounded: it is a part of the class's live bytes.
             *self.system_kernels(event) += event.size;
             self.raise_eth_peak(event.time);
         }
@@ -393,7 +395,7 @@ impl Counters {
         Ok(())
     }
 
-    /// Takes what is freed out of the resident bytes that it was part of.
+    /// Subtracts what is freed from the resident bytes that it was part of.
     #[inline]
     fn remove_resident(&mut self, class: Class, event: &Event) -> Result<(), Implausible> {
         let impossible = || Implausible::new(*event);
@@ -419,7 +421,7 @@ impl Counters {
         }
         for number in (0..LANES).filter(is_in) {
             *self.lanes[number].part(part) -= event.size;
-            // No less than the part of the lane.
+            // Not less than the part of the lane.
             let sum = self.resident(part);
             *sum = sum.wrapping_sub(event.size);
         }
@@ -455,8 +457,8 @@ impl Counters {
         Ok(())
     }
 
-    /// Makes the program of a dispatch the resident one of its lane. Its memory is there only once: it leaves
-    /// the lane that it was resident in before.
+    /// Makes the program of a dispatch resident in its lane. Its memory exists only once, so it leaves the
+    /// lane in which it was resident before.
     #[inline]
     fn enter_lane(&mut self, event: &Event) {
         let number = usize::from(event.lane()) % LANES;
@@ -484,7 +486,7 @@ impl Counters {
         }
     }
 
-    /// Takes a lane's program out of the sums. Wrapping: the sums are those of the lanes.
+    /// Subtracts a lane's program from the sums. Wrapping: the sums are those of the lanes.
     #[inline]
     fn leave_lane(&mut self, number: usize) {
         let Lane { cb_bytes, kernel_bytes, kernel_eth_bytes, .. } = self.lanes[number];
@@ -570,7 +572,7 @@ impl Counters {
         self.peak_reset_time = time;
     }
 
-    /// Converts every time in it, for publication in another clock.
+    /// Converts every time in the counters, for publication in another clock.
     pub fn map_times(&mut self, convert: impl Fn(u64) -> u64) {
         let fixed = [
             &mut self.time,

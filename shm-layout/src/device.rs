@@ -1,12 +1,12 @@
-//! A device as a process sees it.
+//! A device as a process describes it.
 
 use crate::class::Class;
 use crate::segment::SegmentWords;
 use crate::words::{Word, load_pod, viewed_struct};
 
-/// Devices that one segment can list.
+/// The number of devices that one segment can list.
 pub const MAX_DEVICES: usize = 128;
-/// Words of a [`DeviceEntry`].
+/// The number of words of a [`DeviceEntry`].
 pub const DEVICE_WORDS: usize = crate::words::words_of::<DeviceEntry>();
 
 /// Bits of [`DeviceEntry::known`]: a figure whose bit is not set is unknown, not zero.
@@ -31,9 +31,10 @@ pub mod known {
     pub const SUB_DEVICE: u64 = 1 << 8;
     /// `mode` is known.
     pub const MODE: u64 = 1 << 9;
-    /// In a device's row: DRAM or trace pools differ, so that the DRAM capacity is unknown, whatever `dram_bytes` says.
+    /// In a device's row: DRAM or trace pools differ, so that the DRAM capacity is unknown regardless of
+    /// `dram_bytes`.
     pub const DRAM_POOLS_DIFFER: u64 = 1 << 10;
-    /// The same of the L1 and L1_SMALL pools.
+    /// In a device's row: L1 or L1_SMALL pools differ, so that the L1 capacity is unknown.
     pub const L1_POOLS_DIFFER: u64 = 1 << 11;
     /// The DRAM pool is known; the bits of the other pools follow in the order of `pools`.
     pub const POOL: u64 = 1 << 12;
@@ -48,22 +49,22 @@ pub mod mode {
 viewed_struct! {
     /// A pool of the allocator. A buffer occupies its aligned bytes per bank in every bank.
     pub struct Pool, size 24 {
-        /// Banks.
+        /// Number of banks.
         0 => pub banks: u64,
-        /// Bytes of each that the allocator can give.
+        /// Bytes in each bank that the allocator can provide.
         8 => pub bank_bytes: u64,
-        /// Alignment in bytes of what it gives, 0 if not said.
+        /// Alignment of its allocations in bytes; 0 if not known.
         16 => pub alignment: u64,
     }
 }
 
 impl Pool {
-    /// Bytes of all banks.
+    /// The bytes of all banks.
     pub fn total(&self) -> u64 {
         self.banks.saturating_mul(self.bank_bytes)
     }
 
-    /// Whether two say the same; an alignment that one of them does not tell is no difference.
+    /// Whether two pools are the same; an alignment that only one of them has is not a difference.
     fn agrees(&self, other: &Pool) -> bool {
         let alignment = if self.alignment == 0 { other.alignment } else { self.alignment };
         let told = |pool: &Pool| if pool.alignment == 0 { Pool { alignment, ..*pool } } else { *pool };
@@ -71,14 +72,14 @@ impl Pool {
     }
 }
 
-/// Pools of an allocator: DRAM, trace, L1, L1_SMALL.
+/// The number of pools of an allocator: DRAM, trace, L1, L1_SMALL.
 pub const POOLS: usize = 4;
 
-/// Chip architecture; the discriminant is its code, that of the socket protocol that came before.
+/// Chip architecture; the discriminant is its code, that of the earlier socket protocol.
 #[repr(u32)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub enum Arch {
-    /// Not said.
+    /// Not known.
     #[default]
     Unknown = 0,
     /// Grayskull.
@@ -92,7 +93,7 @@ pub enum Arch {
 }
 
 impl Arch {
-    /// The architecture with this code; a foreign code is unknown.
+    /// The architecture with this code; an unknown code is [`Arch::Unknown`].
     pub fn from_code(code: u64) -> Arch {
         [Arch::Grayskull, Arch::Wormhole, Arch::Blackhole, Arch::Quasar]
             .into_iter()
@@ -113,12 +114,12 @@ impl Arch {
 }
 
 viewed_struct! {
-    /// What a process says of one allocator on one chip; chip and allocator tell it from every other. The
-    /// producer reports capacity: it can't be derived from the name of the board.
+    /// What a process claims about one allocator on one chip. Chip and allocator identify it. The producer
+    /// reports the capacity: it cannot be derived from the name of the board.
     ///
-    /// A process may learn more of a device later. It then writes fields whose bit of `known` is not set, and
-    /// that word last: a reader that loads `known` first sees every field that the bits it got speak of, and
-    /// those never change again. [`crate::SegmentWords::device`] reads an entry so.
+    /// A process may learn more about a device later. It then writes fields whose bit of `known` is not set,
+    /// and the word `known` last: a reader that loads `known` first sees every field whose bit it got, and
+    /// those never change again. [`crate::SegmentWords::device`] reads an entry this way.
     pub struct DeviceEntry, size 512 {
         /// Stable chip id, the same in every process.
         0 => pub chip_id: u64,
@@ -128,23 +129,24 @@ viewed_struct! {
         16 => pub arch: u64,
         /// Bits of [`known`].
         24 => pub known: u64,
-        /// DRAM that the chip has.
+        /// DRAM of the chip in bytes.
         32 => pub dram_bytes: u64,
-        /// DRAM channels as tt-metal counts them: what interleaved buffers are spread over, each of the same size.
+        /// DRAM channels as tt-metal counts them: interleaved buffers are spread over them, and all have the
+        /// same size.
         40 => pub dram_channels: u64,
         /// Tensix cores.
         48 => pub tensix_cores: u64,
-        /// L1 bytes that each of them has.
+        /// L1 bytes of each Tensix core.
         56 => pub l1_per_core: u64,
         /// Ethernet cores.
         64 => pub eth_cores: u64,
-        /// L1 bytes of each.
+        /// L1 bytes of each ethernet core.
         72 => pub eth_l1_per_core: u64,
         /// PCI address: domain << 16 | bus << 8 | device << 3 | function.
         80 => pub pci: u64,
         /// Board name, UTF-8, zero-filled.
         88 => pub board: [u8; 32],
-        /// Tells the allocators of a chip apart; 0 if it has only one.
+        /// Distinguishes the allocators of a chip; 0 if it has only one.
         120 => pub allocator: u64,
         /// Sub-device that the allocator belongs to.
         128 => pub sub_device: u64,
@@ -157,12 +159,12 @@ viewed_struct! {
     }
 }
 
-/// What a chip has and what its allocator can give of it.
+/// What a chip has, and how much of it its allocator can provide.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Capacity {
     physical: Option<u64>,
     allocatable: Option<u64>,
-    /// Whether allocators tell different pools.
+    /// Whether allocators report different pools.
     differs: bool,
 }
 
@@ -187,7 +189,7 @@ impl DeviceEntry {
         (self.known & known::POOL << pool != 0).then(|| self.pools[pool])
     }
 
-    /// Bytes of a pool and of a smaller one beside it, if the first is known.
+    /// The bytes of a pool and of a smaller one beside it, if the first is known.
     fn pools_of(&self, class: Class, beside: Class) -> Option<u64> {
         let beside = self.pool(beside).map_or(0, |pool| pool.total());
         Some(self.pool(class)?.total().saturating_add(beside))
@@ -209,32 +211,33 @@ impl DeviceEntry {
         }
     }
 
-    /// DRAM capacity: that of the pools, else what the process says that the chip has; unknown where pools differ.
+    /// The DRAM capacity: that of the pools, or else what the process reports for the chip; unknown where
+    /// pools differ.
     pub fn dram_total(&self) -> Option<u64> {
         self.dram().total()
     }
 
-    /// DRAM that the allocator does not give, if both are known.
+    /// DRAM that the allocator does not provide, if both are known.
     pub fn dram_reserved(&self) -> Option<u64> {
         self.dram().reserved()
     }
 
-    /// L1 capacity: that of the pools, else that of all Tensix cores; unknown where pools differ.
+    /// The L1 capacity: that of the pools, or else that of all Tensix cores; unknown where pools differ.
     pub fn l1_total(&self) -> Option<u64> {
         self.l1().total()
     }
 
-    /// L1 of Tensix cores that the allocator does not give, if both are known.
+    /// L1 of Tensix cores that the allocator does not provide, if both are known.
     pub fn l1_reserved(&self) -> Option<u64> {
         self.l1().reserved()
     }
 
-    /// L1 capacity of all ethernet cores, if known.
+    /// The L1 capacity of all ethernet cores, if known.
     pub fn eth_l1_total(&self) -> Option<u64> {
         self.if_known(known::ETH, self.eth_cores.saturating_mul(self.eth_l1_per_core))
     }
 
-    /// PCI address as `0000:81:00.0`, if known.
+    /// The PCI address as `0000:81:00.0`, if known.
     pub fn pci_address(&self) -> Option<String> {
         let pci = self.if_known(known::PCI, self.pci)?;
         let (domain, bus, device) = (pci >> 16 & 0xffff_ffff, pci >> 8 & 0xff, pci >> 3 & 0x1f);
@@ -246,7 +249,7 @@ impl DeviceEntry {
         self.if_known(known::LOGICAL, self.logical_id)
     }
 
-    /// Architecture; unknown if not said.
+    /// The architecture.
     pub fn architecture(&self) -> Arch {
         self.if_known(known::ARCH, self.arch).map_or(Arch::Unknown, Arch::from_code)
     }
@@ -256,14 +259,14 @@ impl DeviceEntry {
         self.if_known(known::MODE, self.mode).map(|mode| mode & mode::HYBRID != 0)
     }
 
-    /// Board name, `None` if not said.
+    /// The board name, if known.
     pub fn board_name(&self) -> Option<String> {
         self.if_known(known::BOARD, 0)?;
         Some(crate::text::decode(&self.board)).filter(|name| !name.is_empty())
     }
 
-    /// Takes over what `later` knows and this does not. Whether they agree on what both know, of which nothing
-    /// changes: not even an alignment that was not told.
+    /// Takes over what `later` knows and this entry does not. Returns whether they agree on what both know,
+    /// none of which changes, not even an alignment that was not known.
     pub fn learn(&mut self, later: &DeviceEntry) -> bool {
         let (agree, news) = (self.disputed_by(later) == 0, later.known & !self.known);
         for (bit, fields) in FIELDS.iter().filter(|(bit, _)| news & bit != 0) {
@@ -275,7 +278,7 @@ impl DeviceEntry {
         agree
     }
 
-    /// Takes over alignments that another entry tells and this does not, of pools that both know.
+    /// Takes over alignments that another entry has and this one does not, of pools that both know.
     pub(crate) fn learn_alignments(&mut self, other: &DeviceEntry) {
         let both = self.known & other.known;
         for pool in (0..POOLS).filter(|pool| both & known::POOL << pool != 0) {
@@ -285,7 +288,7 @@ impl DeviceEntry {
         }
     }
 
-    /// All bits of [`known`] that speak of a figure.
+    /// All bits of [`known`] that stand for a figure.
     pub(crate) const FIGURES: u64 = {
         let (mut bits, mut next) = (0, 0);
         while next < FIELDS.len() {
@@ -295,7 +298,7 @@ impl DeviceEntry {
         bits
     };
 
-    /// The bits of [`known`] of what this and another entry say differently.
+    /// The bits of [`known`] on which this and another entry differ.
     pub fn disputed_by(&self, other: &DeviceEntry) -> u64 {
         let (mine, theirs): (&[u64; DEVICE_WORDS], &[u64; DEVICE_WORDS]) =
             (bytemuck::must_cast_ref(self), bytemuck::must_cast_ref(other));
@@ -308,7 +311,7 @@ impl DeviceEntry {
     }
 }
 
-/// The words of an entry that each bit of [`known`] speaks of.
+/// The words of an entry that each bit of [`known`] stands for.
 const FIELDS: [(u64, core::ops::Range<usize>); 14] = [
     (known::LOGICAL, 1..2),
     (known::ARCH, 2..3),
@@ -327,12 +330,12 @@ const FIELDS: [(u64, core::ops::Range<usize>); 14] = [
 ];
 
 impl<W: Word> SegmentWords<'_, W> {
-    /// The entry of a device that is listed.
+    /// The entry of a listed device.
     pub fn device(&self, index: usize) -> Option<DeviceEntry> {
         let words = self.devices.get(index)?;
         let known = words[KNOWN].load();
-        // Acquire: pairs with the release store of the word in write_device(). Fields that a bit speaks of are
-        // as they were when the bit was set, and stay so.
+        // Acquire: pairs with the release store of the word in write_device(). Fields whose bit is set are as
+        // they were when the bit was set, and stay so.
         W::fence_acquire();
         Some(DeviceEntry { known, ..load_pod(words) })
     }
@@ -354,5 +357,5 @@ impl<W: Word> SegmentWords<'_, W> {
     }
 }
 
-/// The word of [`DeviceEntry::known`].
+/// The index of the word of [`DeviceEntry::known`].
 const KNOWN: usize = core::mem::offset_of!(DeviceEntry, known) / 8;

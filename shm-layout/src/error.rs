@@ -1,7 +1,7 @@
-//! Why a file is not taken for a segment or table.
+//! Why a file is not accepted as a segment or table.
 
-/// What is wrong with a file that claims to be a segment or table. Always carries what was found and
-/// what was expected.
+/// What is wrong with a file that claims to be a segment or table. Always carries what was found and what was
+/// expected.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LayoutError {
     /// Too short to hold even the header.
@@ -12,8 +12,8 @@ pub enum LayoutError {
         /// Length needed.
         needed: u64,
     },
-    /// Not such a file at all.
-    #[error("magic is {found:#018x}, not {expected:#018x}: this is no file of the memory monitor")]
+    /// Not a segment or table at all.
+    #[error("magic is {found:#018x}, not {expected:#018x}: not a file of the memory monitor")]
     Magic {
         /// Magic found.
         found: u64,

@@ -1,4 +1,4 @@
-//! The event: 64 bytes, complete in itself, so that a consumer only adds and subtracts.
+//! The event: 64 bytes, self-contained, so that a consumer only adds and subtracts.
 
 use crate::class::{Class, CoreType};
 use crate::segment::SLOT_WORDS;
@@ -32,15 +32,16 @@ shared_struct! {
         22 => pub site: u16,
         /// Buffer, circular buffer, kernel, program or step id.
         24 => pub id: u64,
-        /// Bytes that it occupies on that device.
+        /// Bytes occupied on that device.
         32 => pub size: u64,
         /// Device address or [`UNKNOWN`]; hash of a kernel's binary.
         40 => pub address: u64,
-        /// Bytes that were asked for; program of a circular buffer or kernel.
+        /// Requested bytes; program of a circular buffer or kernel. Read it through the accessor for the kind
+        /// of event.
         48 => pub aux: u64,
         /// Row of the live list that this event writes or clears, or [`NO_ROW`].
         56 => pub row: u32,
-        /// Number of cores, 0 if unknown; 65535 if there are as many or more.
+        /// Number of cores; 0 if unknown, 65535 if there are at least that many.
         60 => pub cores: u16,
         /// Interned name of the core ranges, 0 for none.
         62 => pub place: u16,
@@ -51,53 +52,54 @@ shared_struct! {
 pub mod flags {
     /// The memory is on ethernet cores.
     pub const ETHERNET: u8 = 1 << 0;
-    /// On a free or unload: the bytes counted as resident, in the lanes whose bits `place` has. On a dispatch:
-    /// the program is the resident one of its lane from now on (a fabric or dispatch program does not displace
-    /// the application's).
+    /// On a free or unload: the bytes counted as resident, in the lanes whose bits are set in `place`. On a
+    /// dispatch: the program becomes the resident one of its lane (a fabric or dispatch program does not
+    /// displace the application's).
     pub const RESIDENT: u8 = 1 << 1;
     /// On a dispatch: the binary was on the device already.
     pub const CACHED: u8 = 1 << 2;
     /// Tracking began after the real load.
     pub const LATE: u8 = 1 << 3;
-    /// A circular buffer inside an L1 buffer; it has no bytes of its own.
+    /// A circular buffer inside an L1 buffer, with no bytes of its own.
     pub const GLOBAL: u8 = 1 << 4;
-    /// On a failed allocation: free bytes and the largest free block are those of one bank, not of all.
+    /// On a failed allocation: free bytes and the largest free block are per bank, not for all banks.
     pub const PER_BANK: u8 = 1 << 5;
-    /// Nobody told what the buffer occupies: `size` is only what was asked for.
+    /// The occupied size is not known: `size` is the requested size.
     pub const REQUESTED: u8 = 1 << 6;
 }
 
-/// What happened. Codes 1, 2, 8, 9, 10 and 11 are those of the socket protocol that came before.
+/// The kind of an event. Codes 1, 2, 8, 9, 10 and 11 are those of the earlier socket protocol.
 #[repr(u8)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum EventKind {
-    /// A buffer was allocated; `size` bytes are occupied, `aux` were asked for.
+    /// A buffer was allocated; `size` bytes are occupied, `aux` were requested.
     Alloc = 1,
-    /// A buffer was freed; size, `aux`, class and row are those found.
+    /// A buffer was freed; size, `aux`, class and row are those of the allocation.
     Free = 2,
     /// A circular buffer was allocated; `size` = bytes per core x cores, `aux` is its program.
     CbAlloc = 8,
-    /// A circular buffer was freed. With [`flags::RESIDENT`], `place` has the bits of the lanes it was resident in.
+    /// A circular buffer was freed. With [`flags::RESIDENT`], `place` has the bits of the lanes in which it
+    /// was resident.
     CbFree = 9,
-    /// A kernel binary was loaded; `size` = binary x cores, `address` its hash or 0, `aux` the program that
-    /// loaded it.
+    /// A kernel binary was loaded; `size` = binary x cores, `address` is its hash or 0, `aux` the program
+    /// that loaded it.
     KernelLoad = 10,
-    /// A kernel binary was unloaded; `place` as for [`EventKind::CbFree`].
+    /// A kernel binary was unloaded; `place` is as for [`EventKind::CbFree`].
     KernelUnload = 11,
-    /// Program `id` was dispatched. With [`flags::RESIDENT`] it is the resident program of its lane now: `size`
-    /// bytes of circular buffers, `aux` kernel bytes on Tensix cores (low 32 bits) and on ethernet cores (high
-    /// 32 bits). `address` is the number of dispatches that this event stands for (low 32 bits) and the other
-    /// row of the pair (high 32 bits), `row` the program row that it wrote, `place` the lane (low byte) and the
-    /// command queue (high byte). `class` is that of the program's kernels: application unless all are fabric
-    /// or dispatch kernels.
+    /// Program `id` was dispatched. With [`flags::RESIDENT`] it becomes the resident program of its lane:
+    /// `size` bytes of circular buffers, `aux` kernel bytes on Tensix cores (low 32 bits) and on ethernet
+    /// cores (high 32 bits). `address` is the number of dispatches that this event stands for (low 32 bits)
+    /// and the other row of the pair (high 32 bits), `row` the program row that it wrote, `place` the lane
+    /// (low byte) and the command queue (high byte). `class` is that of the program's kernels: application
+    /// unless all are fabric or dispatch kernels.
     KernelDispatch = 16,
-    /// An allocation of `size` bytes of `class` failed, which needed `id` bytes per bank of `cores` banks, with
-    /// `address` bytes free, the largest block `aux`: per bank with [`flags::PER_BANK`], else in all.
-    /// [`UNKNOWN`] for what the process does not know.
+    /// An allocation of `size` bytes of `class` failed. It needed `id` bytes in each of `cores` banks;
+    /// `address` bytes were free and the largest free block was `aux`, per bank with [`flags::PER_BANK`],
+    /// otherwise in total. [`UNKNOWN`] for what the process does not know.
     AllocFailed = 17,
-    /// A step began, ended, or a moment worth naming; `id` is the caller's number.
+    /// A step began or ended, or a moment was marked; `id` is the caller's number.
     Marker = 18,
-    /// The device's peaks were reset to what was used then.
+    /// The device's peaks were reset to what was used at the time.
     PeakReset = 19,
     /// The process opened the device.
     DeviceOpen = 20,
@@ -105,11 +107,11 @@ pub enum EventKind {
     DeviceClose = 21,
     /// Kernel ring buffer: `size` total bytes, `address` used bytes, `aux` programs in it.
     Gauge = 22,
-    /// Nothing of program `id` is left; rows `row` and, in the high 32 bits of `address`, the other of the pair
-    /// are cleared. With [`flags::RESIDENT`] it leaves the lanes whose bits `place` has.
+    /// Nothing of program `id` is left; rows `row` and, in the high 32 bits of `address`, the other of the
+    /// pair are cleared. With [`flags::RESIDENT`] it leaves the lanes whose bits are set in `place`.
     ProgramEnd = 23,
-    /// Something live got its name (and site) after it was allocated: `id`, `class`, `flags`, `row`, `aux` are
-    /// its own.
+    /// A live allocation got its name (and site) after it was allocated: `id`, `class`, `flags`, `row` and
+    /// `aux` are those of the allocation.
     Name = 24,
 }
 
@@ -149,7 +151,7 @@ impl EventKind {
         BY_CODE.get(usize::from(code)).copied().flatten()
     }
 
-    /// The word used in log lines and JSON.
+    /// The label used in log lines and JSON.
     pub fn label(self) -> &'static str {
         match self {
             EventKind::Alloc => "ALLOC",
@@ -171,7 +173,7 @@ impl EventKind {
     }
 }
 
-/// Which end of a step a marker is; the `class` field of a [`EventKind::Marker`] event.
+/// The phase of a marker; the `class` field of an [`EventKind::Marker`] event.
 #[repr(u8)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum MarkerPhase {
@@ -191,7 +193,7 @@ impl MarkerPhase {
 }
 
 impl Event {
-    /// An event of this kind with nothing else known.
+    /// An event of this kind with everything else unknown.
     #[inline]
     pub fn new(kind: EventKind, device: u8) -> Event {
         Event {
@@ -213,8 +215,8 @@ impl Event {
         }
     }
 
-    /// The event as it lies in memory, put together in registers: writing the fields and reading them back
-    /// as words would wait for each of the small stores.
+    /// The event as its words in memory, assembled in registers: writing the fields and reading them back as
+    /// words would stall on each of the small stores.
     #[inline(always)]
     pub fn to_words(&self) -> [u64; SLOT_WORDS] {
         let Event { stamp, time, id, size, address, aux, row, cores, place, .. } = *self;
@@ -222,7 +224,7 @@ impl Event {
         [stamp, time, self.meta(), id, size, address, aux, last]
     }
 
-    /// Kind, class, flags, device, name and site: one word.
+    /// Kind, class, flags, device, name and site as one word.
     #[inline(always)]
     pub(crate) fn meta(&self) -> u64 {
         let Event { kind, class, flags, device, name, site, .. } = *self;
@@ -231,7 +233,7 @@ impl Event {
         u64::from(codes) | u64::from(names) << 32
     }
 
-    /// What was asked for, of something that is allocated or freed: circular buffers and kernels occupy that.
+    /// The requested bytes of an allocation or free. Circular buffers and kernels occupy what was requested.
     #[inline(always)]
     pub fn requested(&self) -> u64 {
         let is_buffer = self.kind == EventKind::Alloc as u8 || self.kind == EventKind::Free as u8;
@@ -265,31 +267,31 @@ impl Event {
         (self.place >> 8) as u8
     }
 
-    /// How many dispatches a dispatch stands for.
+    /// The number of dispatches that a dispatch event stands for.
     #[inline(always)]
     pub fn times(&self) -> u64 {
         self.address & u64::from(u32::MAX)
     }
 
-    /// The other row of the pair that a dispatch or the end of a program is about.
+    /// The other row of the pair, on a dispatch or the end of a program.
     #[inline(always)]
     pub fn partner(&self) -> u32 {
         (self.address >> 32) as u32
     }
 
-    /// Kernel bytes that a dispatch makes resident: on Tensix cores and on ethernet cores.
+    /// The kernel bytes that a dispatch makes resident, on Tensix cores and on ethernet cores.
     #[inline(always)]
     pub fn dispatched_kernels(&self) -> [u64; 2] {
         [self.aux & u64::from(u32::MAX), self.aux >> 32]
     }
 
-    /// The kind, unless the code is foreign to this version.
+    /// The kind; `None` if this version does not know the code.
     #[inline]
     pub fn kind(&self) -> Option<EventKind> {
         EventKind::from_code(self.kind)
     }
 
-    /// The class, unless the code is foreign to this version.
+    /// The class; `None` if this version does not know the code.
     #[inline]
     pub fn class(&self) -> Option<Class> {
         Class::from_code(self.class)
@@ -301,7 +303,7 @@ impl Event {
         self.flags & flags == flags
     }
 
-    /// The kind of cores it concerns.
+    /// The kind of cores that it concerns.
     pub fn core_type(&self) -> CoreType {
         if self.has(flags::ETHERNET) { CoreType::Ethernet } else { CoreType::Tensix }
     }

@@ -1,7 +1,7 @@
 //! Byte layout and lock-free protocols of the memory monitor's shared memory.
 //!
-//! Every process writes one *segment*, the aggregator writes one *table*; everybody else only reads. This
-//! crate says where each byte lies, how it is written so that a reader never sees half of it, and what
+//! Every process writes one *segment* and the aggregator writes one *table*; everybody else only reads. This
+//! crate defines where each byte lies, how it is written so that a reader never sees a torn value, and what
 //! each event does to the counters. It does no I/O and has no `unsafe`.
 //!
 //! ```text
@@ -18,12 +18,12 @@
 //! +------------+                                              +------------+
 //! ```
 //!
-//! All numbers are little-endian, blocks start at multiples of 128 bytes. `docs/layout.md` in the
+//! All numbers are little-endian, and blocks start at multiples of 128 bytes. `docs/layout.md` in the
 //! repository describes every byte for readers in other languages.
 //!
 //! # Example
 //!
-//! One process's side and an observer's, on plain memory instead of a mapping:
+//! The writer's side and an observer's, on plain memory instead of a mapping:
 //!
 //! ```
 //! use shm_layout::protocol::{commit::Accounts, observe::Attached};

@@ -30,10 +30,10 @@ impl RowKind {
 }
 
 shared_struct! {
-    /// One row: the words of the event that wrote it; only the word that holds `name` changes while it lives,
-    /// when a name comes later. In a program row `size` counts the dispatches, `address` those that found the
-    /// binary cached, `aux` is the other row of the pair, `place` lane and queue of the last dispatch and
-    /// `time` its time.
+    /// One row: the words of the event that wrote it. Only the word that holds `name` changes while the
+    /// allocation is live, when it is named later. In a program row `size` counts the dispatches, `address`
+    /// those that found the binary cached, `aux` is the other row of the pair, `place` the lane and queue of
+    /// the last dispatch, and `time` its time.
     pub struct Row, size 64 {
         /// Position of the event that wrote the row; 0 if it is empty or being written.
         0 => pub stamp: u64,
@@ -53,11 +53,12 @@ shared_struct! {
         22 => pub site: u16,
         /// Buffer, circular buffer, kernel or program id.
         24 => pub id: u64,
-        /// Bytes that it occupies on that device.
+        /// Bytes occupied on that device.
         32 => pub size: u64,
         /// Address or [`crate::event::UNKNOWN`]; hash of a kernel's binary or 0.
         40 => pub address: u64,
-        /// Bytes that were asked for; program of a circular buffer or kernel.
+        /// Requested bytes; program of a circular buffer or kernel. Read it through [`Row::requested`] or
+        /// [`Row::program`].
         48 => pub aux: u64,
         /// Number of this row.
         56 => pub row: u32,
@@ -69,13 +70,13 @@ shared_struct! {
 }
 
 impl Row {
-    /// The row that an event which creates one writes: the same words.
+    /// The row that an allocating event writes: the same words.
     #[inline]
     pub fn from_event(event: &Event) -> Row {
         bytemuck::must_cast(*event)
     }
 
-    /// The row as it lies in memory, put together in registers like [`Event::to_words`].
+    /// The row as its words in memory, assembled in registers like [`Event::to_words`].
     #[inline(always)]
     pub fn to_words(&self) -> [u64; SLOT_WORDS] {
         let event: Event = bytemuck::must_cast(*self);
@@ -90,7 +91,7 @@ impl Row {
         Row::of_program(event, dispatches.wrapping_add(event.times()), cached.wrapping_add(found_cached))
     }
 
-    /// The program row that a dispatch writes: so many dispatches, and so many of them cached.
+    /// The program row that a dispatch writes, with these numbers of dispatches and of cached ones.
     #[inline(always)]
     pub fn of_program(event: &Event, dispatches: u64, cached: u64) -> Row {
         let Event { stamp, time, kind, class, flags, device, name, site, id, row, cores, place, .. } = *event;
@@ -98,27 +99,27 @@ impl Row {
         Row { stamp, time, kind, class, flags, device, name, site, id, size, address, aux, row, cores, place }
     }
 
-    /// The kind, unless the code is foreign to this version.
+    /// The kind; `None` if this version does not know the code.
     pub fn kind(&self) -> Option<RowKind> {
         RowKind::from_code(self.kind)
     }
 
-    /// The class, unless the code is foreign to this version.
+    /// The class; `None` if this version does not know the code.
     pub fn class(&self) -> Option<Class> {
         Class::from_code(self.class)
     }
 
-    /// Bytes that were asked for; circular buffers and kernels occupy that.
+    /// The requested bytes. Circular buffers and kernels occupy what was requested.
     pub fn requested(&self) -> u64 {
         if self.kind() == Some(RowKind::Buffer) { self.aux } else { self.size }
     }
 
-    /// Whether nobody told what it occupies: `size` is only what was asked for.
+    /// Whether the occupied size is not known, so that `size` is the requested size.
     pub fn is_requested_basis(&self) -> bool {
         self.flags & flags::REQUESTED != 0
     }
 
-    /// Gives the row the name of an event that came later, if the event is about what the row holds.
+    /// Gives the row the name that a later event carries, if the event is about what the row holds.
     pub fn rename(&mut self, event: &Event) {
         let same = event.class().is_some_and(|class| class.row_kind() as u8 == self.kind)
             && (self.class, self.device, self.id, self.aux)
@@ -128,7 +129,7 @@ impl Row {
         }
     }
 
-    /// The kind of cores it lies on.
+    /// The kind of cores that it lies on.
     pub fn core_type(&self) -> CoreType {
         if self.flags & flags::ETHERNET != 0 { CoreType::Ethernet } else { CoreType::Tensix }
     }

@@ -8,42 +8,42 @@ use crate::error::LayoutError;
 use crate::protocol::latch::latch_words;
 use crate::words::{Word, load_pod, shared_struct, words_of};
 
-/// First eight bytes of a segment, "TTSHMSEG".
+/// The first eight bytes of a segment, "TTSHMSEG".
 pub const SEGMENT_MAGIC: u64 = u64::from_le_bytes(*b"TTSHMSEG");
-/// Layout version that readers must know exactly.
+/// The layout version, which readers must know exactly.
 pub const MAJOR: u32 = 2;
-/// Grows when something is added that older readers can ignore.
+/// The minor version, which grows when something is added that older readers can ignore.
 pub const MINOR: u32 = 0;
-/// Incompatible features of segments that this version knows.
+/// The incompatible features of segments that this version knows.
 pub const KNOWN_FEATURES: u64 = 0;
 
-/// Words of an event slot or a row.
+/// The number of words of an event slot or a row.
 pub const SLOT_WORDS: usize = 8;
-/// Words of a device's counters, a latch.
+/// The number of words of a device's counters, which are a latch.
 pub const DEVICE_COUNTER_WORDS: usize = latch_words(words_of::<Counters>());
-/// Interned names that a segment can hold; 0 stands for "none".
+/// The number of interned names that a segment can hold; 0 stands for "none".
 pub const MAX_NAMES: u64 = 1 << 16;
-/// Longest name in bytes.
+/// The longest name in bytes.
 pub const MAX_NAME_LEN: usize = 1024;
-/// Bounds of the ring's capacity.
+/// The bounds of the ring's capacity.
 pub const RING_SLOTS: core::ops::RangeInclusive<u64> = 64..=1 << 24;
-/// Largest capacity of the live list.
+/// The largest capacity of the live list.
 pub const MAX_ROWS: u64 = 1 << 23;
-/// Largest name area in bytes.
+/// The largest name area in bytes.
 pub const MAX_NAME_BYTES: u64 = 1 << 26;
-/// How long after it was made the segment of a run stays, though its process has ended.
+/// How long after its creation the segment of a run is kept, even if its process has ended.
 pub const RUN_GRACE_NS: u64 = 10_000_000_000;
 
-/// Who writes a segment; the discriminant is its code.
+/// The kind of writer of a segment; the discriminant is its code.
 #[repr(u64)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub enum Source {
-    /// The process that uses the device reports by itself.
+    /// The process that uses the device.
     #[default]
     Ring = 1,
-    /// A library in that process, which listens to its allocator.
+    /// A library in that process that listens to its allocator.
     Tap = 2,
-    /// Another process, on its behalf.
+    /// Another process, on behalf of that process.
     Bridge = 3,
 }
 
@@ -72,9 +72,9 @@ shared_struct! {
         8 => pub major: u32,
         /// Layout version.
         12 => pub minor: u32,
-        /// Bytes of this header.
+        /// Length of this header in bytes.
         16 => pub header_len: u64,
-        /// Bytes of the file.
+        /// Length of the file in bytes.
         24 => pub total_len: u64,
         /// Features that a reader must know.
         32 => pub incompatible: u64,
@@ -84,7 +84,7 @@ shared_struct! {
         48 => pub boot_id: [u8; 16],
         /// Random identity of the segment, also in its file name.
         64 => pub identity: u64,
-        /// Process id as the process itself sees it, for display.
+        /// Process id as seen by the process itself, for display.
         72 => pub pid: u64,
         /// Inode of its PID namespace, 0 if unknown.
         80 => pub pid_namespace: u64,
@@ -92,7 +92,7 @@ shared_struct! {
         88 => pub start_time: u64,
         /// 1 TSC, 2 virtual counter, 3 CLOCK_MONOTONIC in nanoseconds.
         96 => pub clock_kind: u64,
-        /// Ticks of that clock when the segment was made.
+        /// Ticks of that clock when the segment was created.
         104 => pub anchor_ticks: u64,
         /// CLOCK_MONOTONIC at the same moment.
         112 => pub anchor_monotonic_ns: u64,
@@ -116,9 +116,10 @@ shared_struct! {
         288 => pub rows: Block,
         /// The `tt-smi run` that the process belongs to, 0 if none.
         304 => pub run: u64,
-        /// [`Source`] code: who writes it.
+        /// [`Source`] code: the kind of writer.
         312 => pub source: u64,
-        /// Pid of the process that it is written on behalf of, in the same PID namespace; 0 if it is the writer.
+        /// Pid of the process that it is written on behalf of, in the same PID namespace; 0 if that is the
+        /// writer.
         320 => pub on_behalf_of: u64,
         /// Inode of its time namespace, 0 if unknown: anchors of two namespaces cannot be compared.
         328 => pub time_namespace: u64,
@@ -127,7 +128,7 @@ shared_struct! {
     }
 }
 
-/// Words of the header.
+/// The number of words of the header.
 pub const HEADER_WORDS: usize = words_of::<SegmentHeader>();
 
 const CONTROL_BYTES: u64 = 8;
@@ -136,7 +137,7 @@ const COUNTER_BYTES: u64 = 8 * DEVICE_COUNTER_WORDS as u64;
 const SLOT_BYTES: u64 = 8 * SLOT_WORDS as u64;
 
 impl SegmentHeader {
-    /// A header with the blocks laid out for these capacities, everything else zero.
+    /// A header with the blocks laid out for these capacities; everything else is zero.
     pub fn plan(ring_slots: u64, rows: u64, name_bytes: u64) -> SegmentHeader {
         let mut planner = Planner::after(size_of::<SegmentHeader>() as u64);
         let mut header: SegmentHeader = bytemuck::zeroed();
@@ -155,8 +156,8 @@ impl SegmentHeader {
         header
     }
 
-    /// Copies the header out of a file's first words and refuses it unless every block is inside the
-    /// `len` bytes that the file has. Use only the returned copy: the file may change at any time.
+    /// Copies the header out of a file's first words; returns an error unless every block is inside the `len`
+    /// bytes that the file has. Use only the returned copy: the file may change at any time.
     pub fn read<W: Word>(words: &[W], len: u64) -> Result<SegmentHeader, LayoutError> {
         let needed = size_of::<SegmentHeader>() as u64;
         if len < needed || words.len() < HEADER_WORDS {
@@ -167,8 +168,9 @@ impl SegmentHeader {
         Ok(header)
     }
 
-    /// Whether this is of a run that may not have seen it yet: then only the run removes it, however soon its process
-    /// ended. `now` is CLOCK_MONOTONIC. What claims to be from the future is not waited for.
+    /// Whether the segment belongs to a run that may not have seen it yet. Only the run removes it then,
+    /// however soon its process ended. `now` is CLOCK_MONOTONIC. A segment that claims to be from the future
+    /// is not waited for.
     pub fn is_left_to_run(&self, now: u64) -> bool {
         let age = now.checked_sub(self.anchor_monotonic_ns);
         self.run != 0 && age.is_some_and(|age| age < RUN_GRACE_NS)
@@ -206,7 +208,7 @@ pub(crate) fn expect(what: &'static str, found: u64, expected: u64) -> Result<()
     if found == expected { Ok(()) } else { Err(LayoutError::Header { what, found, expected }) }
 }
 
-/// The checks that segment and table share: is it ours, and do we know its version?
+/// The checks that segments and tables share: is it such a file, and is its version known?
 pub(crate) fn check_identity(
     found: u64,
     expected: u64,
@@ -225,8 +227,8 @@ pub(crate) fn check_identity(
     Ok(())
 }
 
-/// The blocks of a segment as words. Made once from a checked header, so that no index from the file
-/// is needed again; every access below is bounds-checked.
+/// The blocks of a segment as words. Carved once from a checked header, so that no offset from the file is
+/// needed again; every access below is bounds-checked.
 pub struct SegmentWords<'a, W> {
     /// Control words.
     pub control: &'a [W],

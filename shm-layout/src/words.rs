@@ -1,9 +1,9 @@
 //! Shared memory as 64-bit words.
 //!
-//! Memory that another process may change is never seen through `&T` or `&[u8]`: it is a slice of
-//! words, each read and written by one relaxed atomic access. Orderings come from the fences and the
-//! release store below, and only [`crate::protocol`] uses those. The protocols are generic over
-//! [`Word`] so that loom runs the very code that runs in production.
+//! Memory that another process may change is never accessed through `&T` or `&[u8]`: it is a slice of words,
+//! each read and written by one relaxed atomic access. Ordering comes from the fences and the release store
+//! below, which only [`crate::protocol`] uses. The protocols are generic over [`Word`] so that loom runs the
+//! very code that runs in production.
 
 use bytemuck::Pod;
 use core::marker::PhantomData;
@@ -11,14 +11,14 @@ use core::sync::atomic::{AtomicU64, Ordering, fence};
 
 /// One 64-bit word of shared memory, and the fences that order accesses to such words.
 ///
-/// There is no acquire load: on a read-only mapping Rust allows only relaxed loads, so readers load
-/// relaxed and put [`Word::fence_acquire`] behind it.
+/// There is no acquire load: on a read-only mapping Rust allows only relaxed loads, so readers load relaxed
+/// and place [`Word::fence_acquire`] after it.
 pub trait Word {
-    /// Relaxed load.
+    /// Loads the word, relaxed.
     fn load(&self) -> u64;
-    /// Relaxed store.
+    /// Stores the word, relaxed.
     fn store(&self, value: u64);
-    /// Store that publishes everything written before it.
+    /// Stores the word and publishes everything written before it.
     fn store_release(&self, value: u64);
     /// Orders the loads before it before everything after it.
     fn fence_acquire();
@@ -53,13 +53,13 @@ impl Word for AtomicU64 {
     }
 }
 
-/// Number of words that `T` occupies. Fails to compile for a type that is not made of whole words.
+/// The number of words that `T` occupies. Fails to compile for a type that is not made of whole words.
 pub const fn words_of<T>() -> usize {
     assert!(size_of::<T>().is_multiple_of(8));
     size_of::<T>() / 8
 }
 
-/// Copies a value out of shared words; words that are missing at the end read as zero.
+/// Copies a value out of shared words; missing words at the end read as zero.
 #[inline]
 pub fn load_pod<T: Pod, W: Word>(words: &[W]) -> T {
     const { words_of::<T>() };
@@ -71,7 +71,7 @@ pub fn load_pod<T: Pod, W: Word>(words: &[W]) -> T {
     value
 }
 
-/// Copies a value into shared words; words that are missing at the end are left out.
+/// Copies a value into shared words; missing words at the end are skipped.
 #[inline]
 pub fn store_pod<T: Pod, W: Word>(words: &[W], value: &T) {
     const { words_of::<T>() };
@@ -81,10 +81,10 @@ pub fn store_pod<T: Pod, W: Word>(words: &[W], value: &T) {
     }
 }
 
-/// A `T` that lies in shared memory, read field by field and in place.
+/// A `T` in shared memory, read field by field and in place.
 ///
-/// A view says nothing about validity: whoever hands it out checks afterwards whether what was read
-/// through it belongs together (see [`crate::protocol::latch`]).
+/// A view says nothing about validity: the code that hands it out checks afterwards whether what was read
+/// through it is consistent (see [`crate::protocol::latch`]).
 pub struct View<'a, T, W = AtomicU64> {
     words: &'a [W],
     of: PhantomData<fn() -> T>,

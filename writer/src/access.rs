@@ -19,7 +19,7 @@ pub(crate) mod sealed {
     pub enum Unavailable {
         /// Tracking is disabled.
         Disabled,
-        /// In a forked child that could not make a segment of its own.
+        /// This is a forked child that could not create a segment of its own.
         Forked,
     }
 
@@ -35,7 +35,7 @@ pub(crate) mod sealed {
 pub(crate) struct Inner {
     pub(crate) config: Config,
     pub(crate) registry: Registry,
-    /// A forked child that could not make a segment of its own has none.
+    /// Empty in a forked child that could not create a segment of its own.
     pub(crate) emitter: ForkMutex<Emitter>,
 }
 
@@ -49,14 +49,14 @@ impl Inner {
     }
 }
 
-/// The emitter of a forked child.
+/// Creates the emitter of a forked child.
 #[cold]
 #[inline(never)]
 pub(crate) fn reopen(config: &Config, registry: &Registry) -> Option<Emitter> {
     Emitter::open(config, registry).ok()
 }
 
-/// Emits an event that only tells something about each device.
+/// Emits an event that only describes each device.
 pub(crate) fn note(
     handle: &impl Access,
     target: impl Target,
@@ -68,7 +68,7 @@ pub(crate) fn note(
 }
 
 impl Unavailable {
-    /// Nothing is what a disabled handle does; a child without a segment says that it cannot.
+    /// Returns `nothing` for a disabled handle; a child without a segment returns an error.
     #[cold]
     pub(crate) fn or_nothing<T>(self, nothing: T) -> Recorded<T> {
         match self {
@@ -78,8 +78,8 @@ impl Unavailable {
     }
 }
 
-/// Runs `work` on each device under one hold of the lock. On a mesh all devices are asked first by `check`: a call
-/// that one of them refuses changes none.
+/// Runs `work` on each device while holding the lock once. On a mesh, `check` runs on all devices first: a
+/// call that one of them refuses changes none.
 #[inline(always)]
 pub(crate) fn each(
     handle: &impl Access,
@@ -87,14 +87,14 @@ pub(crate) fn each(
     check: impl Fn(&Emitter, u8) -> Recorded,
     mut work: impl FnMut(&mut Emitter, u8) -> Recorded,
 ) -> Recorded {
-    // Asked before the lock is taken: a host's own Target may report something itself.
+    // Called before the lock is taken: a host's own Target may itself make a report.
     let devices = target.devices();
-    // Beside the result: an error has many words, which success need not touch.
+    // Kept outside the result: an error has many words, which success need not touch.
     let mut refused = None;
     let done = handle.access(|emitter, _| {
         emitter.read_clock();
         let result = match devices {
-            // It refuses what it has to by itself.
+            // On one device `work` does all checks itself.
             [device] => work(emitter, device.0),
             _ => on_mesh(emitter, devices, check, work),
         };
@@ -116,20 +116,20 @@ fn on_mesh(
     check: impl Fn(&Emitter, u8) -> Recorded,
     mut work: impl FnMut(&mut Emitter, u8) -> Recorded,
 ) -> Recorded {
-    // One that a host's own Target names twice is meant once, as in a Mesh.
+    // A device that a host's own Target names twice counts once, as in a Mesh.
     let each = || devices.iter().enumerate().filter(|(place, device)| !devices[..*place].contains(device));
     for (_, device) in each() {
         check(emitter, device.0)?;
     }
     let mut first_error = Ok(());
     for (_, device) in each() {
-        // Only a size that is not the one asked for: what was allocated is freed all the same.
+        // After the checks, only a size mismatch is left: the allocation is freed nonetheless.
         first_error = first_error.and(work(emitter, device.0));
     }
     first_error
 }
 
-/// Apart from the way of success, which need not touch the room for an error.
+/// Kept out of line so that the path of success does not touch the room for an error.
 #[cold]
 fn failed(error: RecordError) -> Recorded {
     Err(error)

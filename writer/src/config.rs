@@ -1,27 +1,27 @@
-//! Settings: what the builder says, else the environment, else the default.
+//! Settings: those of the builder, then the environment, then the defaults.
 
 use crate::error::OpenError;
 use crate::tracker::Tracker;
 use shm_layout::{MAX_NAME_BYTES, MAX_ROWS, RING_SLOTS, Source};
 use tt_shm_os::Namespace;
 
-/// Tracking is on only if this is `1`, unless code says otherwise.
+/// Tracking is on only if this is `1`, unless [`Builder::enabled`] overrides it.
 pub const ENABLED_ENV: &str = "TT_ALLOC_TRACKING_ENABLED";
-/// If `1`, allocations without a call site get the backtrace of the caller. Slow: for debugging.
+/// If `1`, allocations without a call site get the backtrace of the caller. Slow; for debugging.
 pub const BACKTRACE_ENV: &str = "TT_ALLOC_TRACKING_BACKTRACE";
-/// Set by `tt-smi run` for the processes that it counts: `<namespace>.<16 hex digits>`. Anything else, or another
-/// namespace than that of the tracker, means none.
+/// Set by `tt-smi run` for the processes that it counts: `<namespace>.<16 hex digits>`. Any other value, or a
+/// namespace other than the tracker's, means none.
 pub const RUN_ENV: &str = "TT_SHM_RUN";
-/// Slots of the event ring, a power of two; default 16384 (1 MiB).
+/// The number of slots of the event ring, a power of two; default 16384 (1 MiB).
 pub const RING_SLOTS_ENV: &str = "TT_SHM_RING_SLOTS";
-/// Most rows of the live list; default 2097152 (64 bytes each, used only when needed).
+/// The most rows of the live list; default 2097152 (64 bytes each, used only when needed).
 pub const LIVE_CAPACITY_ENV: &str = "TT_SHM_LIVE_CAPACITY";
 
 const DEFAULT_RING_SLOTS: u64 = 1 << 14;
 const DEFAULT_LIVE_CAPACITY: u64 = 1 << 21;
 const DEFAULT_NAME_BYTES: u64 = 4 << 20;
 
-/// Checked settings of an open tracker.
+/// The checked settings of an open tracker.
 #[derive(Clone, Debug)]
 pub(crate) struct Config {
     pub(crate) namespace: Namespace,
@@ -50,57 +50,58 @@ pub struct Builder {
 }
 
 impl Builder {
-    /// Turns tracking on or off, whatever [`ENABLED_ENV`] says.
+    /// Turns tracking on or off, regardless of [`ENABLED_ENV`].
     pub fn enabled(mut self, enabled: bool) -> Builder {
         self.enabled = Some(enabled);
         self
     }
 
-    /// The namespace, instead of `TT_SHM_NAMESPACE`.
+    /// Sets the namespace, instead of `TT_SHM_NAMESPACE`.
     pub fn namespace(mut self, namespace: impl Into<String>) -> Builder {
         self.namespace = Some(namespace.into());
         self
     }
 
-    /// Slots of the event ring, a power of two, instead of [`RING_SLOTS_ENV`]. A larger ring lets
-    /// observers fall further behind before they miss events; totals are exact either way.
+    /// Sets the number of slots of the event ring, a power of two, instead of [`RING_SLOTS_ENV`]. A larger
+    /// ring lets observers fall further behind before they miss events; totals are exact either way.
     pub fn ring_slots(mut self, slots: u64) -> Builder {
         self.ring_slots = Some(slots);
         self
     }
 
-    /// Most rows of the live list, instead of [`LIVE_CAPACITY_ENV`]. Beyond it, totals stay exact and
-    /// the list is marked as not complete.
+    /// Sets the most rows of the live list, instead of [`LIVE_CAPACITY_ENV`]. Beyond that, totals stay exact
+    /// and the list is marked as incomplete.
     pub fn live_capacity(mut self, rows: u64) -> Builder {
         self.live_capacity = Some(rows);
         self
     }
 
-    /// Most bytes of interned names; default 4 MiB, used only when needed.
+    /// Sets the most bytes of interned names; default 4 MiB, used only when needed.
     pub fn name_bytes(mut self, bytes: u64) -> Builder {
         self.name_bytes = Some(bytes);
         self
     }
 
-    /// Whether allocations without a call site get one, instead of [`BACKTRACE_ENV`].
+    /// Sets whether allocations without a call site get one, instead of [`BACKTRACE_ENV`].
     pub fn backtrace(mut self, backtrace: bool) -> Builder {
         self.backtrace = Some(backtrace);
         self
     }
 
-    /// Who reports: [`Source::Ring`] unless it is a library or another process.
+    /// Sets the kind of writer: [`Source::Ring`] unless it is a library or another process.
     pub fn source(mut self, source: Source) -> Builder {
         self.source = source;
         self
     }
 
-    /// The process that this one reports for, by its pid in this PID namespace.
+    /// Sets the process that this one reports for, by its pid in this PID namespace.
     pub fn on_behalf_of(mut self, pid: u32) -> Builder {
         self.on_behalf_of = pid;
         self
     }
 
-    /// Opens the tracker: a segment in /dev/shm if tracking is enabled, else one whose calls do nothing.
+    /// Opens the tracker: with a segment in /dev/shm if tracking is enabled, otherwise one whose calls do
+    /// nothing.
     pub fn open(self) -> Result<Tracker, OpenError> {
         if self.enabled.unwrap_or_else(|| is_set(ENABLED_ENV)) {
             Tracker::start(self.config()?)
@@ -144,7 +145,8 @@ fn is_set(variable: &str) -> bool {
     std::env::var_os(variable).is_some_and(|value| value == "1")
 }
 
-/// The run that a text names. Whatever it is, the host gets its tracker: who set it is at most not counted.
+/// Parses the run from the environment. Whatever the text is, the host gets its tracker: at worst the run
+/// does not count it.
 fn run_in(text: &str, namespace: &Namespace) -> Option<u64> {
     let (name, id) = text.rsplit_once('.')?;
     let digits = id.len() == 16 && id.bytes().all(|byte| byte.is_ascii_hexdigit());

@@ -1,36 +1,36 @@
-//! Devices as a host names them.
+//! Devices as a host describes them.
 
 use shm_layout::{Arch, DeviceEntry, known, mode, text};
 
-/// What the host knows of a device: one allocator on one chip. Only the chip id is needed; what is unknown stays
-/// `None`, and may be said later by registering the device again.
+/// What the host knows about a device, that is, one allocator on one chip. Only the chip id is required; what
+/// is unknown stays `None`, and may be added later by registering the device again.
 #[derive(Clone, Debug, Default)]
 pub struct DeviceInfo {
-    /// Stable id of the chip, the same in every process.
+    /// The stable id of the chip, the same in every process.
     pub chip_id: u64,
-    /// Tells several allocators on one chip apart, such as those of sub-meshes; 0 for the only one.
+    /// Distinguishes several allocators on one chip, such as those of sub-meshes; 0 for the only one.
     pub allocator: u64,
-    /// Sub-device that the allocator belongs to.
+    /// The sub-device that the allocator belongs to.
     pub sub_device: Option<u32>,
     /// Whether the allocator works in hybrid mode, in which not every buffer occupies every bank.
     pub hybrid: Option<bool>,
-    /// What the allocator can give.
+    /// What the allocator can provide.
     pub pools: Pools,
     /// The host's own number for it.
     pub logical_id: Option<u32>,
-    /// Architecture.
+    /// The architecture.
     pub arch: Arch,
-    /// Board name, such as `n300`; at most 32 bytes.
+    /// The board name, such as `n300`; at most 32 bytes.
     pub board: Option<String>,
-    /// PCI address.
+    /// The PCI address.
     pub pci: Option<PciAddress>,
-    /// DRAM that the chip has, in bytes.
+    /// The DRAM of the chip, in bytes.
     pub dram_bytes: Option<u64>,
-    /// DRAM channels.
+    /// The number of DRAM channels.
     pub dram_channels: Option<u32>,
-    /// Tensix cores and the L1 bytes of each.
+    /// The number of Tensix cores and the L1 bytes of each.
     pub l1: Option<CoreMemory>,
-    /// Ethernet cores and the L1 bytes of each.
+    /// The number of ethernet cores and the L1 bytes of each.
     pub eth: Option<CoreMemory>,
 }
 
@@ -47,23 +47,23 @@ pub struct Pools {
     pub l1_small: Option<Pool>,
 }
 
-/// A pool: every buffer of it occupies its bytes per bank in each of its banks.
+/// A pool: every buffer in it occupies its bytes per bank in each of its banks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pool {
-    /// Banks.
+    /// The number of banks.
     pub banks: u32,
-    /// Bytes of each bank that can be allocated.
+    /// The bytes of each bank that can be allocated.
     pub bank_bytes: u64,
-    /// Alignment of what is allocated, 0 if unknown.
+    /// The alignment of allocations; 0 if unknown.
     pub alignment: u64,
 }
 
 /// A number of cores with some L1 each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CoreMemory {
-    /// Cores.
+    /// The number of cores.
     pub cores: u32,
-    /// Bytes of L1 in each.
+    /// The L1 bytes of each.
     pub bytes_per_core: u64,
 }
 
@@ -136,7 +136,7 @@ pub struct Device(pub(crate) u8);
 pub struct Mesh(Vec<Device>);
 
 impl Mesh {
-    /// A mesh of these devices; one that is named twice is in it once.
+    /// A mesh of these devices, without duplicates.
     pub fn new(devices: impl Into<Vec<Device>>) -> Mesh {
         let mut devices = devices.into();
         let mut seen = [false; 1 + u8::MAX as usize];
@@ -145,7 +145,7 @@ impl Mesh {
     }
 }
 
-/// What a call is recorded on: a device, or each device of a mesh.
+/// The target of a call: a device, or each device of a mesh.
 pub trait Target {
     /// The devices.
     fn devices(&self) -> &[Device];

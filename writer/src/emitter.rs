@@ -1,4 +1,4 @@
-//! The emitter: what one process knows, and the one place where its events are made.
+//! The emitter: the state of one process's reports, and the one place where its events are made.
 
 use crate::config::Config;
 use crate::error::{OpenError, RecordError};
@@ -19,16 +19,17 @@ use std::io;
 
 type Recorded<T = ()> = Result<T, RecordError>;
 
-/// What is kept of a device.
+/// A registered device.
 struct Registered {
     entry: Box<DeviceEntry>,
-    /// By class, the banks that a buffer of it occupies; 0 if that is not known.
+    /// By class, the number of banks that a buffer of it occupies; 0 if that is not known.
     banks: [u64; Class::COUNT],
 }
 
 impl Registered {
     fn new(entry: DeviceEntry) -> Registered {
-        // In hybrid mode a buffer may be in some of them only: what it occupies is what is told, else unknown.
+        // In hybrid mode a buffer may be in some banks only: what it occupies is what the host reports,
+        // otherwise unknown.
         let hybrid = entry.is_hybrid() == Some(true);
         let banks = |class: Class| entry.pool(class).filter(|_| !hybrid).map_or(0, |pool| pool.banks);
         let banks = Class::ALL.map(banks);
@@ -40,7 +41,7 @@ impl Registered {
 pub struct Emitter {
     pub(crate) segment: Segment,
     position: u64,
-    /// Of the call.
+    /// The time of the current call.
     time: u64,
     /// The devices that this process registered.
     devices: Vec<Registered>,
@@ -52,7 +53,7 @@ pub struct Emitter {
 }
 
 impl Emitter {
-    /// Makes a segment, with the devices and names that the registry has already.
+    /// Creates a segment with the devices and names that the registry already has.
     pub(crate) fn open(config: &Config, registry: &Registry) -> Result<Emitter, OpenError> {
         let segment = Segment::create(config)?;
         crate::exit::remember(segment.header().identity);
@@ -77,9 +78,9 @@ impl Emitter {
         Ok(emitter)
     }
 
-    /// Gives devices and names the numbers that handles made before a fork have. All of them or none:
-    /// the number of one that found no room would go to the next that does, and reports on the one would
-    /// be counted on the other.
+    /// Gives devices and names the numbers that handles made before a fork have. All or none of them: the
+    /// number of one for which there is no room would go to the next, and reports about the one would be
+    /// counted on the other.
     fn inherit(&mut self, registry: &Registry) -> Recorded {
         for entry in registry.devices() {
             self.add_device(entry)?;
@@ -90,14 +91,15 @@ impl Emitter {
         Ok(())
     }
 
-    /// Counts a misuse and passes its error on.
+    /// Counts a misuse and returns its error.
     #[cold]
     pub(crate) fn misuse<T>(&self, anomaly: Anomaly, error: RecordError) -> Recorded<T> {
         self.segment.count(anomaly);
         Err(error)
     }
 
-    /// Registers a device, or learns more of one that is registered. What was said first of it stays.
+    /// Registers a device, or adds to what is known of one that is registered. The first claim about a figure
+    /// stays.
     pub(crate) fn register(&mut self, registry: &Registry, entry: &DeviceEntry) -> Recorded<u8> {
         let same = |known: &DeviceEntry| (known.chip_id, known.allocator) == (entry.chip_id, entry.allocator);
         let Some(number) = self.devices.iter().position(|device| same(&device.entry)) else {
@@ -163,23 +165,23 @@ impl Emitter {
         }
     }
 
-    /// Reads the clock: once in a call, whose events all have happened at that time. First thing, too: the
-    /// reading waits for what was begun before, so that a look into the index would be added to it instead of
-    /// going on beside it.
+    /// Reads the clock. Once per call: all events of a call have the same time. Also first in a call: the
+    /// read waits for earlier instructions to finish, so an index lookup before it would add to it instead of
+    /// overlapping with it.
     #[inline(always)]
     pub(crate) fn read_clock(&mut self) {
-        // The counter is read without a barrier, so it may seem to step back by some nanoseconds when
-        // the lock changes hands between cores; times in a ring never do.
+        // The counter is read without a barrier, so it may seem to step back by some nanoseconds when the
+        // lock moves between cores; times in a ring never do.
         self.time = self.time.max(self.segment.ticks());
     }
 
-    /// An event of this call.
+    /// An event with the time of this call.
     #[inline(always)]
     pub(crate) fn event(&self, kind: EventKind, device: u8) -> Event {
         Event { time: self.time, ..Event::new(kind, device) }
     }
 
-    /// Emits an event, or refuses it: then nothing has happened.
+    /// Emits an event, or refuses it, in which case nothing has happened.
     #[inline(always)]
     pub(crate) fn emit(&mut self, mut event: Event) -> Recorded {
         self.count(&mut event)?;
@@ -187,7 +189,7 @@ impl Emitter {
         Ok(())
     }
 
-    /// The first half of an emit: gives an event its position and counts it in, privately.
+    /// The first half of an emit: gives an event its position and counts it privately.
     #[inline(always)]
     pub(crate) fn count(&mut self, event: &mut Event) -> Recorded {
         self.position += 1;
@@ -201,7 +203,7 @@ impl Emitter {
     #[cold]
     #[inline(never)]
     fn refuse(&mut self, device: u8, bytes: u64, refused: Refused) -> Recorded {
-        // The position is another's.
+        // The position is free for the next event.
         self.position -= 1;
         match refused {
             Refused::UnknownDevice => {
@@ -211,7 +213,7 @@ impl Emitter {
         }
     }
 
-    /// What was said of something live.
+    /// The record of a live allocation.
     pub(crate) fn find(&self, key: &Key) -> Option<LiveRecord> {
         self.live.find(self.segment.words().rows, key)
     }
@@ -231,7 +233,7 @@ impl Emitter {
         })
     }
 
-    /// Bytes that a buffer occupies, and the flag that says if that is only what was asked for.
+    /// The bytes that a buffer occupies, and the flag that tells whether that is only the requested size.
     #[inline(always)]
     fn occupied(&self, device: u8, alloc: &Alloc) -> (u64, u8) {
         if alloc.occupied != UNKNOWN {
@@ -247,13 +249,13 @@ impl Emitter {
         }
     }
 
-    /// Refuses an allocation of a buffer that [`Emitter::alloc`] would refuse.
+    /// Returns the error that [`Emitter::alloc`] would return.
     pub(crate) fn check_alloc(&self, device: u8, alloc: &Alloc) -> Recorded {
         let (size, _) = self.occupied(device, alloc);
         self.check_new(Key::buffer(device, alloc.id), alloc.class, size, alloc.size, "buffer")
     }
 
-    /// Refuses something new if its key is taken or its class has no room.
+    /// Returns an error if the key is taken or the class has no room.
     pub(crate) fn check_new(
         &self,
         key: Key,
@@ -270,7 +272,7 @@ impl Emitter {
         if has_room { Ok(()) } else { self.too_large(size.max(requested)) }
     }
 
-    /// Refuses the end of something that is not live.
+    /// Returns the record of a live allocation, or the error if there is none.
     pub(crate) fn check_live(&self, key: Key, what: &'static str) -> Recorded<LiveRecord> {
         match self.find(&key) {
             Some(said) => Ok(said),
@@ -290,8 +292,8 @@ impl Emitter {
         self.misuse(Anomaly::SizeOutOfRange, RecordError::SizeOutOfRange { bytes })
     }
 
-    /// Emits the event of something that begins to live, with a row for it. `rest` adds what is not counted:
-    /// it is asked for last, so that no register has to keep it meanwhile.
+    /// Emits the event of a new allocation, with a row for it. `rest` adds what is not counted. It is called
+    /// last, so that no register has to hold that meanwhile.
     #[inline(always)]
     pub(crate) fn begin(
         &mut self,
@@ -314,7 +316,7 @@ impl Emitter {
         Ok(())
     }
 
-    /// Forgets something whose event was refused.
+    /// Removes an allocation whose event was refused.
     #[cold]
     #[inline(never)]
     fn undo(&mut self, key: Key, row: u32, error: RecordError) -> Recorded {
@@ -333,7 +335,7 @@ impl Emitter {
     #[cold]
     #[inline(never)]
     fn begin_unlisted(&mut self, event: [u64; SLOT_WORDS], what: &'static str) -> Recorded {
-        // As words: an event whose address is taken would have to be in memory on the usual way, too.
+        // As words: an event whose address is taken would have to be in memory on the hot path too.
         let event: Event = bytemuck::must_cast(event);
         let (key, item) = match self.live.insert_unlisted(self.segment.words().rows, &event) {
             Ok(inserted) => inserted,
@@ -355,7 +357,7 @@ impl Emitter {
         self.misuse(Anomaly::DoubleAlloc, error)
     }
 
-    /// Takes out something whose end is to be reported.
+    /// Removes an allocation whose end is to be reported.
     pub(crate) fn take(&mut self, key: Key, what: &'static str) -> Recorded<LiveRecord> {
         match self.live.take(self.segment.words().rows, &key) {
             Some(said) => Ok(said),
@@ -363,8 +365,8 @@ impl Emitter {
         }
     }
 
-    /// Emits the event of something that ends, and checks the size that the caller believed in. `lanes` has the
-    /// bits of those in which it was resident.
+    /// Emits the event of an allocation that ends, and checks the size that the caller gave. `lanes` has the
+    /// bits of the lanes in which it was resident.
     #[inline(always)]
     pub(crate) fn release(
         &mut self,
@@ -409,7 +411,7 @@ impl Emitter {
         self.release(event, &said, 0, given, "buffer")
     }
 
-    /// Gives something live a name, and a site if there is one.
+    /// Gives a live allocation a name, and a site if there is one.
     pub(crate) fn name(&mut self, key: Key, name: NameId, site: NameId, what: &'static str) -> Recorded {
         let said = self.check_live(key, what)?;
         let [_, old_site] = said.names();
@@ -426,14 +428,14 @@ impl Emitter {
         self.publish_degraded();
     }
 
-    /// Says whether something is missing from the lists for want of room.
+    /// Publishes whether something is missing from the lists for lack of room.
     #[cold]
     pub(crate) fn publish_degraded(&self) {
         let complete = self.live.unlisted() == 0 && self.programs.without_rows() == 0 && self.names.fit();
         self.segment.set_state(control::state::DEGRADED, !complete);
     }
 
-    /// Emits an event that only tells something about a device.
+    /// Emits an event that only describes a device.
     pub(crate) fn note(&mut self, kind: EventKind, device: u8, tell: impl FnOnce(&mut Event)) -> Recorded {
         let mut event = self.event(kind, device);
         tell(&mut event);
@@ -446,7 +448,7 @@ impl Emitter {
     }
 }
 
-/// A number of cores, in the field that an event has for it.
+/// Converts a number of cores to the event's field for it.
 #[inline(always)]
 pub(crate) fn short(cores: u32) -> u16 {
     u16::try_from(cores).unwrap_or(u16::MAX)

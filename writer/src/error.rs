@@ -1,4 +1,4 @@
-//! What can go wrong, with the operands that tell where.
+//! Errors, with the operands that tell where.
 
 use shm_layout::{LANES, MAX_BYTES, MAX_KERNEL_BYTES};
 use std::io;
@@ -8,28 +8,28 @@ use tt_shm_os::{LimitError, MapError, NameError, SHM_DIR};
 /// Why tracking could not be started.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    /// The namespace has a bad name.
+    /// The namespace is not valid.
     #[error(transparent)]
     Namespace(#[from] NameError),
     /// A setting is out of range.
     #[error("{name}={value}: {expected}")]
     Setting {
-        /// Environment variable or builder method.
+        /// The environment variable or builder method.
         name: &'static str,
-        /// Value given.
+        /// The value given.
         value: String,
-        /// What would be right.
+        /// What was expected.
         expected: String,
     },
-    /// The process may not make files of the needed size.
+    /// The process may not create files of the required size.
     #[error(transparent)]
     Limit(#[from] LimitError),
-    /// The segment's file could not be made.
+    /// The segment's file could not be created.
     #[error("cannot create a segment in {SHM_DIR} ({step}): {cause}")]
     Create {
-        /// What was tried.
+        /// The step that failed.
         step: &'static str,
-        /// What the system said.
+        /// The error of the system call.
         cause: io::Error,
     },
     /// The segment's file could not be mapped.
@@ -40,36 +40,36 @@ pub enum OpenError {
         "no room in {SHM_DIR} for {bytes} bytes of a new segment ({cause}): free some (`tt-smi clean`), enlarge it (`mount -o remount,size=...`, in a container `--shm-size`), or lower TT_SHM_RING_SLOTS"
     )]
     NoRoom {
-        /// Bytes that were to be populated.
+        /// The bytes that were to be populated.
         bytes: usize,
-        /// What the system said.
+        /// The error of the system call.
         cause: io::Error,
     },
-    /// The kernel is too old to populate pages without risk.
+    /// The kernel is too old to populate pages in advance.
     #[error(
         "this kernel cannot populate shared memory in advance (MADV_POPULATE_WRITE): Linux 5.14 or newer is needed"
     )]
     OldKernel,
-    /// The segment could not be given its name.
+    /// The segment could not be linked under its name.
     #[error("cannot publish {path}: {cause}")]
     Publish {
         /// The name.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system call.
         cause: io::Error,
     },
 }
 
-/// Why a call was not recorded as asked. Every one is also counted in the segment; none makes a total
+/// Why a call was not recorded as given. Every error is also counted in the segment; none makes a total
 /// wrong, and none is a reason to stop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RecordError {
-    /// A free, or a name, of something that is not live. Nothing changed.
+    /// A free or name of something that is not live. Nothing changed.
     #[error("{what} {id:#x} on device {device} is to be freed or named, but is not live")]
     UnmatchedFree {
-        /// Buffer, circular buffer, kernel.
+        /// Buffer, circular buffer or kernel.
         what: &'static str,
-        /// Index of the device.
+        /// The index of the device.
         device: u8,
         /// Its id.
         id: u64,
@@ -79,31 +79,31 @@ pub enum RecordError {
     DoubleAlloc {
         /// Buffer, circular buffer.
         what: &'static str,
-        /// Index of the device.
+        /// The index of the device.
         device: u8,
         /// Its id.
         id: u64,
-        /// Bytes of the one that is live.
+        /// The bytes of the live one.
         live_bytes: u64,
     },
-    /// A free whose size is not the one that was asked for. What was allocated is freed.
+    /// A free with a different size than was requested. The allocation is freed.
     #[error("{what} {id:#x} on device {device} has {live_bytes} bytes, not {given_bytes}")]
     SizeMismatch {
-        /// Buffer, circular buffer, kernel.
+        /// Buffer, circular buffer or kernel.
         what: &'static str,
-        /// Index of the device.
+        /// The index of the device.
         device: u8,
         /// Its id.
         id: u64,
-        /// Bytes that were asked for.
+        /// The bytes requested.
         live_bytes: u64,
-        /// Bytes given.
+        /// The bytes given.
         given_bytes: u64,
     },
-    /// A device that was not registered with this tracker.
+    /// The device is not registered with this tracker.
     #[error("device {device} is not registered")]
     UnknownDevice {
-        /// Index of the device.
+        /// The index of the device.
         device: u8,
     },
     /// More devices than a segment lists.
@@ -122,26 +122,26 @@ pub enum RecordError {
         "{bytes} bytes are too many: a class of one device holds at most {MAX_BYTES}, the kernels of a program {MAX_KERNEL_BYTES}"
     )]
     SizeOutOfRange {
-        /// Bytes asked for.
+        /// The bytes requested.
         bytes: u64,
     },
     /// A dispatch of a program that has neither kernels nor circular buffers.
     #[error("program {program:#x} has nothing loaded on device {device}")]
     UnknownProgram {
-        /// Index of the device.
+        /// The index of the device.
         device: u8,
         /// Its id.
         program: u64,
     },
-    /// A lane that no device has. Nothing changed.
+    /// The lane is out of range. Nothing changed.
     #[error("lane {lane} of device {device}: a device has lanes 0 to {}", LANES - 1)]
     LaneOutOfRange {
-        /// Index of the device.
+        /// The index of the device.
         device: u8,
         /// The lane.
         lane: u8,
     },
-    /// This process was forked and could not make a segment of its own.
+    /// This process was forked and could not create a segment of its own.
     #[error("a forked process could not make a segment of its own; its calls are not recorded")]
     ForkedWithoutSegment,
 }

@@ -1,8 +1,8 @@
 //! Removes segments that are still open when the process exits: a tracker in a static is never dropped.
 //!
-//! One that a run or an aggregator may not have seen yet is marked as closed instead.
+//! A segment that a run or an aggregator may not have seen yet is marked as closed instead.
 //!
-//! Without locks: `exit` may be called in a forked child while a thread of the parent was anywhere.
+//! Uses no locks: `exit` may be called in a forked child, whatever a thread of the parent was doing.
 
 use crate::followed::is_followed;
 use rustix::fd::{AsFd, OwnedFd};
@@ -13,12 +13,12 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use tt_shm_os::{ClockKind, Namespace};
 
-/// Identities of open segments; 0 is a free place. Should there be more, their files stay until the
-/// next tracker of this user finds them.
+/// The identities of open segments; 0 is a free entry. If there are more, their files stay until the next
+/// tracker of this user finds them.
 static OPEN: [AtomicU64; 64] = [const { AtomicU64::new(0) }; 64];
 
 pub(crate) fn remember(identity: u64) {
-    // Not a Once: a child forked while another thread was in it would wait for that thread for ever.
+    // Not a Once: a child forked while another thread was in it would wait for that thread forever.
     static REGISTERED: AtomicBool = AtomicBool::new(false);
     if !REGISTERED.swap(true, Ordering::Relaxed) {
         tt_shm_os::at_exit(remove_all);
@@ -44,20 +44,20 @@ extern "C" fn remove_all() {
         let name = file.file_name();
         let Some(segment) = name.to_str().and_then(tt_shm_os::parse_segment_name) else { continue };
         let open = OPEN.iter().any(|place| place.load(Ordering::Relaxed) == segment.random);
-        // The pid tells ours from those of the process that we were forked from.
+        // The pid distinguishes our segments from those of the process that we were forked from.
         if open && segment.pid == std::process::id() {
             end(&file.path(), &segment.namespace);
         }
     }
 }
 
-/// Removes a segment of this process, or marks it as closed if it is its run's or an aggregator's to remove.
+/// Removes a segment of this process, or marks it as closed if its run or an aggregator is to remove it.
 fn end(path: &Path, namespace: &Namespace) {
     let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let Ok(file) = rustix::fs::open(path, flags, Mode::empty()) else { return };
     let Some(header) = crate::reap::header_of(file.as_fd()) else { return };
-    // The same pid in another PID namespace is another process: we may be 1 as our parent is. What cannot be told
-    // apart stays for the next tracker of this user, which asks the lock.
+    // The same pid in another PID namespace is another process: both we and our parent may be pid 1. What
+    // cannot be distinguished stays for the next tracker of this user, which checks the lock.
     if header.pid_namespace == 0 || tt_shm_os::pid_namespace() != Some(header.pid_namespace) {
         return;
     }
@@ -70,11 +70,11 @@ fn end(path: &Path, namespace: &Namespace) {
     }
 }
 
-/// Marks the segment as closed, and when.
+/// Marks the segment as closed, with the time.
 fn close(file: &OwnedFd, header: &SegmentHeader) {
-    // Through the file: the mapping belongs to a tracker whose lock a thread may hold for ever.
+    // Through the file: the mapping belongs to a tracker whose lock a thread may hold forever.
     let at = |word: usize| header.control.offset + 8 * word as u64;
-    // The host may have lowered its limit since, and a write beyond it would end the host by a signal.
+    // The host may have lowered its limit since, and a write beyond it would kill the host by a signal.
     if tt_shm_os::check_file_size_limit(at(CLOSED_AT.max(STATE) + 1)).is_err() {
         return;
     }

@@ -1,7 +1,7 @@
-//! Whether an aggregator follows the segments of a namespace.
+//! Checks whether an aggregator follows the segments of a namespace.
 //!
-//! Then a process that ends leaves its file to it: what lived for a moment only is counted, too. Without one,
-//! nobody would remove the file.
+//! If one does, a process that ends leaves its file to it, so that a short-lived process is counted too.
+//! Without one, nobody would remove the file.
 
 use rustix::fd::OwnedFd;
 use rustix::fs::{Mode, OFlags};
@@ -9,8 +9,8 @@ use shm_layout::MAJOR;
 use shm_layout::table::{TABLE_MAGIC, TableHeader, control, is_heartbeat_fresh};
 use tt_shm_os::{Namespace, monotonic_ns, path_of, table_file_name};
 
-/// Whether the table of root, or of this user, is fresh. Reads the file and takes no lock, so that it may be asked
-/// in a forked child, and at exit.
+/// Whether the table of root, or of this user, is fresh. Reads the file and takes no lock, so that it may be
+/// called in a forked child and at exit.
 pub(crate) fn is_followed(namespace: &Namespace) -> bool {
     let own = rustix::process::geteuid().as_raw();
     [0, own].into_iter().any(|uid| is_fresh(namespace, uid).unwrap_or(false))

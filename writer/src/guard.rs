@@ -24,7 +24,7 @@ impl<'a, R: Record, T: Target> AllocGuard<'a, R, T> {
 
 impl<R: Record, T: Target> Drop for AllocGuard<'_, R, T> {
     fn drop(&mut self) {
-        // Freed by hand meanwhile: counted in the segment as an unmatched free.
+        // If it was freed explicitly, this is counted in the segment as an unmatched free.
         let _ = self.record.free(&self.target, self.id);
     }
 }

@@ -1,20 +1,20 @@
-//! The private index: from the hash of a key to the number of an item, which the caller knows by.
+//! The private index, from the hash of a key to the number of an item.
 //!
-//! Extendible hashing: a directory of pages. A page that is full is split in two, so the work of one
-//! insertion is bounded by one page and by a copy of the directory (4 bytes per page), however much is
-//! live. A table that doubles would stop an emit for milliseconds. The pages lie one behind the other in
-//! room that is reserved for all of them: so none moves, and each is found by one look.
+//! Extendible hashing: a directory of pages. A full page is split in two, so the work of one insertion is
+//! bounded by one page and a copy of the directory (4 bytes per page), however much is live. A table that
+//! doubles would stall an emit for milliseconds. The pages lie one after another in room that is reserved for
+//! all of them, so none moves, and each is found by one lookup.
 //!
-//! A page is made of cache lines, each with a byte of every item's hash beside the items: one comparison
-//! of 16 bytes finds the few candidates of a line, without a branch that depends on the key. What an item
-//! is, is not here: the caller is asked. So twelve items fit into a line, and a hundred thousand into the
+//! A page is made of cache lines, each with a byte of every item's hash beside the items: one comparison of
+//! 16 bytes finds the few candidates of a line, without a branch that depends on the key. The index does not
+//! store the keys but asks the caller, so twelve items fit into a line, and a hundred thousand into the
 //! caches of a core.
 
 use crate::tags::{ENTRIES, Tags};
 
 const LINES: usize = 16;
-/// A page with a full line and at least so many items is split. Below that a line beside takes what a
-/// full one cannot: pages that fill evenly stay as they are, and not every full line makes two pages.
+/// A page with a full line and at least this many items is split. With fewer items, the next line takes what
+/// a full one cannot: evenly filled pages stay as they are, and not every full line makes two pages.
 const PAGE_FULL: usize = LINES * ENTRIES * 5 / 8;
 /// Beyond this depth the keys share so many bits of their hash that splitting does not help.
 const MAX_DEPTH: u32 = 26;
@@ -29,7 +29,7 @@ struct Line {
 
 const _: () = assert!(size_of::<Line>() == 64);
 
-/// The byte of a hash that is kept beside the item; 0 says that there is none.
+/// The byte of a hash that is kept beside the item; 0 marks an empty entry.
 #[inline]
 fn tag(hash: u64) -> u8 {
     (hash as u8).max(1)
@@ -48,13 +48,13 @@ fn next(line: usize) -> usize {
     (line + 1) % LINES
 }
 
-/// Puts an item into its line, or into the next one that has room.
+/// Puts an item into its home line, or into the next one that has room.
 fn push(page: &mut [Line], hash: u64, item: u32) {
     let mut line = home(hash);
-    // Ends: a page that is full was split.
+    // Terminates: a full page was split.
     while !page[line].put(hash, item) {
         let displaced = &mut page[line].tags.displaced;
-        // More than a page holds only where hashes collide; then one look too many is no harm.
+        // The count exceeds a page only where hashes collide; one lookup too many is harmless.
         *displaced = displaced.saturating_add(1);
         line = next(line);
     }
@@ -65,7 +65,7 @@ fn items(page: &[Line]) -> impl Iterator<Item = u32> {
 }
 
 impl Line {
-    /// The entry of the item that `is` it, and what that says.
+    /// The entry of the item that `is` accepts, and what it returned.
     #[inline(always)]
     fn find<R>(&self, hash: u64, is: impl Fn(u32) -> Option<R>) -> Option<(usize, R)> {
         for entry in self.tags.equal_to(tag(hash)) {
@@ -83,7 +83,7 @@ impl Line {
         empty.inspect(|entry| self.set(*entry, hash, item)).is_some()
     }
 
-    /// The same, unless something that belongs here is elsewhere.
+    /// Puts an item into an empty entry if there is one, unless an item that belongs here was displaced.
     #[inline(always)]
     fn put_at_home(&mut self, hash: u64, item: u32) -> bool {
         let empty = self.tags.empty_at_home();
@@ -97,27 +97,34 @@ impl Line {
     }
 }
 
-/// See the module.
+/// See the [module documentation](self).
 pub(crate) struct Index {
-    /// First line of a page by the first bits of the hash.
+    /// The first line of each page, by the first bits of the hash.
     directory: Vec<u32>,
-    /// Bits of the hash that the directory does without.
+    /// The number of hash bits that the directory does not use.
     shift: u32,
     lines: Vec<Line>,
-    /// By page, how many bits of their hashes its items share.
+    /// For each page, how many bits of their hashes its items share.
     depths: Vec<u8>,
-    /// For hashes that splitting cannot part; empty unless ids are made to collide.
+    /// Items whose hashes splitting cannot separate; empty unless ids are made to collide.
     overflow: Vec<(u64, u32)>,
 }
 
-/// In every call `is` tells what an item with an equal tag is, if it is the one that is meant, and `hash_of`
-/// the hash of any item. What ends in `_at_home` is for the usual case that everything is in the first
-/// line looked at; it never calls a function, so that its caller's values stay in registers.
+/// In every call `is` returns something if an item with an equal tag is the one that is meant, and `hash_of`
+/// returns the hash of any item.
+///
+/// Each verb exists twice. `x_at_home` handles the usual case, in which everything is in the home line, and
+/// is inlined. `x` handles every case and is called, by functions that are not inlined either, only after
+/// `x_at_home` failed. They are not one method because the two take different closures: on the hot path an
+/// item without a row is only a reason to fall back, while `x` looks it up in private memory. Passing that
+/// lookup, the key and `hash_of` to a fallback inside `x` makes them escape, so that the hot path has to keep
+/// them on the stack.
 impl Index {
-    /// Room for so many that growing moves none of them. It takes no memory before it is used.
+    /// An index with room for `capacity` items, so that growing moves none of them. Takes no memory before it
+    /// is used.
     pub(crate) fn new(capacity: usize) -> Index {
         let mut lines = Vec::new();
-        // Pages are filled by a third or more. Without such room growing takes longer now and then, that is all.
+        // Pages are at least a third full. If the reservation fails, growing takes longer now and then.
         let _ = lines.try_reserve_exact(capacity.div_ceil(ENTRIES / 3) + 2 * LINES);
         lines.resize(2 * LINES, Line::default());
         let directory = vec![0, LINES as u32];
@@ -144,20 +151,21 @@ impl Index {
         &mut self.lines[line]
     }
 
-    /// The item of a hash, if it is in its line.
+    /// Finds the item of a hash, if it is in its home line.
     #[inline(always)]
     pub(crate) fn find_at_home<R>(&self, hash: u64, is: impl Fn(u32) -> Option<R>) -> Option<R> {
         self.lines[self.page_of(hash) + home(hash)].find(hash, is).map(|(_, found)| found)
     }
 
-    /// Adds an item if its line has room and shows that it is not in the index yet; else nothing changes.
+    /// Adds an item if its home line has room and shows that it is not in the index yet; otherwise changes
+    /// nothing.
     #[inline(always)]
     pub(crate) fn insert_at_home<R>(&mut self, hash: u64, item: u32, is: impl Fn(u32) -> Option<R>) -> bool {
         let line = self.home_line(hash);
         line.find(hash, is).is_none() && line.put_at_home(hash, item)
     }
 
-    /// Takes the item of a hash out, if it is in its line.
+    /// Removes the item of a hash, if it is in its home line.
     #[inline(always)]
     pub(crate) fn take_at_home<R>(&mut self, hash: u64, is: impl Fn(u32) -> Option<R>) -> Option<R> {
         let line = self.home_line(hash);
@@ -166,13 +174,13 @@ impl Index {
         Some(found)
     }
 
-    /// The item of a hash.
+    /// Finds the item of a hash.
     pub(crate) fn find<R>(&self, hash: u64, is: impl Fn(u32) -> Option<R>) -> Option<R> {
         let found = self.find_at_home(hash, &is);
         found.or_else(|| self.find_displaced(self.page_of(hash), hash, is).map(|(_, found)| found))
     }
 
-    /// Adds an item, unless one of its hash is there already: then that one is the error.
+    /// Adds an item, unless its hash has one already, which is then the error.
     pub(crate) fn insert<R>(
         &mut self,
         hash: u64,
@@ -189,13 +197,13 @@ impl Index {
         }
     }
 
-    /// Takes the item of a hash out.
+    /// Removes the item of a hash.
     pub(crate) fn take<R>(&mut self, hash: u64, is: impl Fn(u32) -> Option<R>) -> Option<R> {
         let found = self.take_at_home(hash, &is);
         found.or_else(|| self.take_displaced(self.page_of(hash), hash, is))
     }
 
-    /// Looks behind the home of a hash: where it is, and what it says.
+    /// Searches beyond the home line of a hash; returns where the item is, and what `is` returned.
     fn find_displaced<R>(
         &self,
         first: usize,
@@ -203,7 +211,7 @@ impl Index {
         is: impl Fn(u32) -> Option<R>,
     ) -> Option<(Place, R)> {
         let (page, mut line) = (self.page(first), home(hash));
-        // Once round the page at most: what has overflown is counted, too.
+        // At most once around the page: overflowed items are counted as displaced too.
         for _ in 0..LINES {
             if page[line].tags.displaced == 0 {
                 break;
@@ -222,7 +230,7 @@ impl Index {
         let (last, entry) = match place {
             Place::Page { line, entry } => (line, entry),
             Place::Overflow(number) => {
-                // The line stays counted as displaced from: one look too many is no harm.
+                // The line keeps its count of displaced items: one lookup too many is harmless.
                 self.overflow.swap_remove(number);
                 return Some(found);
             }
@@ -247,7 +255,7 @@ impl Index {
                 return push(self.page_mut(first), hash, item);
             }
             if u32::from(self.depths[first / LINES]) >= MAX_DEPTH {
-                // Behind all lines of the page: a search that ends at its home would not come by.
+                // Counted as displaced: a search that ends at the home line would not get here.
                 let displaced = &mut self.home_line(hash).tags.displaced;
                 *displaced = displaced.saturating_add(1);
                 return self.overflow.push((hash, item));
@@ -273,14 +281,15 @@ impl Index {
         self.lines.extend_from_slice(&high);
         self.depths[first / LINES] = depth;
         self.depths.push(depth);
-        // The directory entries of the old page are one run; the upper half of it is the new page's.
+        // The directory entries of the old page are contiguous; the upper half of them becomes the new
+        // page's.
         let run = 1usize << (u64::BITS - self.shift - u32::from(depth) + 1);
         let start = (hash >> self.shift) as usize & !(run - 1);
         self.directory[start + run / 2..start + run].fill(new);
     }
 }
 
-/// Where an item is that is not at home.
+/// The place of an item that is not in its home line.
 enum Place {
     Page { line: usize, entry: usize },
     Overflow(usize),

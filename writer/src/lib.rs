@@ -1,11 +1,10 @@
 //! Reports a process's accelerator allocations into shared memory in tens of nanoseconds.
 //!
-//! Each process writes a segment of its own in /dev/shm: exact counters, a list of what is live, and a
-//! ring of its latest events. Nobody is waited for. With no monitor running nothing is lost: one that
-//! comes later finds every live allocation, exact totals and peaks. If the process is killed, its
-//! segment says what it held. If /dev/shm is full, opening fails with an error that says so, and growing
-//! marks the lists as incomplete while totals stay exact. A forked child gets a segment of its own at
-//! its first call.
+//! Each process writes a segment of its own in /dev/shm: exact counters, a list of what is live, and a ring
+//! of its latest events. It never waits for a monitor, and nothing is lost without one: a monitor that starts
+//! later finds every live allocation, exact totals and peaks. If the process is killed, its segment says what
+//! it held. If /dev/shm is full, opening fails with an error that says so, and growing marks the lists as
+//! incomplete while totals stay exact. A forked child gets a segment of its own at its first call.
 //!
 //! ```
 //! use tt_shm_writer::{Alloc, BufferType, DeviceInfo, Record, Tracker};
@@ -27,8 +26,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Tracking is on if `TT_ALLOC_TRACKING_ENABLED` is `1`, or if [`Builder::enabled`] says so; disabled,
-//! each call is one predictable branch. Not to be called from a signal handler.
+//! Tracking is on if `TT_ALLOC_TRACKING_ENABLED` is `1`, or if [`Builder::enabled`] says so; when disabled,
+//! each call costs one predictable branch. Calls must not be made from a signal handler.
 
 mod access;
 mod config;

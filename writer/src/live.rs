@@ -1,31 +1,31 @@
-//! What is live, by key.
+//! The live allocations, by key.
 //!
-//! What was said of an allocation is in its row of the segment, which this process alone writes. It is
-//! read back from there when the allocation ends: a copy beside it would be one more cache line per
-//! event. Allocations for which the segment had no room have a cell in private memory.
+//! The record of an allocation is its row in the segment, which only this process writes. It is read back
+//! from there when the allocation ends: a private copy would be one more cache line per event. Allocations
+//! for which the segment had no room have a cell in private memory.
 
 use crate::index::Index;
 use shm_layout::{Event, NO_ROW, RowKind, SLOT_WORDS, Word};
 use std::sync::atomic::AtomicU64;
 
-/// An event, or a row of one, as words.
+/// An event or a row, as words.
 pub(crate) type Cell = [AtomicU64; SLOT_WORDS];
 
-/// Words of a cell, as `shm_layout::Event` lays them out.
+/// The words of a cell, as `shm_layout::Event` lays them out.
 const CODES: usize = 2;
 const ID: usize = 3;
 const SIZE: usize = 4;
 const AUX: usize = 6;
-/// Kind and device within the word of the codes.
+/// The bits of kind and device in the word of the codes.
 const SCOPE: u64 = 0xff00_00ff;
 
-/// What identifies a live allocation. The memory class is a value, not part of it.
+/// The key of a live allocation. The memory class is a value, not part of the key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Key {
-    /// Kind and device, where the codes have them.
+    /// Kind and device, at their bits in the codes.
     scope: u64,
     id: u64,
-    /// Program of a circular buffer; 0 for everything else.
+    /// The program of a circular buffer; 0 for everything else.
     program: u64,
 }
 
@@ -67,14 +67,14 @@ impl Key {
         Key { program: if key.is_cb() { Word::load(&cell[AUX]) } else { 0 }, ..key }
     }
 
-    /// What a cell says if it is that of the key.
+    /// The record in a cell, if it has this key.
     #[inline(always)]
     fn find(&self, cell: &Cell, row: u32) -> Option<LiveRecord> {
         let is_cb = self.is_cb();
         if Word::load(&cell[ID]) != self.id {
             return None;
         }
-        // Each word is loaded once: the compiler leaves out no load by itself.
+        // Each word is loaded once: the compiler does not merge atomic loads.
         let codes = Word::load(&cell[CODES]);
         let aux = Word::load(&cell[AUX]);
         if codes & SCOPE != self.scope || is_cb && aux != self.program {
@@ -91,14 +91,14 @@ impl Key {
     }
 }
 
-/// One widening multiplication: ids are counters or addresses, which differ in few bits.
+/// Hashes by one widening multiplication: ids are counters or addresses, which differ in few bits.
 #[inline(always)]
 pub(crate) fn hash(scope: u64, id: u64) -> u64 {
     let product = u128::from(id ^ 0x9e37_79b9_7f4a_7c15) * u128::from(scope ^ 0xd1b5_4a32_d192_ed03);
     (product as u64) ^ (product >> 64) as u64
 }
 
-/// What was said of something that is live.
+/// The record of a live allocation.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LiveRecord {
     pub(crate) device: u8,
@@ -108,9 +108,9 @@ pub(crate) struct LiveRecord {
     pub(crate) row: u32,
     pub(crate) id: u64,
     pub(crate) size: u64,
-    /// Bytes that were asked for; program of a circular buffer or kernel.
+    /// Requested bytes; program of a circular buffer or kernel.
     aux: u64,
-    /// Name, and site above it.
+    /// The name, and the site in the upper half.
     names: u32,
 }
 
@@ -120,7 +120,7 @@ impl LiveRecord {
         self.aux
     }
 
-    /// Fills an event about it: class, flags, row, id, size and `aux` are those of the allocation.
+    /// Fills in an event about it: class, flags, row, id, size and `aux` are those of the allocation.
     #[inline(always)]
     pub(crate) fn describe(&self, event: Event) -> Event {
         let LiveRecord { class, flags, row, id, size, aux, .. } = *self;
@@ -133,40 +133,40 @@ impl LiveRecord {
     }
 }
 
-/// The index of everything live, and the cells of what has no row.
+/// The index of everything live, and the cells of allocations without a row.
 pub(crate) struct Live {
     index: Index,
     unlisted: Unlisted,
 }
 
 impl Live {
-    /// Room for so many.
+    /// An index with room for this many.
     pub(crate) fn new(capacity: usize) -> Live {
         Live { index: Index::new(capacity), unlisted: Unlisted::default() }
     }
 
-    /// What was said of a key. `rows` are those of the segment.
+    /// The record of a key. `rows` are those of the segment.
     pub(crate) fn find(&self, rows: &[Cell], key: &Key) -> Option<LiveRecord> {
         self.index.find(key.hash(), |item| self.unlisted.said(rows, key, item))
     }
 
-    /// Adds something that has a row, in the usual case: nothing live has the key, and there is room for
-    /// it where it is looked for first. Else nothing changes, and [`Live::insert`] has to do it.
+    /// Adds an allocation with a row in the usual case: nothing live has the key, and its home line has room.
+    /// Otherwise changes nothing, and [`Live::insert`] has to be called.
     #[inline(always)]
     pub(crate) fn insert_at_home(&mut self, rows: &[Cell], key: &Key, row: u32) -> bool {
-        // What has no row is in doubt.
+        // An item without a row may have the key.
         let is = |item: u32| rows.get(item as usize).is_none_or(|cell| key.find(cell, item).is_some());
         self.index.insert_at_home(key.hash(), row, |item| is(item).then_some(()))
     }
 
-    /// Adds something under a key that nothing live has; else says what has it.
+    /// Adds an item under a key that nothing live has; otherwise returns the record that has it.
     pub(crate) fn insert(&mut self, rows: &[Cell], key: &Key, item: u32) -> Result<(), LiveRecord> {
         let unlisted = &self.unlisted;
         let hash_of = |item| Key::of(unlisted.cell(rows, item)).hash();
         self.index.insert(key.hash(), item, |item| unlisted.said(rows, key, item), hash_of)
     }
 
-    /// The same for something that has no row: what was said of it is kept here. Returns its key and item.
+    /// Adds an allocation without a row, whose record is kept here. Returns its key and item.
     pub(crate) fn insert_unlisted(&mut self, rows: &[Cell], event: &Event) -> Result<(Key, u32), LiveRecord> {
         let item = rows.len() as u32 + self.unlisted.add(event);
         let key = Key::of(self.unlisted.cell(rows, item));
@@ -179,14 +179,14 @@ impl Live {
         }
     }
 
-    /// Takes out what has a key, in the usual case: it has a row, and is where it is looked for first. Its
-    /// row stays as it is, until its end is written there. `None` is for [`Live::take`] to decide.
+    /// Removes the allocation with a key in the usual case: it has a row and is in its home line. The row is
+    /// unchanged until the end of the allocation is written there. On `None`, [`Live::take`] has to decide.
     #[inline(always)]
     pub(crate) fn take_at_home(&mut self, rows: &[Cell], key: &Key) -> Option<LiveRecord> {
         self.index.take_at_home(key.hash(), |item| key.find(rows.get(item as usize)?, item))
     }
 
-    /// Takes out what has a key.
+    /// Removes the allocation with a key.
     pub(crate) fn take(&mut self, rows: &[Cell], key: &Key) -> Option<LiveRecord> {
         let unlisted = &self.unlisted;
         let found = |item| unlisted.said(rows, key, item).map(|said| (item, said));
@@ -195,25 +195,25 @@ impl Live {
         Some(said)
     }
 
-    /// Takes out something that was added under a key, and whose row was not written.
+    /// Removes an item that was added under a key, and whose row was not written.
     pub(crate) fn forget(&mut self, rows: &[Cell], key: &Key, item: u32) {
-        // By its number: the row does not say what it is yet, but what was there before.
+        // By its number: the row still holds what was there before.
         self.index.take(key.hash(), |other| (other == item).then_some(()));
         self.forget_unlisted(rows, item);
     }
 
-    /// Gives the cell of an item back, if it is not a row.
+    /// Frees the cell of an item, if it is not a row.
     fn forget_unlisted(&mut self, rows: &[Cell], item: u32) {
         self.unlisted.free.extend(item.checked_sub(rows.len() as u32));
     }
 
-    /// How many have no row.
+    /// The number of allocations without a row.
     pub(crate) fn unlisted(&self) -> usize {
         self.unlisted.len()
     }
 }
 
-/// Cells that a chunk has; chunks never move, so that growing costs no more than one.
+/// The number of cells in a chunk. Chunks never move, so growing costs no more than one.
 const CHUNK: usize = 1024;
 
 /// Cells in private memory.
@@ -230,7 +230,7 @@ impl Unlisted {
         rows.get(item as usize).unwrap_or_else(|| self.at(item as usize - rows.len()))
     }
 
-    /// What was said of an item if it is that of the key.
+    /// The record of an item, if it has this key.
     fn said(&self, rows: &[Cell], key: &Key, item: u32) -> Option<LiveRecord> {
         let row = if (item as usize) < rows.len() { item } else { NO_ROW };
         key.find(self.cell(rows, item), row)

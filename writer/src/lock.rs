@@ -1,9 +1,9 @@
-//! A mutex that knows when it has been forked.
+//! A mutex that detects when it has been forked.
 //!
-//! Its word lies on a page that the kernel empties in a forked child (MADV_WIPEONFORK). A child that
-//! finds it empty knows that everything behind the lock belongs to its parent: perhaps caught in the
-//! middle of a change, and with a mapping that the child does not have. It makes a new value of its own
-//! and forgets the old one without touching it. If it cannot, it has no value from then on.
+//! Its word lies on a page that the kernel wipes in a forked child (MADV_WIPEONFORK). A child that finds it
+//! wiped knows that everything behind the lock belongs to its parent: possibly in the middle of a change, and
+//! with a mapping that the child does not have. It creates a new value of its own and forgets the old one
+//! without touching it. If it cannot, it has no value from then on.
 
 use crossbeam_utils::Backoff;
 use rustix::thread::futex::{self, Timespec};
@@ -12,17 +12,17 @@ use std::mem::ManuallyDrop;
 use std::sync::atomic::{AtomicU32, Ordering};
 use tt_shm_os::WipePage;
 
-/// The page is empty: this process is a child that has not used the lock yet.
+/// The page was wiped: this process is a child that has not used the lock yet.
 const WIPED: u32 = 0;
 const FREE: u32 = 1;
 const HELD: u32 = 2;
-/// This process is a child that could not make a value of its own.
+/// This process is a child that could not create a value of its own.
 const NO_STATE: u32 = 3;
 
-/// Longest sleep before a waiter looks again, see [`Unlock`].
+/// The longest sleep before a waiter checks again, see [`Unlock`].
 const NAP: Timespec = Timespec { tv_sec: 0, tv_nsec: 1_000_000 };
 
-/// See the module.
+/// See the [module documentation](self).
 pub(crate) struct ForkMutex<T> {
     page: WipePage,
     /// Boxed: a child must be able to replace the value by one store, without moving a torn one.
@@ -55,7 +55,8 @@ impl<T> ForkMutex<T> {
         self.word().load(Ordering::Relaxed) == WIPED
     }
 
-    /// Runs `work` on the value; in a forked child, on a new value made by `remake`, if it can be made.
+    /// Runs `work` on the value. In a forked child, runs it on a new value made by `remake`, if it can be
+    /// made.
     #[inline]
     pub(crate) fn with<R>(
         &self,
@@ -71,7 +72,7 @@ impl<T> ForkMutex<T> {
         }
         let mut unlock = Unlock { word, sleepers: self.sleepers(), to: FREE };
         if found == WIPED {
-            // Should `remake` panic, the value is still the parent's.
+            // If `remake` panics, the value is still the parent's.
             unlock.to = WIPED;
             let Some(new) = boxed(remake) else {
                 unlock.to = NO_STATE;
@@ -87,7 +88,8 @@ impl<T> ForkMutex<T> {
         Some(work(value))
     }
 
-    /// Waits for the lock. Returns what it was found as, and is held now, unless that is [`NO_STATE`].
+    /// Waits for the lock. Returns the state that it was found in; it is held now, unless that is
+    /// [`NO_STATE`].
     #[cold]
     fn lock_slowly(&self) -> u32 {
         let word = self.word();
@@ -109,7 +111,7 @@ impl<T> ForkMutex<T> {
         let found = loop {
             match look() {
                 Some(found) => break found,
-                // Any error (a signal, a changed word, the time) means: look again.
+                // Any error (a signal, a changed word, the timeout) means: check again.
                 None => _ = futex::wait(word, futex::Flags::PRIVATE, HELD, Some(&NAP)),
             }
         };
@@ -117,8 +119,8 @@ impl<T> ForkMutex<T> {
         found
     }
 
-    /// The value of a mutex that nobody else can reach; in a forked child, a new one made by `remake`, if it
-    /// can be made.
+    /// The value of a mutex to which there is no other reference. In a forked child, a new one made by
+    /// `remake`, if it can be made.
     #[inline]
     pub(crate) fn get_mut(&mut self, remake: impl FnOnce() -> Option<T>) -> Option<&mut T> {
         if self.word().load(Ordering::Relaxed) != FREE {
@@ -139,7 +141,7 @@ impl<T> ForkMutex<T> {
     }
 }
 
-/// Apart from the usual way, whose stack frame need not have room for a value.
+/// Kept out of line so that the hot path's stack frame needs no room for a value.
 #[cold]
 #[inline(never)]
 fn boxed<T>(make: impl FnOnce() -> Option<T>) -> Option<ManuallyDrop<Box<T>>> {
@@ -148,7 +150,7 @@ fn boxed<T>(make: impl FnOnce() -> Option<T>) -> Option<ManuallyDrop<Box<T>>> {
 
 impl<T> Drop for ForkMutex<T> {
     fn drop(&mut self) {
-        // Else it is the parent's.
+        // Otherwise it is the parent's.
         if self.word().load(Ordering::Relaxed) == FREE {
             // SAFETY: the value is this process's own and is not used again.
             unsafe { ManuallyDrop::drop(self.value.get_mut()) };
@@ -156,13 +158,13 @@ impl<T> Drop for ForkMutex<T> {
     }
 }
 
-/// Frees the lock by a plain store. An exchange would tell for certain whether somebody sleeps, but it
-/// waits until every store of the emit has left the core, which costs as much as the emit. So a sleeper
-/// that came at the wrong moment may be overlooked; it wakes by itself after a [`NAP`].
+/// Releases the lock by a plain store. An exchange would tell for certain whether somebody sleeps, but it
+/// waits until every store of the emit has left the core, which costs as much as the emit. So a sleeper that
+/// came at the wrong moment may be overlooked; it wakes by itself after a [`NAP`].
 struct Unlock<'a> {
     word: &'a AtomicU32,
     sleepers: &'a AtomicU32,
-    /// What the word becomes.
+    /// The new value of the word.
     to: u32,
 }
 
@@ -172,7 +174,7 @@ impl Drop for Unlock<'_> {
         // Release: pairs with the acquire of the next holder.
         self.word.store(self.to, Ordering::Release);
         if self.sleepers.load(Ordering::Relaxed) != 0 {
-            // Nobody asleep is no error.
+            // It is fine if nobody is asleep.
             let _ = futex::wake(self.word, futex::Flags::PRIVATE, 1);
         }
     }
@@ -214,7 +216,7 @@ mod tests {
         assert_eq!(lock.with(|| unreachable!(), |value| *value), Some(1));
     }
 
-    /// Else the next call would use what belongs to the parent.
+    /// Otherwise the next call would use what belongs to the parent.
     #[test]
     fn a_value_that_could_not_be_remade_is_tried_again() {
         let lock = ForkMutex::new(1).unwrap();

@@ -1,4 +1,4 @@
-//! Interned names: said once, then carried as a number.
+//! Interned names: stored once, then referred to by number.
 
 use crate::segment::{GROWTH, Segment};
 use shm_layout::control;
@@ -10,17 +10,17 @@ const PAGE: usize = 4096;
 pub(crate) struct Names {
     numbers: HashMap<Box<str>, u16>,
     count: u64,
-    /// Bytes of the name area that are used, and how many may be written.
+    /// The bytes of the name area that are used, and how many may be written.
     used: usize,
     populated: usize,
     index_populated: usize,
-    /// The last new name did not fit.
+    /// Whether the last new name did not fit.
     refused: bool,
 }
 
 impl Names {
     pub(crate) fn new() -> Names {
-        // Number 0 is no name; the first page of the index is populated when the segment is made.
+        // Number 0 is no name; the first page of the index is populated when the segment is created.
         Names {
             numbers: HashMap::new(),
             count: 1,
@@ -31,7 +31,7 @@ impl Names {
         }
     }
 
-    /// The number of a name, `None` if there is no room for it. A name that is too long is cut.
+    /// Interns a name; `None` if there is no room for it. A name that is too long is cut.
     pub(crate) fn intern(&mut self, segment: &Segment, name: &str) -> Option<u16> {
         let name = &name[..name.floor_char_boundary(MAX_NAME_LEN)];
         if name.is_empty() {
@@ -65,7 +65,7 @@ impl Names {
         self.used += name.len().next_multiple_of(8);
         self.count += 1;
         shm_layout::stores_of!(NameCount);
-        // Release: pairs with the acquire fence of whoever looks a name up.
+        // Release: pairs with the acquire fence of a reader that looks up a name.
         words.control[control::NAME_COUNT].store_release(self.count);
         self.numbers.insert(name.into(), number);
         Some(number)

@@ -13,26 +13,27 @@ use std::collections::HashMap;
 
 type Recorded<T = ()> = Result<T, RecordError>;
 
-/// What is known of a program on one device. It lives as long as something of it does. What a dispatch needs is
-/// in its first cache line.
+/// What is known about a program on one device. It lives as long as anything of it does. What a dispatch
+/// needs is in its first cache line.
 #[derive(Default)]
 #[repr(C, align(64))]
 pub(crate) struct Program {
     id: u64,
-    /// Bytes that a dispatch makes resident: of kernels, on Tensix and on ethernet cores, and of circular buffers.
+    /// The bytes that a dispatch makes resident: kernels on Tensix and on ethernet cores, and circular
+    /// buffers.
     kernel_bytes: [u32; 2],
     cb_bytes: u64,
     dispatches: u64,
     cached_dispatches: u64,
-    /// The pair of rows that count the dispatches, once there was one; that to be written next is first.
+    /// The pair of rows that count the dispatches, once there was one; the one to be written next is first.
     rows: [u32; 2],
-    /// Circular buffers and application kernels: what a dispatch makes resident.
+    /// The number of circular buffers and application kernels, which a dispatch makes resident.
     applications: u32,
     name: u16,
     device: u8,
-    /// Class of the kernel that came last, if all are fabric or dispatch kernels.
+    /// The class of the last kernel, if all are fabric or dispatch kernels.
     system_class: u8,
-    /// The kernels that it runs, whoever loaded them.
+    /// The kernels that it runs, whichever program loaded them.
     kernels: Vec<Member>,
     circular_buffers: Vec<Member>,
 }
@@ -40,8 +41,8 @@ pub(crate) struct Program {
 /// A kernel or circular buffer of a program.
 struct Member {
     id: u64,
-    /// Dispatches of the program when it was added. While there was no other it is not resident, even if the
-    /// program is.
+    /// The number of dispatches of the program when this was added. Until there is another one it is not
+    /// resident, even if the program is.
     since: u64,
 }
 
@@ -50,7 +51,7 @@ pub(crate) struct Programs {
     list: Vec<Program>,
     free: Vec<u32>,
     index: Index,
-    /// By device and kernel, the programs that run it beside the one that loaded it. Few kernels have any.
+    /// By device and kernel, the programs that run it besides the one that loaded it. Few kernels have any.
     sharers: HashMap<(u8, u64), Vec<u32>>,
     /// Programs that were dispatched and have no rows.
     without_rows: usize,
@@ -67,7 +68,7 @@ impl Programs {
         }
     }
 
-    /// Programs that have no rows because there was no room for them.
+    /// The number of programs that have no rows because there was no room for them.
     pub(crate) fn without_rows(&self) -> usize {
         self.without_rows
     }
@@ -78,7 +79,7 @@ impl Programs {
         (program.id == id && program.device == device).then_some(number)
     }
 
-    /// The number of a program, if it is where it is looked for first.
+    /// The number of a program, if it is in its home line of the index.
     #[inline(always)]
     fn number_at_home(&self, device: u8, id: u64) -> Option<u32> {
         self.index.find_at_home(hash(device.into(), id), |number| self.is(number, device, id))
@@ -101,7 +102,7 @@ impl Programs {
         self.number(device, id).is_some_and(|number| self.list[number as usize].runs(kernel))
     }
 
-    /// Whether a program loaded a kernel that it runs.
+    /// Whether a program itself loaded a kernel that it runs.
     fn is_own(&self, number: u32, device: u8, kernel: u64) -> bool {
         self.sharers.get(&(device, kernel)).is_none_or(|sharers| !sharers.contains(&number))
     }
@@ -124,12 +125,12 @@ impl Programs {
         (program.device, program.id) = (device, id);
         let list = &self.list;
         let hash_of = |number: u32| hash(list[number as usize].device.into(), list[number as usize].id);
-        // It was looked for just now.
+        // It was just looked up.
         let _ = self.index.insert(hash_of(number), number, |_| None::<()>, hash_of);
         number
     }
 
-    /// Takes a program out.
+    /// Removes a program.
     fn remove(&mut self, number: u32) -> Program {
         let Program { device, id, .. } = self.list[number as usize];
         self.index.take(hash(device.into(), id), |other| (other == number).then_some(()));
@@ -179,7 +180,7 @@ impl Emitter {
         result
     }
 
-    /// Refuses what [`Emitter::kernel_load`] would refuse.
+    /// Returns the error that [`Emitter::kernel_load`] would return.
     pub(crate) fn check_kernel_load(&self, device: u8, kernel: &Kernel) -> Recorded {
         self.counters(device)?;
         let loaded = self.find(&Key::kernel(device, kernel.id));
@@ -187,7 +188,8 @@ impl Emitter {
         self.check_kernels(device, kernel.program.unwrap_or(owner), std::slice::from_ref(kernel))
     }
 
-    /// Refuses kernels that their classes or the program have no room for. What is loaded is not asked for again.
+    /// Returns an error if the classes or the program have no room for these kernels. Those that are loaded
+    /// are not counted again.
     fn check_kernels(&self, device: u8, program: u64, kernels: &[Kernel]) -> Recorded {
         let counters = self.counters(device)?;
         let number = self.programs.number(device, program);
@@ -225,7 +227,7 @@ impl Emitter {
         Ok(())
     }
 
-    /// Loads a kernel, or dispatches the program that runs it if it is loaded.
+    /// Loads a kernel, or, if it is loaded, dispatches the program that runs it.
     pub(crate) fn kernel_load(&mut self, device: u8, kernel: &Kernel) -> Recorded<Loaded> {
         self.check_kernel_load(device, kernel)?;
         match self.find(&Key::kernel(device, kernel.id)) {
@@ -242,7 +244,7 @@ impl Emitter {
         }
     }
 
-    /// Loads a kernel that is not loaded, and was checked.
+    /// Loads a kernel that is not loaded and was checked.
     fn load(&mut self, device: u8, kernel: &Kernel, program: u64, late: bool) -> Recorded {
         let (class, bytes) = (kernel.kernel_type.class(), kernel.bytes());
         let ethernet = kernel.is_on_ethernet();
@@ -284,7 +286,7 @@ impl Emitter {
         self.programs.sharers.entry((device, loaded.id)).or_default().push(number);
     }
 
-    /// Unloads a kernel: no program runs it any more.
+    /// Unloads a kernel, which no program runs any more.
     pub(crate) fn kernel_unload(&mut self, device: u8, id: u64, given: Option<u64>) -> Recorded {
         let said = self.take(Key::kernel(device, id), "kernel")?;
         let mut runners = self.programs.sharers.remove(&(device, id)).unwrap_or_default();
@@ -302,8 +304,8 @@ impl Emitter {
         result
     }
 
-    /// Takes a kernel or circular buffer out of a program. Returns the bit of the lane in which it was resident as
-    /// part of it, 0 if in none.
+    /// Removes a kernel or circular buffer from a program. Returns the bit of the lane in which it was
+    /// resident as part of it; 0 if in none.
     fn leave_program(&mut self, number: u32, said: &LiveRecord) -> u16 {
         let program = &mut self.programs.list[number as usize];
         let is_cb = said.class == Class::Cb as u8;
@@ -326,7 +328,7 @@ impl Emitter {
         lane.map_or(0, |lane| 1 << lane)
     }
 
-    /// Forgets a program of which nothing is left.
+    /// Removes a program of which nothing is left.
     fn end_if_empty(&mut self, device: u8, id: u64) {
         let Some(number) = self.programs.number(device, id) else { return };
         let program = &self.programs.list[number as usize];
@@ -338,7 +340,7 @@ impl Emitter {
             let [row, partner] = program.rows;
             let lane = self.accounts.counters(device).and_then(|counters| counters.lane_of(id));
             let end = self.event(EventKind::ProgramEnd, device);
-            // Known device, no bytes: nothing to refuse.
+            // The device is known and there are no bytes, so nothing can be refused.
             let _ = self.emit(Event {
                 class: program.class(),
                 flags: if lane.is_some() { flags::RESIDENT } else { 0 },
@@ -366,8 +368,8 @@ impl Emitter {
         }
     }
 
-    /// Ends a program: frees its circular buffers and unloads the kernels that it loaded. Those of others it
-    /// only runs no more.
+    /// Ends a program: frees its circular buffers and unloads the kernels that it loaded. It stops running
+    /// the kernels that others loaded.
     pub(crate) fn program_end(&mut self, device: u8, id: u64) -> Recorded {
         let number = self.check_program(device, id)?;
         let program = &self.programs.list[number as usize];
@@ -385,7 +387,7 @@ impl Emitter {
         for kernel in own {
             self.kernel_unload(device, kernel, None)?;
         }
-        // If it had only kernels of others.
+        // If it only ran kernels that others loaded.
         self.end_if_empty(device, id);
         Ok(())
     }
@@ -409,7 +411,7 @@ impl Emitter {
         self.dispatch_elsewhere(device, &launch.dispatch, sent || !is_new)
     }
 
-    /// Loads the kernels of a launch that are not loaded; whether there were any.
+    /// Loads the kernels of a launch that are not loaded; returns whether there were any.
     #[cold]
     fn load_missing(&mut self, device: u8, launch: &Launch<'_>, late: bool) -> Recorded<bool> {
         self.check_launch(device, launch)?;
@@ -454,7 +456,7 @@ impl Emitter {
         }
     }
 
-    /// The same wherever the program is, and not in line.
+    /// Dispatches a program that is not in its home line of the index. Kept out of line.
     #[inline(never)]
     fn dispatch_elsewhere(&mut self, device: u8, dispatch: &Dispatch, cached: bool) -> Recorded {
         let number = self.check_program(device, dispatch.program)?;
@@ -469,7 +471,7 @@ impl Emitter {
     fn dispatch_number(&mut self, device: u8, number: u32, dispatch: &Dispatch, cached: bool) -> Recorded {
         let event = self.event(EventKind::KernelDispatch, device);
         let mut event = self.programs.list[number as usize].dispatched(event, dispatch, cached);
-        // Not refused: its bytes are part of those that are live.
+        // Cannot be refused: its bytes are part of those that are live.
         self.count(&mut event)?;
         let program = &mut self.programs.list[number as usize];
         if program.dispatches == 0 {
@@ -493,7 +495,7 @@ impl Emitter {
     }
 }
 
-/// Two rows or none: one alone could not survive a kill.
+/// Takes two rows or none: a single row would not survive a kill.
 #[cold]
 fn take_pair(rows: &mut Rows, segment: &Segment) -> [u32; 2] {
     match [rows.take(segment), rows.take(segment)] {
@@ -506,7 +508,7 @@ fn take_pair(rows: &mut Rows, segment: &Segment) -> [u32; 2] {
 }
 
 impl Program {
-    /// What of the event of its dispatch is counted.
+    /// The counted part of the event of its dispatch.
     #[inline(always)]
     fn dispatched(&self, event: Event, dispatch: &Dispatch, cached: bool) -> Event {
         let resident = if self.applications > 0 { flags::RESIDENT } else { 0 };
@@ -515,7 +517,7 @@ impl Program {
             class: self.class(),
             flags: resident | if cached { flags::CACHED } else { 0 },
             id: self.id,
-            // All 0 if there is nothing to be resident.
+            // All 0 if nothing can be resident.
             size: self.cb_bytes,
             aux: tensix | ethernet << 32,
             address: u64::from(dispatch.times),
@@ -524,7 +526,7 @@ impl Program {
         }
     }
 
-    /// Class of its kernels: that of applications if a dispatch makes anything resident.
+    /// The class of its kernels: that of applications if a dispatch makes anything resident.
     #[inline(always)]
     fn class(&self) -> u8 {
         if self.applications > 0 || self.system_class == 0 {
@@ -553,7 +555,7 @@ impl Program {
 }
 
 impl CircularBuffer {
-    /// Bytes on all cores together; none of its own if it lies inside a buffer.
+    /// The bytes on all cores together; 0 if it lies inside a buffer.
     fn bytes(&self) -> u64 {
         match self.globally_allocated {
             true => 0,

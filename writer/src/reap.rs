@@ -6,10 +6,11 @@ use shm_layout::{MAJOR, SEGMENT_MAGIC, SegmentHeader};
 use std::path::Path;
 use tt_shm_os::{Namespace, SHM_DIR};
 
-/// Removes the segments of a namespace whose process is dead, if they are this user's and nobody else does.
+/// Removes the segments of a namespace whose process is dead, if they are this user's and no aggregator
+/// removes them.
 pub(crate) fn reap_own(namespace: &Namespace) {
     if crate::followed::is_followed(namespace) {
-        // It removes them itself, once it has seen what they held.
+        // The aggregator removes them itself, once it has seen what they held.
         return;
     }
     let Ok(directory) = std::fs::read_dir(SHM_DIR) else { return };
@@ -28,7 +29,7 @@ fn reap(path: &Path) -> rustix::io::Result<()> {
     let file = rustix::fs::open(path, flags, Mode::empty())?;
     let opened = rustix::fs::fstat(&file)?;
     let own = opened.st_uid == rustix::process::geteuid().as_raw();
-    // A name is visible only once its lock is held, so one without a lock has lost its process.
+    // A name is visible only once its lock is held, so a segment without a lock has lost its process.
     let alive = tt_shm_os::is_write_locked(file.as_fd()).unwrap_or(true);
     let named = rustix::fs::lstat(path)?;
     if own
@@ -43,7 +44,7 @@ fn reap(path: &Path) -> rustix::io::Result<()> {
     Ok(())
 }
 
-/// The header of a segment that is its run's to remove; see [`SegmentHeader::is_left_to_run`].
+/// The header of a segment that its run is to remove; see [`SegmentHeader::is_left_to_run`].
 fn left_to_run(file: BorrowedFd<'_>) -> Option<SegmentHeader> {
     header_of(file).filter(|header| header.is_left_to_run(tt_shm_os::monotonic_ns()))
 }

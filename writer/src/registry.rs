@@ -1,11 +1,11 @@
-//! What handles stand for: devices and names, by number.
+//! What handles refer to: devices and names, by number.
 //!
-//! Kept apart from the state behind the lock, and only ever added to, so that a forked child can read
-//! it even if another thread of the parent was in the middle of a change. The child's own segment then
-//! gives the same numbers to the same things, and handles made before the fork stay valid.
+//! Kept outside the lock and only ever appended to, so that a forked child can read it even if another thread
+//! of the parent was in the middle of a change. The child's own segment then gives the same numbers to the
+//! same things, and handles made before the fork stay valid.
 //!
-//! Each thing is set by one store of a pointer. A `OnceLock` would be "being set" for ever in a child that
-//! was forked meanwhile, and the child would hang when it sets that number itself.
+//! Each entry is set by one store of a pointer. A `OnceLock` would be "being set" forever in a child that was
+//! forked meanwhile, and the child would hang when it sets that number itself.
 
 use once_cell::race::OnceBox;
 use shm_layout::{DeviceEntry, MAX_DEVICES, MAX_NAMES};
@@ -13,11 +13,11 @@ use shm_layout::{DeviceEntry, MAX_DEVICES, MAX_NAMES};
 const CHUNK: usize = 256;
 type Chunk = Box<[OnceBox<Box<str>>]>;
 
-/// A device is described anew at most once for each bit of its entry's `known` word that is in use.
+/// A device is described again at most once for each bit of its entry's `known` word that is in use.
 const VERSIONS: usize = 16;
 
 pub struct Registry {
-    /// By device, what was known of it: the last that is set counts.
+    /// For each device, the versions of its entry; the last one that is set counts.
     devices: Box<[[OnceBox<DeviceEntry>; VERSIONS]]>,
     names: Box<[OnceBox<Chunk>]>,
 }
@@ -45,7 +45,7 @@ impl Registry {
         }
     }
 
-    /// Remembers a name. Called under the lock; a name that is known already changes nothing.
+    /// Remembers a name. Called under the lock; a known name changes nothing.
     pub(crate) fn set_name(&self, number: u16, name: &str) {
         let number = usize::from(number);
         let chunk = self.names[number / CHUNK].get_or_init(|| Box::new(empty(CHUNK)));

@@ -1,4 +1,4 @@
-//! What a host says of an allocation, a program or a failure.
+//! What a host reports about an allocation, a program or a failure.
 
 use shm_layout::{Class, CoreType, KernelType, UNKNOWN};
 
@@ -11,7 +11,7 @@ impl NameId {
     pub const NONE: NameId = NameId(0);
 }
 
-/// Where a buffer lies. Discriminants are tt-metal's.
+/// The memory of a buffer. Discriminants are tt-metal's.
 #[repr(u8)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum BufferType {
@@ -28,7 +28,7 @@ pub enum BufferType {
 }
 
 impl BufferType {
-    /// The type with tt-metal's code.
+    /// The type with this tt-metal code.
     pub fn from_code(code: u8) -> Option<BufferType> {
         use BufferType::*;
         [Dram, L1, SystemMemory, L1Small, Trace].get(usize::from(code)).copied()
@@ -63,11 +63,11 @@ pub struct Alloc {
 }
 
 impl Alloc {
-    /// A buffer for which `size` bytes were asked for on each device it is reported for. Ids are the host's own;
-    /// one names one live buffer per device.
+    /// A buffer of `size` requested bytes on each device that it is reported for. Ids are the host's own; an
+    /// id identifies one live buffer per device.
     ///
-    /// What it occupies is more than that if its pool has banks: say it by [`Alloc::bytes_per_bank`] or
-    /// [`Alloc::occupied`]. Otherwise it counts with its size, and is marked as known by what was asked for only.
+    /// A buffer occupies more than that if its pool has banks: give it by [`Alloc::bytes_per_bank`] or
+    /// [`Alloc::occupied`]. Otherwise it counts with its requested size, and is marked accordingly.
     #[inline]
     pub fn new(buffer_type: BufferType, id: u64, size: u64) -> Alloc {
         Alloc {
@@ -84,44 +84,44 @@ impl Alloc {
         }
     }
 
-    /// Its address on the device.
+    /// Sets its address on the device.
     #[inline]
     pub fn address(self, address: u64) -> Alloc {
         Alloc { address, ..self }
     }
 
-    /// The number of cores it is spread over.
+    /// Sets the number of cores it is spread over.
     #[inline]
     pub fn cores(self, cores: u32) -> Alloc {
         Alloc { cores, ..self }
     }
 
-    /// Bytes in each bank, aligned. If the banks of its pool are known, it occupies that in all of them; not in hybrid
-    /// mode, in which it may be in some of them only: say it by [`Alloc::occupied`] then.
+    /// Sets the aligned bytes in each bank. If the banks of its pool are known, it occupies that in all of
+    /// them. Not in hybrid mode, in which it may be in some of them only: use [`Alloc::occupied`] then.
     #[inline]
     pub fn bytes_per_bank(self, bytes_per_bank: u64) -> Alloc {
         Alloc { bytes_per_bank, ..self }
     }
 
-    /// Bytes that it occupies on each device, whatever its pool is.
+    /// Sets the bytes that it occupies on each device, regardless of its pool.
     #[inline]
     pub fn occupied(self, bytes: u64) -> Alloc {
         Alloc { occupied: bytes, ..self }
     }
 
-    /// Interned name of the ranges of cores that it is spread over.
+    /// Sets the interned name of the core ranges that it is spread over.
     #[inline]
     pub fn core_ranges(self, ranges: NameId) -> Alloc {
         Alloc { core_ranges: ranges, ..self }
     }
 
-    /// What it is for: a tensor, a layer, an operation.
+    /// Sets what it is for: a tensor, a layer, an operation.
     #[inline]
     pub fn name(self, name: NameId) -> Alloc {
         Alloc { name, ..self }
     }
 
-    /// Where in the host's code it was allocated.
+    /// Sets where in the host's code it was allocated.
     #[inline]
     pub fn site(self, site: NameId) -> Alloc {
         Alloc { site, ..self }
@@ -142,7 +142,7 @@ pub struct CircularBuffer {
 }
 
 impl CircularBuffer {
-    /// A circular buffer of a program; ids (often addresses) need to differ within a program only.
+    /// A circular buffer of a program. Ids (often addresses) need to differ only within a program.
     #[inline]
     pub fn new(program: u64, id: u64, bytes_per_core: u64, cores: u32) -> CircularBuffer {
         CircularBuffer {
@@ -157,22 +157,22 @@ impl CircularBuffer {
         }
     }
 
-    /// Its address in L1.
+    /// Sets its address in L1.
     pub fn address(self, address: u64) -> CircularBuffer {
         CircularBuffer { address, ..self }
     }
 
-    /// It lies inside an L1 buffer that is reported by itself, so it has no bytes of its own.
+    /// Marks it as lying inside an L1 buffer that is reported by itself, so that it has no bytes of its own.
     pub fn globally_allocated(self) -> CircularBuffer {
         CircularBuffer { globally_allocated: true, ..self }
     }
 
-    /// What it is for.
+    /// Sets what it is for.
     pub fn name(self, name: NameId) -> CircularBuffer {
         CircularBuffer { name, ..self }
     }
 
-    /// Interned name of the ranges of cores that it lies on.
+    /// Sets the interned name of the core ranges that it lies on.
     pub fn core_ranges(self, ranges: NameId) -> CircularBuffer {
         CircularBuffer { core_ranges: ranges, ..self }
     }
@@ -208,22 +208,22 @@ impl Kernel {
         Kernel { id, program: None, kernel_type, core_type, binary_bytes, cores, hash: 0, name, core_ranges }
     }
 
-    /// The program that runs it. Several programs may run one kernel: the first that loads it has it loaded.
+    /// Sets the program that runs it. Several programs may run one kernel; the first that loads it owns it.
     pub fn program(self, program: u64) -> Kernel {
         Kernel { program: Some(program), ..self }
     }
 
-    /// A hash of the binary (not 0), from which bytes shared between kernels are reported.
+    /// Sets a hash of the binary (not 0), from which bytes shared between kernels are reported.
     pub fn hash(self, hash: u64) -> Kernel {
         Kernel { hash, ..self }
     }
 
-    /// What it is for.
+    /// Sets what it is for.
     pub fn name(self, name: NameId) -> Kernel {
         Kernel { name, ..self }
     }
 
-    /// Interned name of the ranges of cores that it lies on.
+    /// Sets the interned name of the core ranges that it lies on.
     pub fn core_ranges(self, ranges: NameId) -> Kernel {
         Kernel { core_ranges: ranges, ..self }
     }
@@ -254,19 +254,19 @@ impl Dispatch {
         Dispatch { program, times: 1, lane: 0, queue: 0 }
     }
 
-    /// How often it is dispatched in a row, as when a trace is replayed. Not at all is nothing to report.
+    /// Sets how often it is dispatched in a row, as when a trace is replayed. 0 is nothing to report.
     #[inline]
     pub fn times(self, times: u32) -> Dispatch {
         Dispatch { times, ..self }
     }
 
-    /// The lane: the sub-device that runs it, below 8.
+    /// Sets the lane: the sub-device that runs it, below 8.
     #[inline]
     pub fn lane(self, lane: u8) -> Dispatch {
         Dispatch { lane, ..self }
     }
 
-    /// The command queue that it came by.
+    /// Sets the command queue that it came by.
     #[inline]
     pub fn queue(self, queue: u8) -> Dispatch {
         Dispatch { queue, ..self }
@@ -280,7 +280,7 @@ impl From<u64> for Dispatch {
     }
 }
 
-/// A launch of a program: whichever of its kernels are not loaded are loaded, and it is dispatched once.
+/// A launch of a program: those of its kernels that are not loaded are loaded, and it is dispatched once.
 #[derive(Clone, Copy, Debug)]
 pub struct Launch<'a> {
     pub(crate) kernels: &'a [Kernel],
@@ -295,20 +295,20 @@ impl<'a> Launch<'a> {
         Launch { kernels, status, dispatch: Dispatch::new(program) }
     }
 
-    /// The lane: the sub-device that runs it, below 8.
+    /// Sets the lane: the sub-device that runs it, below 8.
     #[inline]
     pub fn lane(self, lane: u8) -> Launch<'a> {
         Launch { dispatch: self.dispatch.lane(lane), ..self }
     }
 
-    /// The command queue that it came by.
+    /// Sets the command queue that it came by.
     #[inline]
     pub fn queue(self, queue: u8) -> Launch<'a> {
         Launch { dispatch: self.dispatch.queue(queue), ..self }
     }
 }
 
-/// Something live, by what the host calls it.
+/// A live allocation, by the host's ids.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Allocation {
     /// A buffer.
@@ -324,7 +324,7 @@ pub enum Allocation {
     Kernel(u64),
 }
 
-/// An allocation that failed, with what the allocator said then.
+/// A failed allocation, with the state of the allocator at that time.
 #[derive(Clone, Copy, Debug)]
 pub struct FailedAlloc {
     pub(crate) class: Class,
@@ -337,7 +337,7 @@ pub struct FailedAlloc {
 }
 
 impl FailedAlloc {
-    /// So many bytes were asked for.
+    /// A failed request for this many bytes.
     pub fn new(class: Class, request_bytes: u64) -> FailedAlloc {
         FailedAlloc {
             class,
@@ -350,17 +350,17 @@ impl FailedAlloc {
         }
     }
 
-    /// Bytes that were free in all banks together, and the largest free block.
+    /// Sets the bytes that were free in all banks together, and the largest free block.
     pub fn free(self, free_bytes: u64, largest_free_bytes: u64) -> FailedAlloc {
         FailedAlloc { free_bytes, largest_free_bytes, per_bank: false, ..self }
     }
 
-    /// Bytes that were free in each bank, and the largest free block there.
+    /// Sets the bytes that were free in each bank, and the largest free block there.
     pub fn free_per_bank(self, free_bytes: u64, largest_free_bytes: u64) -> FailedAlloc {
         FailedAlloc { free_bytes, largest_free_bytes, per_bank: true, ..self }
     }
 
-    /// Bytes that were needed in each of so many banks.
+    /// Sets the bytes that were needed in each of this many banks.
     pub fn needed_per_bank(self, needed_per_bank_bytes: u64, banks: u32) -> FailedAlloc {
         FailedAlloc { needed_per_bank_bytes, banks, ..self }
     }
@@ -378,11 +378,11 @@ pub enum ProgramBinaryStatus {
     Committed = 2,
 }
 
-/// What loading a kernel came to.
+/// The result of loading a kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Loaded {
     /// It was not loaded before.
     New,
-    /// It was loaded already: counted as a cached dispatch of its program.
+    /// It was loaded already; counted as a cached dispatch of its program.
     Cached,
 }

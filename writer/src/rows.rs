@@ -1,17 +1,17 @@
-//! Which rows of the live list are free. Rows never move; freed ones are used again last in, first out,
-//! which keeps them in cache.
+//! The free rows of the live list. Rows never move; freed ones are reused last in, first out, which keeps
+//! them in cache.
 
 use crate::segment::{GROWTH, Segment};
 use shm_layout::control;
 use shm_layout::{NO_ROW, SLOT_WORDS, Word};
 
 const ROW_BYTES: usize = SLOT_WORDS * 8;
-/// Allocations between two attempts to grow after one failed: each attempt is a system call.
+/// The number of allocations between two attempts to grow after one failed: each attempt is a system call.
 const RETRY_AFTER: u32 = 4096;
 
 pub(crate) struct Rows {
     free: Vec<u32>,
-    /// Rows below it have been used.
+    /// Rows below this number have been used.
     used: u32,
     published: u32,
     capacity: u32,
@@ -25,7 +25,7 @@ impl Rows {
         Rows { free: Vec::new(), used: 0, published, capacity, retry_in: 0 }
     }
 
-    /// A row to write, if there is room.
+    /// Takes a row to write, if there is room.
     #[inline(always)]
     pub(crate) fn take(&mut self, segment: &Segment) -> Option<u32> {
         match self.free.pop() {
@@ -44,7 +44,7 @@ impl Rows {
         Some(self.used - 1)
     }
 
-    /// Gives a row back.
+    /// Frees a row.
     #[inline]
     pub(crate) fn put(&mut self, row: u32) {
         if row != NO_ROW {
@@ -66,7 +66,7 @@ impl Rows {
         self.published += more;
         shm_layout::point!(GrowthPopulated);
         shm_layout::stores_of!(GrowthPublished);
-        // Release: pairs with the acquire fence of whoever walks the live list.
+        // Release: pairs with the acquire fence of a reader that walks the live list.
         segment.words().control[control::ROWS_PUBLISHED].store_release(u64::from(self.published));
         true
     }

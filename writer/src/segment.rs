@@ -1,5 +1,5 @@
-//! A segment's life: made complete and locked before anybody can see it, removed at the end,
-//! unless it came only just now and a run may yet have to see it.
+//! The lifetime of a segment: it is complete and locked before anybody can see it, and removed at the end,
+//! unless it is so new that a run may still have to see it.
 
 use crate::config::Config;
 use crate::error::OpenError;
@@ -14,19 +14,19 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicU64;
 use tt_shm_os::{Anchor, ClockKind, SHM_DIR, WriteMap};
 
-/// Bytes that are populated at a time when something grows.
+/// The number of bytes that are populated at a time when something grows.
 pub(crate) const GROWTH: usize = 64 * 1024;
-/// Rows that a new segment has; less than half a megabyte.
+/// The number of rows of a new segment; less than half a megabyte.
 const FIRST_ROWS: usize = 4096;
 
 /// This process's segment.
 pub(crate) struct Segment {
-    /// Slices of `map`: used only through `words()`, which ties them to `self`.
+    /// Slices of `map`; used only through `words()`, which ties them to `self`.
     words: SegmentWords<'static, AtomicU64>,
     header: SegmentHeader,
     path: PathBuf,
     clock: ClockKind,
-    /// Whether it has its name; until then some of its pages may be missing.
+    /// Whether it has its name. Until then some of its pages may be missing.
     published: bool,
     map: WriteMap,
 }
@@ -58,7 +58,8 @@ impl Segment {
 
     fn initialise(&self) -> Result<(), OpenError> {
         let ring_end = self.header.ring.end(64) as usize;
-        // Everything up to the counters, and the ring; names, counters and rows as they are needed.
+        // Everything up to the counters, and the ring. Names, counters and rows are populated as they are
+        // needed.
         self.populate_at_open(0, self.header.counters.offset as usize)?;
         self.populate_at_open(self.header.name_index.offset as usize, 4096)?;
         self.populate_at_open(self.header.ring.offset as usize, ring_end - self.header.ring.offset as usize)?;
@@ -81,7 +82,7 @@ impl Segment {
         Ok(())
     }
 
-    /// Makes sure that a range can be written without a fault.
+    /// Ensures that a range can be written without a fault.
     pub(crate) fn populate(&self, offset: usize, bytes: usize) -> io::Result<()> {
         let end = (offset + bytes).min(self.map.len());
         self.map.populate(offset, end.saturating_sub(offset))
@@ -125,10 +126,11 @@ impl Segment {
         }
     }
 
-    /// Notes that everything has ended, and when: what is still held is so no longer.
+    /// Marks the segment as closed, with the time: what it still holds is held no longer.
     fn close(&self) {
         stores_of!(SegmentState);
-        // No order between the two: each is true by itself, and who finds no time knows less.
+        // The two stores need no order: each is true by itself, and a reader that finds no time only knows
+        // less.
         Word::store(&self.words.control[control::CLOSED_AT], self.ticks());
         self.set_state(state::CLOSED, true);
     }
@@ -144,8 +146,8 @@ impl Segment {
 
 impl Drop for Segment {
     fn drop(&mut self) {
-        // One that could not be completed: a store might touch a page that there was no room for, and
-        // SIGBUS would kill the host.
+        // For a segment that could not be completed, a store might touch a page for which there was no room,
+        // and SIGBUS would kill the host.
         if !self.published {
             return;
         }
@@ -156,17 +158,17 @@ impl Drop for Segment {
             touch(&self.path);
             return;
         }
-        // Gone already (systemd's RemoveIPC, somebody's cleaning): then there is nothing to do.
+        // If it is gone already (systemd's RemoveIPC, manual cleanup), there is nothing to do.
         let _ = rustix::fs::unlink(&self.path);
         point!(SegmentUnlinked);
     }
 }
 
-/// Tells those who watch the folder that a segment which stays has ended, as its removal would.
+/// Notifies watchers of the folder that a segment that stays has ended, as its removal would.
 pub(crate) fn touch(path: &Path) {
     let now = Timespec { tv_sec: 0, tv_nsec: UTIME_NOW };
     let times = Timestamps { last_access: now, last_modification: now };
-    // Else they notice a little later.
+    // Otherwise they notice a little later.
     let _ = rustix::fs::utimensat(CWD, path, &times, AtFlags::SYMLINK_NOFOLLOW);
 }
 
@@ -194,28 +196,28 @@ fn new_header(config: &Config) -> Result<SegmentHeader, OpenError> {
     Ok(header)
 }
 
-/// A file of that size in /dev/shm that has no name yet and no memory.
+/// Creates a file of this size in /dev/shm, without a name or memory yet.
 fn unnamed_file(len: u64) -> Result<File, OpenError> {
     let failed = |step| move |errno: rustix::io::Errno| OpenError::Create { step, cause: errno.into() };
     let private = Mode::RUSR | Mode::WUSR;
     let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
     let file = rustix::fs::open(SHM_DIR, flags, private).map_err(failed("open an unnamed file"))?;
-    // Whatever the umask is.
+    // Regardless of the umask.
     rustix::fs::fchmod(&file, private).map_err(failed("set its mode"))?;
     rustix::fs::ftruncate(&file, len).map_err(failed("set its size"))?;
     Ok(file.into())
 }
 
-/// Locks the file and maps it. The lock belongs to the description that the mapping keeps: it tells
-/// everybody that this process lives, until the mapping goes with the process.
+/// Locks the file and maps it. The lock belongs to the file description that the mapping keeps: it tells
+/// everybody that this process is alive, until the mapping goes with the process.
 ///
 /// That description is not the file's own, and is closed at once: a process forked by another thread
-/// meanwhile inherits both, and would keep the lock beyond our end. Filling the segment takes a
-/// millisecond, this some microseconds.
+/// meanwhile inherits both, and would keep the lock beyond our end. Filling the segment takes a millisecond,
+/// this takes some microseconds.
 fn locked_map(file: &File, len: usize) -> Result<WriteMap, OpenError> {
     let failed = |step| move |cause| OpenError::Create { step, cause };
     let own = rustix::fs::open(by_proc(file), OFlags::RDWR | OFlags::CLOEXEC, Mode::empty()).map(File::from);
-    // Without /proc there is no other description to be had.
+    // Without /proc no second description can be opened.
     let own = own.or_else(|_| file.try_clone()).map_err(failed("open it again"))?;
     tt_shm_os::lock_exclusive(own.as_fd()).map_err(failed("lock"))?;
     point!(SegmentLocked);
@@ -229,9 +231,9 @@ fn by_proc(file: &File) -> String {
     format!("/proc/self/fd/{}", file.as_raw_fd())
 }
 
-/// Gives the file its name, at once and for everybody.
+/// Links the file under its name, atomically.
 fn publish(file: &File, path: &PathBuf) -> Result<(), OpenError> {
-    // Without /proc the descriptor itself can be linked, if the kernel lets us.
+    // Without /proc the descriptor itself can be linked, if the kernel permits it.
     rustix::fs::linkat(CWD, by_proc(file), CWD, path, AtFlags::SYMLINK_FOLLOW)
         .or_else(|_| rustix::fs::linkat(file, "", CWD, path, AtFlags::EMPTY_PATH))
         .map_err(|errno| OpenError::Publish { path: path.clone(), cause: errno.into() })

@@ -2,7 +2,7 @@
 
 use std::backtrace::Backtrace;
 
-/// Functions that are kept.
+/// The number of functions that are kept.
 const FRAMES: usize = 6;
 
 /// The caller's functions outside this crate, such as `load_weights (src/model.rs:12) < main (src/main.rs:5)`.
@@ -10,7 +10,7 @@ pub(crate) fn capture() -> String {
     sites(&Backtrace::force_capture().to_string())
 }
 
-/// A function, and where in its source the call is.
+/// A function, and the source location of the call.
 struct Frame<'a> {
     function: &'a str,
     place: Option<&'a str>,
@@ -18,13 +18,15 @@ struct Frame<'a> {
 
 fn sites(backtrace: &str) -> String {
     let frames = frames(backtrace);
-    // Ours are on top; what is inlined into them has no name of ours, but a file of ours.
+    // This crate's frames are on top. What is inlined into them does not have a name of this crate, but a
+    // file of it.
     let first = frames.iter().rposition(is_ours).map_or(0, |last| last + 1);
     let outside = frames[first..].iter().filter(|frame| !is_runtime(frame));
     outside.take(FRAMES).map(describe).collect::<Vec<_>>().join(" < ")
 }
 
-/// The lines "  12: path::to::function", each perhaps followed by "             at ./src/file.rs:34:5".
+/// Parses lines such as "  12: path::to::function", each possibly followed by "             at
+/// ./src/file.rs:34:5".
 fn frames(backtrace: &str) -> Vec<Frame<'_>> {
     let mut frames: Vec<Frame<'_>> = Vec::new();
     for line in backtrace.lines().map(str::trim_start) {
@@ -50,7 +52,8 @@ fn is_runtime(frame: &Frame<'_>) -> bool {
     library || runtime.iter().any(|part| frame.function.starts_with(part))
 }
 
-/// `load_weights (src/model.rs:12)`: without type parameters, which are longer than the rest, and column.
+/// Formats a frame as `load_weights (src/model.rs:12)`, without the column and without type parameters, which
+/// are longer than the rest.
 fn describe(frame: &Frame<'_>) -> String {
     let name = frame.function.split('<').next().filter(|name| !name.is_empty()).unwrap_or(frame.function);
     match frame.place.map(|place| place.rsplit_once(':').map_or(place, |(place, _column)| place)) {

@@ -1,8 +1,8 @@
-//! One byte of each item's hash, for a line of the index: all of them compared at once.
+//! One byte of each item's hash for a line of the index, so that all of them are compared at once.
 
 use wide::u8x16;
 
-/// Items of a line.
+/// The number of items in a line.
 pub(crate) const ENTRIES: usize = 12;
 const ALL: u32 = (1 << ENTRIES) - 1;
 
@@ -11,12 +11,12 @@ const ALL: u32 = (1 << ENTRIES) - 1;
 #[repr(C)]
 pub(crate) struct Tags {
     tags: [u8; ENTRIES],
-    /// Items that belong into this line or before it and lie behind it, because it was full.
+    /// The number of items that belong in this line or before it and lie after it, because it was full.
     pub(crate) displaced: u8,
     reserved: [u8; 3],
 }
 
-/// Entries, as bits.
+/// A set of entries, as bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Entries(u32);
 
@@ -35,16 +35,16 @@ impl Iterator for Entries {
 }
 
 impl Tags {
-    /// The entries with that tag.
+    /// The entries with this tag.
     #[inline(always)]
     pub(crate) fn equal_to(&self, tag: u8) -> Entries {
         Entries(equal_bytes(self, tag) & ALL)
     }
 
-    /// The first empty entry, if all that belongs here is here.
+    /// The first empty entry, if nothing that belongs here was displaced.
     #[inline(always)]
     pub(crate) fn empty_at_home(&self) -> Option<usize> {
-        // The count is the byte behind the tags.
+        // The count is the byte after the tags.
         let zeros = equal_bytes(self, 0);
         if zeros & 1 << ENTRIES == 0 { None } else { Entries(zeros & ALL).next() }
     }

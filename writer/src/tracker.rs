@@ -1,4 +1,4 @@
-//! The two handles by which a host reports, shared between threads or exclusive to one, and their calls.
+//! The two handles by which a host reports, one shared between threads and one exclusive, and their calls.
 
 use crate::access::sealed::{Access, Unavailable};
 use crate::access::{Inner, each, note, reopen};
@@ -34,7 +34,7 @@ impl Tracker {
         Builder::default()
     }
 
-    /// A tracker as the environment says: enabled if `TT_ALLOC_TRACKING_ENABLED` is `1`.
+    /// A tracker configured by the environment: enabled if `TT_ALLOC_TRACKING_ENABLED` is `1`.
     pub fn from_env() -> Result<Tracker, OpenError> {
         Tracker::builder().open()
     }
@@ -49,8 +49,8 @@ impl Tracker {
         Ok(Tracker { inner: Some(Arc::new(Inner::open(config)?)) })
     }
 
-    /// Turns the only tracker into an exclusive handle that needs no lock. If there are clones, gives
-    /// the tracker back.
+    /// Turns the tracker into an exclusive handle that needs no lock. If there are clones, returns the
+    /// tracker as the error.
     pub fn into_exclusive(self) -> Result<ExclusiveTracker, Tracker> {
         let backtrace = self.wants_backtrace();
         let inner = match self.inner.map(Arc::try_unwrap).transpose() {
@@ -104,7 +104,7 @@ pub struct ExclusiveTracker {
 impl Access for ExclusiveTracker {
     #[inline(always)]
     fn access<R>(&self, work: impl FnOnce(&mut Emitter, &Registry) -> R) -> Result<R, Unavailable> {
-        // Never borrowed twice: `work` is this crate's and calls nothing of the host's.
+        // Never borrowed twice: `work` is code of this crate and calls nothing of the host's.
         let inner = &mut *self.inner.as_ref().ok_or(Unavailable::Disabled)?.borrow_mut();
         let Inner { config, registry, emitter } = inner;
         let emitter = emitter.get_mut(|| reopen(config, registry)).ok_or(Unavailable::Forked)?;
@@ -140,12 +140,12 @@ fn segment_path(tracker: &impl Record) -> Option<PathBuf> {
     tracker.segment_path()
 }
 
-/// What a host can report.
+/// The calls by which a host reports.
 ///
-/// Calls return an error if they do not fit what was reported before; the error is also counted where
-/// monitors see it, and no total becomes wrong by it. Every call takes a [`Device`] or a
-/// [`Mesh`](crate::Mesh); on a mesh it is recorded on each device, or, if one of them refuses it, on none. (A
-/// process that is killed in the middle of a call may be seen between two devices.)
+/// A call returns an error if it does not fit what was reported before. The error is also counted where
+/// monitors see it, and never makes a total wrong. Every call takes a [`Device`] or a [`Mesh`](crate::Mesh);
+/// on a mesh it is recorded on each device or, if one of them refuses it, on none. (A process that is killed
+/// in the middle of a call may be seen between two devices.)
 pub trait Record: Access + Sized {
     /// Whether calls do anything.
     fn is_enabled(&self) -> bool;
@@ -155,45 +155,46 @@ pub trait Record: Access + Sized {
         self.access(|emitter, _| emitter.segment.path().clone()).ok()
     }
 
-    /// Makes a device known. One that is known already, by chip and allocator, keeps its handle; what is new
-    /// about it is added. What contradicts an earlier call is left out, and counted for monitors to see.
+    /// Registers a device. A device that is known already, by chip and allocator, keeps its handle, and new
+    /// facts about it are added. Facts that contradict an earlier call are ignored, and counted for monitors
+    /// to see.
     fn register_device(&self, info: &DeviceInfo) -> Recorded<Device> {
         let register = self.access(|emitter, registry| emitter.register(registry, &info.entry()));
         register.unwrap_or_else(|why| why.or_nothing(0)).map(Device)
     }
 
-    /// Makes a name known, to be carried by later calls. Longer than 1024 bytes, it is cut.
+    /// Interns a name for use in later calls. A name longer than 1024 bytes is cut.
     fn intern(&self, name: &str) -> Recorded<NameId> {
         let intern = self.access(|emitter, registry| emitter.intern(registry, name));
         intern.unwrap_or_else(|why| why.or_nothing(NameId::NONE))
     }
 
-    /// A buffer was allocated.
+    /// Records that a buffer was allocated.
     #[inline(always)]
     fn alloc(&self, target: impl Target, alloc: Alloc) -> Recorded {
         if self.is_enabled() { record_alloc(self, target, alloc) } else { Ok(()) }
     }
 
-    /// A buffer was allocated; it is reported freed when the guard is dropped.
+    /// Records that a buffer was allocated, and that it was freed when the guard is dropped.
     fn alloc_guard<T: Target>(&self, target: T, alloc: Alloc) -> Recorded<AllocGuard<'_, Self, T>> {
         self.alloc(&target, alloc)?;
         Ok(AllocGuard::new(self, target, alloc.id))
     }
 
-    /// A buffer was freed.
+    /// Records that a buffer was freed.
     #[inline(always)]
     fn free(&self, target: impl Target, id: u64) -> Recorded {
         if self.is_enabled() { record_free(self, target, id) } else { Ok(()) }
     }
 
-    /// A buffer was freed, and this many bytes had been asked for as far as the host knows.
+    /// Records that a buffer was freed, and checks the size that was requested for it.
     fn free_sized(&self, target: impl Target, id: u64, size: u64) -> Recorded {
         let check =
             |emitter: &Emitter, device| emitter.check_live(Key::buffer(device, id), "buffer").map(drop);
         each(self, target, check, |emitter, device| emitter.free(device, id, Some(size)))
     }
 
-    /// Something live gets its name after it was reported, and its site unless that is [`NameId::NONE`].
+    /// Gives something live a name after it was reported, and a site unless that is [`NameId::NONE`].
     fn name(&self, target: impl Target, what: Allocation, name: NameId, site: NameId) -> Recorded {
         let key = move |device| match what {
             Allocation::Buffer(id) => (Key::buffer(device, id), "buffer"),
@@ -210,13 +211,13 @@ pub trait Record: Access + Sized {
         })
     }
 
-    /// A circular buffer was allocated. It is resident from the next dispatch of its program on.
+    /// Records that a circular buffer was allocated. It is resident from the next dispatch of its program on.
     fn cb_alloc(&self, target: impl Target, cb: CircularBuffer) -> Recorded {
         let check = |emitter: &Emitter, device| emitter.check_cb_alloc(device, &cb);
         each(self, target, check, |emitter, device| emitter.cb_alloc(device, &cb))
     }
 
-    /// A circular buffer was freed; the size, if given, is checked.
+    /// Records that a circular buffer was freed; the size, if given, is checked.
     fn cb_free(&self, target: impl Target, program: u64, id: u64, size: Option<u64>) -> Recorded {
         let check = |emitter: &Emitter, device| {
             emitter.check_live(Key::cb(device, program, id), "circular buffer").map(drop)
@@ -224,8 +225,8 @@ pub trait Record: Access + Sized {
         each(self, target, check, |emitter, device| emitter.cb_free(device, program, id, size))
     }
 
-    /// A kernel was loaded. If it was loaded already, that is a cached dispatch of the program that runs it: the
-    /// one that the kernel names, which from then on runs it, or else the one that loaded it.
+    /// Records that a kernel was loaded. If it was loaded already, this is a cached dispatch of a program:
+    /// the one that the kernel names, which from then on runs it, or otherwise the one that loaded it.
     fn kernel_load(&self, target: impl Target, kernel: Kernel) -> Recorded<Loaded> {
         let mut loaded = Loaded::New;
         let check = |emitter: &Emitter, device| emitter.check_kernel_load(device, &kernel);
@@ -236,34 +237,35 @@ pub trait Record: Access + Sized {
         Ok(loaded)
     }
 
-    /// A kernel was unloaded, whichever programs ran it; the size in all, if given, is checked.
+    /// Records that a kernel was unloaded, whichever programs ran it; the total size, if given, is checked.
     fn kernel_unload(&self, target: impl Target, id: u64, size: Option<u64>) -> Recorded {
         let check =
             |emitter: &Emitter, device| emitter.check_live(Key::kernel(device, id), "kernel").map(drop);
         each(self, target, check, |emitter, device| emitter.kernel_unload(device, id, size))
     }
 
-    /// A program was launched: those of its kernels are loaded that were not sent before, and it is
-    /// dispatched once. A binary that was sent before tracking began is loaded now and marked late.
+    /// Records that a program was launched: those of its kernels that were not sent before are loaded, and it
+    /// is dispatched once. A binary that was sent before tracking began is loaded now and marked late.
     #[inline(always)]
     fn launch(&self, target: impl Target, launch: Launch<'_>) -> Recorded {
         if self.is_enabled() { record_launch(self, target, launch) } else { Ok(()) }
     }
 
-    /// A program whose binary is on the device was dispatched again: a program id, or a [`Dispatch`] that says
-    /// how often and where.
+    /// Records that a program whose binary is on the device was dispatched again: a program id, or a
+    /// [`Dispatch`] that says how often and where.
     #[inline(always)]
     fn dispatch(&self, target: impl Target, dispatch: impl Into<Dispatch>) -> Recorded {
         if self.is_enabled() { record_dispatch(self, target, dispatch.into()) } else { Ok(()) }
     }
 
-    /// A program was destroyed: its circular buffers are freed and the kernels that it loaded are unloaded.
+    /// Records that a program was destroyed: its circular buffers are freed and the kernels that it loaded
+    /// are unloaded.
     fn program_end(&self, target: impl Target, program: u64) -> Recorded {
         let check = |emitter: &Emitter, device| emitter.check_program(device, program).map(drop);
         each(self, target, check, |emitter, device| emitter.program_end(device, program))
     }
 
-    /// An allocation failed.
+    /// Records that an allocation failed.
     fn alloc_failed(&self, target: impl Target, failed: FailedAlloc) -> Recorded {
         note(self, target, EventKind::AllocFailed, |event| {
             event.class = failed.class as u8;
@@ -275,13 +277,14 @@ pub trait Record: Access + Sized {
         })
     }
 
-    /// The sums were compared with those of the device's allocator: so often, with a difference so often.
+    /// Records that the sums were compared with those of the device's allocator `made` times, of which
+    /// `different` found a difference.
     fn self_checks(&self, made: u64, different: u64) -> Recorded {
         let count = self.access(|emitter, _| emitter.segment.count_self_checks(made, different));
         count.or_else(|why| why.or_nothing(()))
     }
 
-    /// A step begins, ends, or a moment has a name.
+    /// Records the beginning or end of a step, or a named moment.
     fn marker(&self, phase: MarkerPhase, id: u64, name: NameId) -> Recorded {
         let marker = self.access(|emitter, _| {
             emitter.read_clock();
@@ -290,22 +293,22 @@ pub trait Record: Access + Sized {
         marker.unwrap_or_else(|why| why.or_nothing(()))
     }
 
-    /// From now on, peaks are counted anew.
+    /// Resets the peaks to what is used now.
     fn reset_peaks(&self, target: impl Target) -> Recorded {
         note(self, target, EventKind::PeakReset, |_| ())
     }
 
-    /// The device was opened.
+    /// Records that the device was opened.
     fn device_open(&self, target: impl Target) -> Recorded {
         note(self, target, EventKind::DeviceOpen, |_| ())
     }
 
-    /// The device was closed. What was not freed stays reported as live.
+    /// Records that the device was closed. What was not freed stays reported as live.
     fn device_close(&self, target: impl Target) -> Recorded {
         note(self, target, EventKind::DeviceClose, |_| ())
     }
 
-    /// How full the kernel ring buffer is.
+    /// Records how full the kernel ring buffer is.
     fn kernel_ring(&self, target: impl Target, total_bytes: u64, used_bytes: u64, programs: u64) -> Recorded {
         note(self, target, EventKind::Gauge, |event| {
             (event.size, event.address, event.aux) = (total_bytes, used_bytes, programs);
@@ -318,13 +321,13 @@ pub trait Record: Access + Sized {
     }
 }
 
-// What a host calls most often is split in two: whether tracking is enabled is asked in the host's own code,
-// so that a disabled tracker costs no more than that; the rest is a call.
+// The most frequent calls are split in two: the check whether tracking is enabled is inlined into the host's
+// code, so that a disabled tracker costs no more than that; the rest is a call.
 
 #[inline(never)]
 fn record_alloc(handle: &impl Record, target: impl Target, mut alloc: Alloc) -> Recorded {
     if handle.wants_backtrace() && alloc.site == NameId::NONE {
-        // No room for the name is counted, and no reason not to report the buffer.
+        // Lack of room for the name is counted, and no reason not to report the buffer.
         alloc.site = handle.intern(&crate::site::capture()).unwrap_or(NameId::NONE);
     }
     let check = |emitter: &Emitter, device| emitter.check_alloc(device, &alloc);

@@ -5,9 +5,9 @@
 //! 3. the checkpoint of a device's counters, if one is due;
 //! 4. the head.
 //!
-//! Before that it is counted in privately, which nobody sees, or refused: then nothing has happened. An observer
-//! that finds the writer stopped anywhere in between applies slot head + 1 itself. With row or counters first it
-//! would see an effect without its cause.
+//! Before that, the event is counted privately, or refused, in which case nothing has happened. An observer
+//! that finds the writer stopped anywhere in between applies slot head + 1 itself. If the row or the counters
+//! came first, it would see an effect without its cause.
 
 use crate::control::HEAD;
 use crate::counters::Counters;
@@ -19,30 +19,30 @@ use crate::segment::{SLOT_WORDS, SegmentWords};
 use crate::words::{Word, store_pod};
 use std::collections::VecDeque;
 
-/// Most events, of all devices together, by which a checkpoint may lag behind the head. Publishing
-/// counters costs as much as the rest of an event, and the ring has what a checkpoint lacks.
+/// The most events, over all devices, by which a checkpoint may lag behind the head. Publishing counters
+/// costs as much as the rest of an event, and the ring has what a checkpoint lacks.
 const MAX_LAG: u64 = 1024;
 
-/// The lag in a segment whose ring has that many slots: an observer must have time to replay it before
-/// it is overwritten.
+/// The lag in a segment whose ring has this many slots: an observer must have time to replay it before it is
+/// overwritten.
 #[inline]
 pub fn checkpoint_lag(ring_slots: usize) -> u64 {
     (ring_slots as u64 / 4).clamp(1, MAX_LAG)
 }
 
-/// A device's counters: the private truth, and what is needed to publish it. Aligned to cache lines, of which an
-/// event then touches no more than it must.
+/// A device's counters: the private, exact copy, and what is needed to publish it. Aligned to cache lines so
+/// that an event touches as few as possible.
 #[repr(align(64))]
 struct DeviceCounters {
     counters: Counters,
     checkpoint: LatchWriter,
 }
 
-/// A device whose checkpoint lacks something.
+/// A device whose checkpoint is behind.
 #[derive(Clone, Copy)]
 struct Waiting {
     device: u8,
-    /// Position of the first event that it lacks.
+    /// The position of the first event that the checkpoint lacks.
     since: u64,
 }
 
@@ -51,36 +51,37 @@ struct Waiting {
 pub enum Refused {
     /// The device is not registered.
     UnknownDevice,
-    /// It cannot follow what was counted before: see [`Counters::apply`].
+    /// The event is impossible after those counted before: see [`Counters::apply`].
     Implausible,
 }
 
-/// The counters of all devices, and whose checkpoint is due next.
+/// The counters of all devices, and the order in which their checkpoints are due.
 pub struct Accounts {
     devices: Vec<DeviceCounters>,
-    /// When the first that waits is due. An event belongs to one device, so no two are due at once.
+    /// The position at which the first checkpoint is due. An event belongs to one device, so no two are due
+    /// at once.
     due: u64,
     lag: u64,
-    /// By the age of what is lacking.
+    /// Ordered by the age of what they lack.
     waiting: VecDeque<Waiting>,
-    /// Whether a device waits: for any number, so that no check is needed, and all side by side.
+    /// Whether a device's checkpoint is behind. Indexed by any `u8`, so that no bounds check is needed.
     waits: [bool; 1 + u8::MAX as usize],
 }
 
 impl Accounts {
-    /// No devices yet, in a segment whose ring has that many slots.
+    /// No devices yet, in a segment whose ring has this many slots.
     pub fn new(ring_slots: usize) -> Accounts {
         Accounts {
             devices: Vec::new(),
             due: u64::MAX,
             lag: checkpoint_lag(ring_slots),
-            // Never grows, so that no event waits for memory.
+            // Never grows, so that no event waits for an allocation.
             waiting: VecDeque::with_capacity(MAX_DEVICES),
             waits: [false; _],
         }
     }
 
-    /// One device more, on which nothing happened.
+    /// Adds a device on which nothing has happened.
     pub fn add_device(&mut self) {
         let (counters, checkpoint) = (Counters::ZERO, LatchWriter::default());
         self.devices.push(DeviceCounters { counters, checkpoint });
@@ -92,11 +93,11 @@ impl Accounts {
         self.devices.get(usize::from(device)).map(|device| &device.counters)
     }
 
-    /// Counts an event in, privately. One that is refused has changed nothing.
+    /// Counts an event privately. A refused event has changed nothing.
     #[inline(always)]
     pub fn count(&mut self, event: &Event) -> Result<(), Refused> {
         let Some(device) = self.devices.get_mut(usize::from(event.device)) else {
-            // Asked last: most events have a device.
+            // Checked last: most events have a device.
             return if event.device == NO_DEVICE { Ok(()) } else { Err(Refused::UnknownDevice) };
         };
         device.counters.apply(event).map_err(|_| Refused::Implausible)?;
@@ -113,7 +114,7 @@ impl Accounts {
         self.due = self.due.min(since.saturating_add(self.lag));
     }
 
-    /// Publishes the counters of the device that waited longest.
+    /// Publishes the counters of the device that has waited longest.
     #[cold]
     fn checkpoint<W: Word>(&mut self, segment: &SegmentWords<'_, W>) {
         crate::stores_of!(EmitCheckpoint);
@@ -130,15 +131,15 @@ impl Accounts {
     }
 }
 
-/// Changes the name in a row that stays what it is. One word, so no reader sees half of it, and the stamp stays:
-/// it says when the allocation began.
+/// Changes the name in a row that is otherwise unchanged. It is one word, so no reader sees it torn, and the
+/// stamp stays, because it tells when the allocation was made.
 #[cold]
 fn rename<W: Word>(cell: &[W; SLOT_WORDS], event: &Event) {
     crate::stores_of!(EmitName);
     let Some(class) = event.class() else { return };
     let meta = event.meta() & !u64::from(u8::MAX) | class.row_kind() as u64;
-    // Release: pairs with the acquire fence in drain() of the live list. Who reads this name from the row sees
-    // the event that gave it, in its slot.
+    // Release: pairs with the acquire fence in drain() of the live list. A reader that reads this name from
+    // the row also sees the event that gave it, in its slot.
     cell[META].store_release(meta);
 }
 
@@ -153,7 +154,7 @@ impl<W: Word> SegmentWords<'_, W> {
     }
 
     /// Commits an event, or refuses it. `event.stamp` is its position, one more than the last. A dispatch
-    /// brings the program row to write.
+    /// comes with the program row to write.
     #[inline(always)]
     pub fn commit(
         &self,
@@ -166,7 +167,7 @@ impl<W: Word> SegmentWords<'_, W> {
         Ok(())
     }
 
-    /// Makes an event visible, whether it was counted in or not.
+    /// Makes an event visible, whether or not it was counted.
     #[inline(always)]
     pub fn publish(&self, event: &Event, program_row: Option<&Row>, accounts: &mut Accounts) {
         let words = event.to_words();
@@ -188,16 +189,16 @@ impl<W: Word> SegmentWords<'_, W> {
         }
     }
 
-    /// Step 2: does to the live list what the event says.
+    /// Step 2: applies the event to the live list.
     #[inline(always)]
     pub fn change_row(&self, event: &Event, words: [u64; SLOT_WORDS]) {
         crate::stores_of!(EmitRow);
         let row = |index: u32| self.rows.get(index as usize);
         // NO_ROW is beyond all rows.
         match (RowEffect::of_kind(event.kind()), row(event.row)) {
-            // One row of the pair, which holds the dispatch before the last.
+            // The row of the pair that holds the dispatch before the last.
             (RowEffect::Set(RowKind::Program), Some(cell)) => stamped::write_words(cell, words),
-            // A row that was never used, or was cleared when what it held ended.
+            // A row that was never used, or was cleared when its allocation ended.
             (RowEffect::Set(_), Some(cell)) => stamped::fill_words(cell, words),
             (RowEffect::Clear, Some(cell)) => stamped::clear(cell),
             (RowEffect::ClearPair, Some(cell)) => {
@@ -211,13 +212,13 @@ impl<W: Word> SegmentWords<'_, W> {
         }
     }
 
-    /// Step 4: everything up to here is complete.
+    /// Step 4: publishes that everything up to this event is complete.
     #[inline]
     pub fn publish_head(&self, position: u64) {
         crate::stores_of!(EmitHead);
         if let Some(head) = self.control.get(HEAD) {
-            // Release: pairs with the acquire fence in head(). Who sees the head sees the rows of every
-            // event up to it, and checkpoints that lack none older than the lag.
+            // Release: pairs with the acquire fence in head(). A reader that sees the head also sees the rows
+            // of every event up to it, and checkpoints that lack no event older than the lag.
             head.store_release(position);
         }
     }

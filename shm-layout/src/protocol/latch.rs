@@ -1,15 +1,15 @@
-//! The latch: two copies and a sequence number that says which one is valid.
+//! The latch: two copies and a sequence number that tells which one is valid.
 //!
-//! The writer changes the copy that is not valid, then turns the sequence. A writer that is killed or
-//! stopped at any point leaves one complete copy, and a reader has to try again only if the writer
-//! turned the latch once and began the next change while it was reading.
+//! The writer changes the invalid copy and then advances the sequence. A writer that is killed or stopped at
+//! any point leaves one complete copy, and a reader has to retry only if the writer turned the latch once and
+//! began the next change while it was reading.
 
 use crate::words::Word;
 
-/// The sequence has a line of 128 bytes to itself.
+/// The sequence number has a line of 128 bytes to itself.
 const SEQUENCE_WORDS: usize = 16;
 
-/// Words of a latch whose copies have `copy_words` words each.
+/// The number of words of a latch whose copies have `copy_words` words each.
 pub const fn latch_words(copy_words: usize) -> usize {
     SEQUENCE_WORDS + 2 * copy_words
 }
@@ -22,26 +22,26 @@ fn copy<W>(latch: &[W], sequence: u64) -> &[W] {
     if sequence.is_multiple_of(2) { even } else { odd }
 }
 
-/// The writer's side. Its sequence number is private: the writer never believes the shared one.
+/// The writer's side. Its sequence number is private: the writer never trusts the shared one.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct LatchWriter {
     sequence: u64,
 }
 
 impl LatchWriter {
-    /// A writer that goes on where the latch stands, for one that takes over another's memory.
+    /// A writer that continues where the latch stands, for one that takes over existing memory.
     pub fn resume<W: Word>(latch: &[W]) -> LatchWriter {
         LatchWriter { sequence: latch.first().map_or(0, Word::load) }
     }
 
-    /// Lets `write` change the copy that is not valid, and then makes it the valid one. That copy holds
-    /// the state of two turns ago.
+    /// Lets `write` change the invalid copy, and then makes it the valid one. That copy holds the state of
+    /// two turns ago.
     #[inline]
     pub fn turn<W: Word>(&mut self, latch: &[W], write: impl FnOnce(&[W])) {
         let Some(sequence) = latch.first() else { return };
         self.sequence = self.sequence.wrapping_add(1);
-        // Release: pairs with the second acquire fence in read(). Who sees a word written below sees
-        // the previous turn of the sequence when it looks again.
+        // Release: pairs with the second acquire fence in read(). A reader that sees a word written below
+        // also sees the previous turn of the sequence when it checks again.
         W::fence_release();
         write(copy(latch, self.sequence));
         // Release: pairs with the first acquire fence in read().
@@ -49,8 +49,8 @@ impl LatchWriter {
     }
 }
 
-/// Reads the valid copy in place, in at most `attempts` attempts. `read` may run several times and may
-/// see words that do not belong together; its result is returned only if they did.
+/// Reads the valid copy in place, in at most `attempts` attempts. `read` may run several times and may see
+/// words that are not consistent; its result is returned only if they were.
 #[inline]
 pub fn read<W: Word, R>(latch: &[W], attempts: usize, mut read: impl FnMut(&[W]) -> R) -> Option<R> {
     let sequence = latch.first()?;

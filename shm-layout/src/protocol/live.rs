@@ -1,8 +1,8 @@
 //! The live list: every allocation that was live at one position.
 //!
-//! Rows are read one by one while the writer goes on, and the events that happen meanwhile are kept.
-//! Afterwards each event newer than what was read of its row is applied to it, in order. So the list is
-//! that of the position of the last event, whatever was read when.
+//! Rows are read one by one while the writer continues, and the events that happen meanwhile are kept.
+//! Afterwards each event newer than what was read of its row is applied to it, in order. The list is then
+//! that of the position of the last event, regardless of when each row was read.
 
 use crate::control::{ROWS_PUBLISHED, UNLISTED};
 use crate::event::Event;
@@ -13,13 +13,14 @@ use crate::segment::{SLOT_WORDS, SegmentWords};
 use crate::words::Word;
 use std::collections::HashMap;
 
-/// Rows read between two looks at the ring.
+/// The number of rows read between two drains of the ring.
 const CHUNK: usize = 512;
-/// Rows that there is room for at first, 1 MiB. Not for all that are published: most may be empty.
+/// The initial capacity for rows, 1 MiB. Not for all that are published: most may be empty.
 const FIRST_ROWS: usize = 1 << 14;
-/// Events kept during one walk, 64 MiB: a hostile process that keeps pace must not fill the reader's memory.
+/// The most events kept during one walk, 64 MiB: a hostile process that keeps pace must not fill the reader's
+/// memory.
 const MAX_EVENTS: usize = if cfg!(test) { 64 } else { 1 << 20 };
-/// Times that the walk starts over before it returns a list that is not exact.
+/// How often the walk starts over before it returns an inexact list.
 const RESTARTS: usize = 4;
 
 /// The live allocations of a process at a position of its ring.
@@ -27,18 +28,18 @@ const RESTARTS: usize = 4;
 pub struct LiveList {
     /// Buffers, circular buffers and kernels, and one row per program, oldest first.
     pub rows: Vec<Row>,
-    /// Position of the last event that is in it.
+    /// The position of the last event included.
     pub position: u64,
     /// Whether the list is exactly that of `position`. If not, the process was too fast to be read.
     pub exact: bool,
-    /// Events missed in the last walk.
+    /// The number of events missed in the last walk.
     pub missed: u64,
-    /// Live allocations that have no row because the process had no room for more.
+    /// The number of live allocations without a row, because the process had no room for more.
     pub unlisted: u64,
 }
 
 impl LiveList {
-    /// Reads the live list. Takes a bounded time, however fast the writer is.
+    /// Reads the live list. Takes bounded time, however fast the writer is.
     pub fn read<W: Word>(segment: &SegmentWords<'_, W>) -> LiveList {
         let mut walk = Walk::new(segment);
         for _ in 0..RESTARTS {
@@ -58,14 +59,14 @@ impl LiveList {
 }
 
 struct Walk {
-    /// Rows read, by row number: the place where each lies, whatever it says itself.
+    /// The rows read, by row number. The number is where the row lies, whatever the row itself claims.
     read: Vec<Row>,
-    /// What later events made of a row; `None` if they cleared it.
+    /// The state of rows after later events; `None` if they cleared it.
     changed: HashMap<u32, Option<Row>>,
     events: Vec<Event>,
     cursor: Cursor,
     missed: u64,
-    /// A dispatch was counted on top of one that could not be read.
+    /// Whether a dispatch was counted on top of one that could not be read.
     lost_dispatch: bool,
 }
 
@@ -108,8 +109,8 @@ impl Walk {
     }
 
     fn drain<W: Word>(&mut self, segment: &SegmentWords<'_, W>) {
-        // Acquire: pairs with the release stores of 0 in stamped. A row found empty, or being written,
-        // has an event that did this; from here on its slot is seen.
+        // Acquire: pairs with the release stores of 0 in stamped. A row found empty, or being written, was
+        // changed by an event; from here on the slot of that event is visible.
         W::fence_acquire();
         // Bounded: a writer at full speed must not keep its observer here.
         for _ in 0..=segment.ring.len() {
@@ -128,7 +129,7 @@ impl Walk {
         }
     }
 
-    /// Every event was seen, also that of the newest row: its slot was written before the row.
+    /// Whether every event was seen, including that of the newest row: its slot was written before the row.
     fn is_exact(&self) -> bool {
         let newest = self.read.iter().map(|row| row.stamp).max().unwrap_or(0);
         self.missed == 0 && !self.lost_dispatch && newest <= self.cursor.position()
@@ -145,9 +146,9 @@ impl Walk {
         }
     }
 
-    /// Whether the dispatch before this one is not known although there was one: its row, the other of
-    /// the pair, was read while a later dispatch overwrote it. Without a later one the row is empty
-    /// because this is the first dispatch; so nothing that a killed process leaves is in doubt.
+    /// Whether there was a dispatch before this one that is not known: its row, the other of the pair, was
+    /// read while a later dispatch overwrote it. Without a later one the row is empty because this is the
+    /// first dispatch, so nothing that a killed process leaves is in doubt.
     fn follows_lost_dispatch(&self, event: &Event, last_dispatch: &HashMap<u32, u64>) -> bool {
         RowEffect::of(event) == RowEffect::Set(RowKind::Program)
             && self.known(event.row).is_none_or(|row| row.stamp < event.stamp)
@@ -183,14 +184,14 @@ impl Walk {
         self.replace(event.row, event.stamp, row);
     }
 
-    /// Gives the row that is known under the event's number the name that the event brings, unless the row is of
-    /// a later allocation.
+    /// Gives the row with the event's number the name that the event carries, unless the row belongs to a
+    /// later allocation.
     ///
-    /// A name in a row has no stamp, and the list is exact all the same. The slot of its event is written before
-    /// the word in the row, and the ring is drained behind an acquire fence after the row was read: so a row with
-    /// the new name is never read without its event being drained, too, and its position is in the list's. A
-    /// row read before with the old name gets the new one here. Events are applied in order, so the last name
-    /// wins; that a row had a name already changes nothing.
+    /// A name in a row has no stamp, and the list is exact nonetheless. The slot of its event is written
+    /// before the word in the row, and the ring is drained after an acquire fence after the row was read: so
+    /// a row with the new name is never read without its event being drained too, and the event's position is
+    /// included in the list's. A row read earlier with the old name gets the new one here. Events are applied
+    /// in order, so the last name wins; it does not matter whether a row already had the name.
     fn rename(&mut self, event: &Event) {
         if let Some(mut row) = self.known(event.row).filter(|row| row.stamp < event.stamp) {
             row.rename(event);
@@ -215,7 +216,7 @@ impl Walk {
         })
     }
 
-    /// Puts the state after an event into a row, unless what was read of it is newer.
+    /// Sets a row to its state after an event, unless what was read of it is newer.
     fn replace(&mut self, number: u32, stamp: u64, row: Option<Row>) {
         if self.known(number).is_none_or(|known| known.stamp < stamp) {
             self.changed.insert(number, row);

@@ -8,13 +8,13 @@ use crate::protocol::{commit::checkpoint_lag, latch, stamped};
 use crate::segment::{SLOT_WORDS, SegmentWords};
 use crate::words::{Word, load_pod};
 
-/// Events that are replayed at most because a device's counters were read later than the head.
+/// The most events that are replayed because a device's counters were read later than the head.
 const MAX_BEHIND: u64 = 1 << 13;
 
-/// Attempts at a latch before giving up on it.
+/// The number of attempts at a latch before giving up.
 const ATTEMPTS: usize = 64;
 
-/// What is in the slot of a position.
+/// The content of the slot of a position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Slot {
     /// The event of that position.
@@ -26,7 +26,7 @@ pub enum Slot {
 }
 
 impl<W: Word> SegmentWords<'_, W> {
-    /// Position of the last complete event.
+    /// The position of the last complete event.
     #[inline]
     pub fn head(&self) -> u64 {
         let head = self.control.get(HEAD).map_or(0, Word::load);
@@ -35,12 +35,12 @@ impl<W: Word> SegmentWords<'_, W> {
         head
     }
 
-    /// Devices listed; their entries and counters may be read.
+    /// The number of devices listed; their entries and counters may be read.
     pub fn device_count(&self) -> usize {
         let count = self.control.get(DEVICE_COUNT).map_or(0, Word::load);
         // Acquire: pairs with the release store by which the writer publishes an entry.
         W::fence_acquire();
-        // An observer may have cut the blocks to what it has seen published before.
+        // An observer may have limited the blocks to what it has seen published before.
         (count as usize).min(self.counters.len())
     }
 
@@ -56,25 +56,25 @@ impl<W: Word> SegmentWords<'_, W> {
         }
     }
 
-    /// A slot that was being written: by this position, or by the one that overwrites it.
+    /// Handles a slot that was being written, by this position or by the one that overwrites it.
     #[cold]
     fn read_changing_slot(&self, slot: &[W; SLOT_WORDS], position: u64) -> Slot {
-        // Acquire: pairs with the release of the 0 in stamped::write(). Who sees the slot being
-        // overwritten sees a head that is not before it.
+        // Acquire: pairs with the release of the 0 in stamped::write(). A reader that sees the slot being
+        // overwritten also sees a head that is not before it.
         W::fence_acquire();
         if self.head() < position {
             return Slot::Pending;
         }
-        // The event is complete by now. If it is not here it was overwritten.
+        // The event is complete by now. If it is not here, it was overwritten.
         stamped::read_expected(slot, position).map_or(Slot::Lapped, Slot::Ready)
     }
 
     /// A device's checkpoint and the position up to which it is complete, given a head that was loaded
-    /// before; `None` if the latch kept turning, which only a hostile writer's does.
+    /// before; `None` if the latch kept turning, which happens only with a hostile writer.
     pub fn read_counters(&self, device: usize, head: u64) -> Option<(Counters, u64)> {
         let latch = self.counters.get(device)?;
         let counters = latch::read(latch, ATTEMPTS, load_pod::<Counters, W>)?;
-        // What is older than the lag was in the checkpoint before the head was published.
+        // Events older than the lag were in the checkpoint before the head was published.
         let complete = head.saturating_sub(checkpoint_lag(self.ring.len()));
         Some((counters, complete.max(counters.position)))
     }
@@ -83,9 +83,9 @@ impl<W: Word> SegmentWords<'_, W> {
 /// The exact counters of every device of a segment, each complete up to a position of its own.
 #[derive(Clone, Debug)]
 pub struct Attached {
-    /// Per device: counters, and the position that they are complete up to.
+    /// For each device, its counters and the position up to which they are complete.
     pub devices: Vec<(Counters, u64)>,
-    /// Follow from here, and ask [`Attached::is_news`] of every event.
+    /// Where to follow from; check [`Attached::is_news`] for every event.
     pub cursor: Cursor,
 }
 
@@ -98,7 +98,7 @@ pub struct Busy {
 }
 
 impl Attached {
-    /// Attaches to a segment as it is now.
+    /// Attaches to the current state of a segment.
     pub fn new<W: Word>(segment: &SegmentWords<'_, W>) -> Result<Attached, Busy> {
         let head = segment.head();
         let mut devices = Vec::new();
@@ -109,13 +109,13 @@ impl Attached {
         Ok(Attached { devices, cursor: Cursor::after(start.min(head)) })
     }
 
-    /// A segment from its very beginning: nothing counted, every event to come.
+    /// A segment from its very beginning: nothing counted, every event still to come.
     pub fn empty() -> Attached {
         Attached { devices: Vec::new(), cursor: Cursor::after(0) }
     }
 
-    /// Whether an event is news to the device's counters; a device that was registered meanwhile
-    /// starts at zero.
+    /// Whether an event is not in the device's counters yet. A device that was registered meanwhile starts at
+    /// zero.
     #[inline]
     pub fn is_news(&mut self, event: &Event) -> bool {
         if event.device == NO_DEVICE {
@@ -131,13 +131,13 @@ impl Attached {
         event.stamp > self.devices[device].1
     }
 
-    /// Applies events until the counters of all devices are of one position: right after
-    /// [`Attached::new`] that is every event which was committed before, and some more if there are any.
-    /// On an error the counters are those of the last event applied, and it is time to attach again.
+    /// Applies events until the counters of all devices are of one position: right after [`Attached::new`]
+    /// that includes every event committed before, and possibly some more. On an error the counters are those
+    /// of the last event applied, and the caller should attach again.
     pub fn catch_up<W: Word>(&mut self, segment: &SegmentWords<'_, W>) -> Result<(), CatchUpError> {
         let newest = self.devices.iter().map(|(_, complete)| *complete).max().unwrap_or(0);
         let behind = newest.saturating_sub(self.cursor.position());
-        // Bounded, and not by the ring, whose size the writer chose: neither one at full speed nor a
+        // Bounded, and not by the ring, whose size the writer chose: neither a writer at full speed nor a
         // hostile one must keep its observer here.
         let steps = behind.min(MAX_BEHIND) + 2 * checkpoint_lag(segment.ring.len()) + 1;
         for _ in 0..steps {
@@ -162,19 +162,19 @@ impl Attached {
     }
 }
 
-/// Why the state could not be carried forward.
+/// Why the state could not be advanced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CatchUpError {
-    /// The ring went round.
+    /// Events were overwritten.
     #[error("{missed} events were overwritten before they could be read")]
     Lapped {
-        /// Events that were not seen.
+        /// The number of events that were not seen.
         missed: u64,
     },
     /// The counters of some device are ahead of the ring.
     #[error("the counters are {events} events ahead of the ring")]
     Behind {
-        /// By how much.
+        /// By how many events.
         events: u64,
     },
     /// The segment is broken.
@@ -182,20 +182,20 @@ pub enum CatchUpError {
     Implausible(#[from] Implausible),
 }
 
-/// A place in a ring that one observer keeps for itself.
+/// A position in a ring that one observer keeps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cursor {
     next: u64,
 }
 
-/// What a [`Cursor`] met.
+/// The result of advancing a [`Cursor`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
     /// The next event.
     Event(Event),
     /// Nothing new.
     Idle,
-    /// Events were overwritten before they were read; the cursor now stands behind the last one.
+    /// Events were overwritten before they were read; the cursor is now after the last one.
     Lapped {
         /// How many.
         missed: u64,
@@ -203,14 +203,14 @@ pub enum Step {
 }
 
 impl Cursor {
-    /// Stands behind `position`.
+    /// A cursor after `position`.
     pub fn after(position: u64) -> Cursor {
-        // No process comes beyond that. From the last position of all there would be no way on, and its
-        // event would be read for ever.
+        // No process gets beyond that. At the last possible position there would be no next one, and its
+        // event would be read forever.
         Cursor { next: position.min(MAX_COUNT) + 1 }
     }
 
-    /// Position of the last event passed.
+    /// The position of the last event passed.
     pub fn position(&self) -> u64 {
         self.next - 1
     }

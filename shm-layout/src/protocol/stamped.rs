@@ -1,7 +1,7 @@
-//! The stamped cell: words whose first one is a stamp that says which write they hold.
+//! The stamped cell: words, the first of which is a stamp that tells which write they hold.
 //!
-//! The stamp is 0 while the cell is being written, so a reader that sees the same stamp before and
-//! after has what belongs to that stamp. A writer killed in between leaves a cell that reads as empty.
+//! The stamp is 0 while the cell is being written, so a reader that sees the same stamp before and after has
+//! the payload of that stamp. A writer killed in between leaves a cell that reads as empty.
 
 use crate::words::{Word, load_pod, words_of};
 use bytemuck::Pod;
@@ -18,14 +18,14 @@ pub fn write<T: Pod, W: Word>(cell: &[W], value: &T) {
     }
 }
 
-/// Writes a cell from words that are at hand as such. The first is the stamp, which is not 0.
+/// Writes a cell from words. The first is the stamp, which is not 0.
 #[inline(always)]
 pub fn write_words<const N: usize, W: Word>(cell: &[W; N], words: [u64; N]) {
     clear(cell);
     fill_words(cell, words);
 }
 
-/// Writes a cell that is empty.
+/// Writes an empty cell.
 #[inline(always)]
 pub fn fill_words<const N: usize, W: Word>(cell: &[W; N], words: [u64; N]) {
     if let Some((stamp, payload)) = words.split_first() {
@@ -36,13 +36,14 @@ pub fn fill_words<const N: usize, W: Word>(cell: &[W; N], words: [u64; N]) {
 #[inline(always)]
 fn fill_with<W: Word>(cell: &[W], stamp: u64, payload: impl Iterator<Item = u64>) {
     let Some((stamp_word, payload_words)) = cell.split_first() else { return };
-    // Release: pairs with the second acquire fence in read(). Who sees a word of the new payload sees
-    // the 0 of clear(), or a later stamp, when it looks at the stamp again.
+    // Release: pairs with the second acquire fence in read(). A reader that sees a word of the new payload
+    // also sees the 0 of clear(), or a later stamp, when it checks the stamp again.
     W::fence_release();
     for (word, value) in payload_words.iter().zip(payload) {
         word.store(value);
     }
-    // Release: pairs with the first acquire fence in read(). Who sees the stamp sees the payload.
+    // Release: pairs with the first acquire fence in read(). A reader that sees the stamp also sees the
+    // payload.
     stamp_word.store_release(stamp);
 }
 
@@ -50,8 +51,8 @@ fn fill_with<W: Word>(cell: &[W], stamp: u64, payload: impl Iterator<Item = u64>
 #[inline(always)]
 pub fn clear<W: Word>(cell: &[W]) {
     if let Some(stamp) = cell.first() {
-        // Release: pairs with the acquire fences in drain() of the live list and in read_slot(). Who
-        // finds a row empty sees the event that emptied it, in its slot.
+        // Release: pairs with the acquire fences in drain() of the live list and in read_slot(). A reader
+        // that finds a row empty also sees the event that emptied it, in its slot.
         stamp.store_release(0);
     }
 }
@@ -72,7 +73,7 @@ pub fn read_expected<T: Pod, W: Word>(cell: &[W], expected: u64) -> Result<T, u6
     if stamp.load() == expected { Ok(value) } else { Err(0) }
 }
 
-/// Reads a cell whatever its stamp; `None` if it is empty or changed meanwhile.
+/// Reads a cell with any stamp; `None` if it is empty or changed meanwhile.
 #[inline]
 pub fn read<T: Pod, W: Word>(cell: &[W]) -> Option<T> {
     let stamp = cell.first()?.load();

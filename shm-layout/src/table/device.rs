@@ -7,29 +7,29 @@ use crate::words::viewed_struct;
 
 /// Bits of [`DeviceStats::flags`].
 pub mod device_flags {
-    /// Buffers occupy more of a pool than it has, or of a memory whose pool is not known than the chip has: some process
-    /// reports wrongly.
+    /// Buffers occupy more of a pool than it has, or, where the pool is not known, more of a memory than the
+    /// chip has: some process reports wrongly.
     pub const OVER_CAPACITY: u64 = 1 << 0;
     /// Processes disagree about the device's capacity or kind.
     pub const CONFLICT: u64 = 1 << 1;
-    /// Somebody who could not be read may have something on it: whatever is live now is at least what is shown.
+    /// A process that could not be read may hold memory on it: what is shown is a lower bound.
     pub const INCOMPLETE: u64 = 1 << 2;
-    /// `dram_composition` tells all that the DRAM peak was made of.
+    /// `dram_composition` is the complete composition of the DRAM peak.
     pub const DRAM_COMPOSITION_EXACT: u64 = 1 << 3;
-    /// `l1_composition` tells all that the L1 peak was made of.
+    /// `l1_composition` is the complete composition of the L1 peak.
     pub const L1_COMPOSITION_EXACT: u64 = 1 << 4;
 }
 
 viewed_struct! {
-    /// A largest value in the current window. It is exact if `low` = `high`, else it lies between.
+    /// A peak in the current window. It is exact if `low` = `high`, otherwise it lies between them.
     pub struct Peak, size 32 {
-        /// Largest value seen.
+        /// The largest value that is certain.
         0 => pub low: u64,
-        /// Most that it can have been, [`crate::event::UNKNOWN`] if nobody knows.
+        /// The largest value that is possible; [`crate::event::UNKNOWN`] if it has no bound.
         8 => pub high: u64,
-        /// When `low` was reached first, 0 if nobody knows.
+        /// When `low` was first reached; 0 if not known.
         16 => pub time: u64,
-        /// Buffers at that time.
+        /// Number of buffers at that time.
         24 => pub count: u64,
     }
 }
@@ -47,7 +47,7 @@ viewed_struct! {
 }
 
 viewed_struct! {
-    /// What a peak was made of.
+    /// The composition of a peak.
     pub struct Composition, size 272 {
         /// Bytes occupied by [`Class`] code; circular buffers as resident, kernels 0.
         0 => pub classes: [u64; Class::COUNT],
@@ -71,9 +71,9 @@ viewed_struct! {
         24 => pub alloc_count: u64,
         /// Largest `live_bytes`.
         32 => pub peak: Peak,
-        /// Bytes that were asked for, of what is live now.
+        /// Bytes requested for what is live now.
         64 => pub requested_bytes: u64,
-        /// The part of `live_bytes` of which only the size that was asked for is known.
+        /// The part of `live_bytes` for which only the requested size is known.
         72 => pub requested_basis_bytes: u64,
     }
 }
@@ -87,7 +87,7 @@ viewed_struct! {
         8 => pub pid: u64,
         /// [`Class`] code.
         16 => pub class: u64,
-        /// Bytes asked for.
+        /// Bytes requested.
         24 => pub request_bytes: u64,
         /// Bytes free then, [`crate::UNKNOWN`] if the process did not know.
         32 => pub free_bytes: u64,
@@ -105,13 +105,13 @@ viewed_struct! {
 viewed_struct! {
     /// A device, all processes together.
     pub struct DeviceStats, size 2168 {
-        /// Batch that wrote this; 0 for a row that is not in use.
+        /// Generation that wrote this row; 0 if the row is not in use.
         0 => pub generation: u64,
         /// Bits of [`device_flags`].
         8 => pub flags: u64,
-        /// What the processes say of it.
+        /// What is taken as true of it.
         16 => pub entry: DeviceEntry,
-        /// Processes that have something on it.
+        /// Number of processes that use it.
         528 => pub processes: u64,
         /// DRAM used.
         536 => pub dram_used_bytes: u64,
@@ -157,13 +157,13 @@ viewed_struct! {
         768 => pub failure: Failure,
         /// By [`Class`] code.
         840 => pub classes: [ClassStats; Class::COUNT],
-        /// What the DRAM peak was made of.
+        /// Composition of the DRAM peak.
         1560 => pub dram_composition: Composition,
-        /// What the L1 peak was made of.
+        /// Composition of the L1 peak.
         1832 => pub l1_composition: Composition,
-        /// Largest `cb_resident_bytes`; nothing is counted.
+        /// Largest `cb_resident_bytes`; has no count.
         2104 => pub cb_resident_peak: Peak,
-        /// Largest sum of `kernel_resident_bytes` and `system_kernel_bytes`; nothing is counted.
+        /// Largest sum of `kernel_resident_bytes` and `system_kernel_bytes`; has no count.
         2136 => pub kernel_resident_peak: Peak,
     }
 }

@@ -1,4 +1,4 @@
-//! What a table keeps of an allocation that failed: what was asked, who held what then, what came before.
+//! A failed allocation as the table keeps it: what was requested, who held what then, and what came before.
 
 use core::cmp::Reverse;
 
@@ -7,27 +7,27 @@ use crate::class::Class;
 use crate::counters::{MAX_BYTES, MAX_COUNT};
 use crate::words::viewed_struct;
 
-/// Allocation failures that a table keeps, of all devices together.
+/// The number of failures that a table keeps, over all devices.
 pub const MAX_FAILURES: usize = 32;
-/// Processes that are kept beside a failure.
+/// The number of holders kept with a failure.
 pub const FAILURE_HOLDERS: usize = 8;
-/// Events before a failure that are kept beside it.
+/// The number of preceding events kept with a failure.
 pub const FAILURE_EVENTS: usize = 16;
 
-/// Bytes of a class that one process is shown to hold at most, however many entries for one chip it made.
+/// The most bytes of a class that one process is shown to hold, however many entries for one chip it made.
 pub const MAX_HELD: u64 = 2 * MAX_BYTES;
 const MOST_PROCESSES: u64 = MAX_PROCESSES as u64;
 const _: () = assert!(MOST_PROCESSES.checked_mul(MAX_HELD).is_some());
 
 /// Bits of [`FailureRecord::flags`].
 pub mod failure_flags {
-    /// The holders are all that there were, and their bytes exact. Without it, somebody may be missing: a
-    /// process that had ended before the aggregator came, could not be read, or whose events were missed.
+    /// All holders are listed, and their bytes are exact. Without this flag some may be missing: a process
+    /// that ended before the aggregator started, could not be read, or whose events were missed.
     pub const HOLDERS_EXACT: u64 = 1 << 0;
-    /// The events are the last before the failure, of all processes that were followed. Without it, a ring
-    /// no longer held some of them.
+    /// The events are the last before the failure, of all processes that were followed. Without this flag, a
+    /// ring no longer held some of them.
     pub const EVENTS_COMPLETE: u64 = 1 << 1;
-    /// Free bytes and the largest free block are those of one bank, not of all.
+    /// Free bytes and the largest free block are per bank, not for all banks.
     pub const PER_BANK: u64 = 1 << 2;
 }
 
@@ -36,7 +36,7 @@ viewed_struct! {
     pub struct FailureHolder, size 160 {
         /// Identity of its segment, 0 for an unused entry.
         0 => pub identity: u64,
-        /// Its pid as it sees it itself.
+        /// Its pid as seen by itself.
         8 => pub pid: u64,
         /// Inode of its PID namespace, 0 if unknown.
         16 => pub pid_namespace: u64,
@@ -54,7 +54,7 @@ viewed_struct! {
         0 => pub time: u64,
         /// Identity of the segment.
         8 => pub identity: u64,
-        /// Pid of its process as it sees it itself.
+        /// Pid of the process as seen by itself.
         16 => pub pid: u64,
         /// [`crate::EventKind`] code.
         24 => pub kind: u64,
@@ -68,21 +68,21 @@ viewed_struct! {
 }
 
 viewed_struct! {
-    /// An allocation that failed. Segment and position tell it from every other one.
+    /// A failed allocation, identified by segment and position.
     pub struct FailureRecord, size 2520 {
-        /// Batch that wrote this; 0 for a row that is not in use.
+        /// Generation that wrote this row; 0 if the row is not in use.
         0 => pub generation: u64,
         /// Bits of [`failure_flags`].
         8 => pub flags: u64,
         /// When.
         16 => pub time: u64,
-        /// The chip. Not its row: a row may be another device's by the time that this is read.
+        /// The chip. Not its row: the row may belong to another device by the time this is read.
         24 => pub chip_id: u64,
-        /// Identity of the segment of the process that asked.
+        /// Identity of the segment of the process that made the request.
         32 => pub identity: u64,
         /// Position of the event in its ring.
         40 => pub position: u64,
-        /// Pid of the process as it sees it itself.
+        /// Pid of the process as seen by itself.
         48 => pub pid: u64,
         /// Inode of its PID namespace, 0 if unknown.
         56 => pub pid_namespace: u64,
@@ -90,7 +90,7 @@ viewed_struct! {
         64 => pub uid: u64,
         /// [`Class`] code.
         72 => pub class: u64,
-        /// Bytes asked for.
+        /// Bytes requested.
         80 => pub request_bytes: u64,
         /// Bytes free then, 2^64 - 1 if the process did not know.
         88 => pub free_bytes: u64,
@@ -104,22 +104,22 @@ viewed_struct! {
         120 => pub name: [u8; 64],
         /// Bytes on the device then by [`Class`] code, all holders together.
         184 => pub classes: [u64; Class::COUNT],
-        /// Processes that held something on the device.
+        /// Number of processes that held memory on the device.
         256 => pub holder_count: u64,
-        /// The largest, by what they held of the memory that was asked for.
+        /// The largest holders, by what they held of the requested memory.
         264 => pub holders: [FailureHolder; FAILURE_HOLDERS],
         /// Bytes of all other holders.
         1544 => pub others: [u64; Class::COUNT],
-        /// Entries of `events` in use.
+        /// Number of entries of `events` in use.
         1616 => pub event_count: u64,
-        /// What came before on the device, of all processes, oldest first.
+        /// The preceding events on the device, of all processes, oldest first.
         1624 => pub events: [PastEvent; FAILURE_EVENTS],
     }
 }
 
 impl FailureRecord {
-    /// Whether an aggregator can have written this. Sums below are of at most as many
-    /// processes as a table has rows for, each with at most [`MAX_HELD`], so that they do not overflow.
+    /// Whether an aggregator can have written this. The sums are over at most as many processes as a table
+    /// has rows, each with at most [`MAX_HELD`], so that they do not overflow.
     pub fn is_plausible(&self) -> bool {
         let whose = self.identity != 0 && (1..=MAX_COUNT).contains(&self.position);
         whose
@@ -149,12 +149,12 @@ impl FailureRecord {
             && events.is_sorted_by_key(|event| event.time)
     }
 
-    /// The events in use, oldest first; `None` if their number cannot be.
+    /// The events in use, oldest first; `None` if their number is impossible.
     pub fn past(&self) -> Option<&[PastEvent]> {
         self.events.get(..usize::try_from(self.event_count).ok()?)
     }
 
-    /// Sorts failures, the latest first.
+    /// Sorts failures, latest first.
     pub fn newest_first(failures: &mut [FailureRecord]) {
         failures.sort_by_key(|failure| (Reverse(failure.time), failure.identity, Reverse(failure.position)));
     }

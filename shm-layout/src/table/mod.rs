@@ -1,7 +1,7 @@
 //! The table: one file per namespace and uid, written by that user's aggregator alone.
 //!
-//! Times in it are CLOCK_MONOTONIC nanoseconds. Every row is a latch (see [`crate::protocol::latch`])
-//! and carries the generation of the batch that wrote it.
+//! Times are CLOCK_MONOTONIC nanoseconds. Every row is a latch (see [`crate::protocol::latch`]) and carries
+//! the generation that wrote it.
 
 mod device;
 mod failure;
@@ -23,49 +23,49 @@ use crate::protocol::latch::latch_words;
 use crate::segment::{MAJOR, MINOR, check_identity, expect};
 use crate::words::{Word, load_pod, shared_struct, words_of};
 
-/// First eight bytes of a table, "TTSHMTAB".
+/// The first eight bytes of a table, "TTSHMTAB".
 pub const TABLE_MAGIC: u64 = u64::from_le_bytes(*b"TTSHMTAB");
-/// Incompatible features of tables that this version knows.
+/// The incompatible features of tables that this version knows.
 pub const TABLE_FEATURES: u64 = 0;
-/// Devices in a table: one process that claims as many as it can leaves room for others'.
+/// The number of devices in a table: one process that claims as many as it can leaves room for others.
 pub const TABLE_DEVICES: usize = 2 * MAX_DEVICES;
-/// Processes that a table can show.
+/// The number of processes that a table can show.
 pub const MAX_PROCESSES: usize = 4096;
-/// (Process, device) pairs that a table can show.
+/// The number of usages (process and device) that a table can show.
 pub const MAX_USAGES: usize = 4096;
-/// Notices that a table keeps: refusals, deaths, reclaims.
+/// The number of notices that a table keeps: refusals, deaths, reclaims.
 pub const MAX_NOTICES: usize = 64;
-/// Buckets per resolution of a device's history.
+/// The number of buckets per resolution of a device's history.
 pub const HISTORY_BUCKETS: usize = 240;
-/// Length of a bucket in nanoseconds: a minute, an hour, a day in [`HISTORY_BUCKETS`] buckets.
+/// The length of a bucket in nanoseconds: a minute, an hour, a day in [`HISTORY_BUCKETS`] buckets.
 pub const HISTORY_RESOLUTIONS: [u64; 3] = [250_000_000, 15_000_000_000, 360_000_000_000];
-/// Holders of memory that are kept beside a peak.
+/// The number of holders that are kept with a peak.
 pub const PEAK_HOLDERS: usize = 8;
 
-/// Words of a row of the device list, latch included.
+/// The number of words of a device row, including the latch.
 pub const DEVICE_ROW_WORDS: usize = latch_words(words_of::<DeviceStats>());
-/// Words of a row of the process list.
+/// The number of words of a process row.
 pub const PROCESS_ROW_WORDS: usize = latch_words(words_of::<ProcessStats>());
-/// Words of a row of the usage list.
+/// The number of words of a usage row.
 pub const USAGE_ROW_WORDS: usize = latch_words(words_of::<UsageStats>());
-/// Words of a notice.
+/// The number of words of a notice.
 pub const NOTICE_ROW_WORDS: usize = latch_words(words_of::<Notice>());
-/// Words of a failure.
+/// The number of words of a failure.
 pub const FAILURE_ROW_WORDS: usize = latch_words(words_of::<FailureRecord>());
-/// Words of a history bucket.
+/// The number of words of a history bucket.
 pub const BUCKET_WORDS: usize = words_of::<Bucket>();
-/// Words of a device's history.
+/// The number of words of a device's history.
 pub const HISTORY_WORDS: usize = BUCKET_WORDS * HISTORY_BUCKETS * HISTORY_RESOLUTIONS.len();
 
-/// Control words of a table. One name per word.
+/// The control words of a table. One constant per word.
 pub mod control {
-    /// Words in the control block.
+    /// The number of words in the control block.
     pub const WORDS: usize = 32;
-    /// Generation of the last complete batch.
+    /// The last complete generation.
     pub const GENERATION: usize = 0;
-    /// When the aggregator last said that it is there.
+    /// The time of the last heartbeat.
     pub const HEARTBEAT: usize = 1;
-    /// 1 once the aggregator ended in an orderly way.
+    /// 1 once the aggregator has closed the table.
     pub const CLOSED: usize = 2;
     /// Device rows in use or used before.
     pub const DEVICES: usize = 3;
@@ -77,7 +77,7 @@ pub mod control {
     pub const NOTICES: usize = 6;
     /// Events folded.
     pub const EVENTS: usize = 7;
-    /// Events missed because a ring went round.
+    /// Events missed because they were overwritten.
     pub const MISSED: usize = 8;
     /// Events that came too late to be merged by time.
     pub const LATE: usize = 9;
@@ -87,29 +87,30 @@ pub mod control {
     pub const WINDOW_SINCE: usize = 11;
     /// Windows opened; counts the resets that were carried out.
     pub const WINDOWS: usize = 12;
-    /// Longest the aggregator sleeps at present, so that readers know when a heartbeat is overdue.
+    /// The longest that the aggregator sleeps at present, so that readers know when a heartbeat is overdue.
     pub const INTERVAL: usize = 13;
-    /// If history was adopted from an earlier table: end of what that one saw, 0 if not.
+    /// If history was adopted from an earlier table: the end of what that one saw; 0 if not.
     pub const GAP_START: usize = 14;
-    /// ... and start of what this one saw.
+    /// The start of what this aggregator saw, if history was adopted.
     pub const GAP_END: usize = 15;
     /// Processes, devices or pairs that found no free row.
     pub const OVERFLOW: usize = 16;
     /// Failure rows in use or used before.
     pub const FAILURES: usize = 17;
-    /// Processes that are known to live, or may, and cannot be read: their files have no name any more.
+    /// Processes that are alive, or may be, and cannot be read: their files were unlinked.
     pub const UNSEEN: usize = 18;
-    /// Batches that /dev/shm had no room for. What there was room for is complete.
+    /// Generations for which /dev/shm had no room. What there was room for is complete.
     pub const PUBLISH_ERRORS: usize = 19;
-    /// Since when rows are missing for want of room, 0 if none is.
+    /// Since when rows are missing for lack of room; 0 if none are.
     pub const INCOMPLETE_SINCE: usize = 20;
-    /// How often a clock stepped, so that times and orders around that moment are not known.
+    /// How often a clock stepped. Times and order of events around a step are not known.
     pub const CLOCK_STEPS: usize = 21;
     /// Processes whose file was gone before it could be opened.
     pub const LOST: usize = 22;
-    /// Everything that processes had reported by then is in the rows.
+    /// Everything that processes had reported by this time is in the rows.
     pub const AS_OF: usize = 23;
-    /// Since when the machine is known not to have been suspended: earlier times have no wall clock. 0: it never was.
+    /// Since when the machine is known not to have been suspended: earlier times have no wall-clock time. 0
+    /// if it never was.
     pub const AWAKE_SINCE: usize = 24;
 }
 
@@ -122,9 +123,9 @@ shared_struct! {
         8 => pub major: u32,
         /// Layout version.
         12 => pub minor: u32,
-        /// Bytes of this header.
+        /// Length of this header in bytes.
         16 => pub header_len: u64,
-        /// Bytes of the file.
+        /// Length of the file in bytes.
         24 => pub total_len: u64,
         /// Features that a reader must know.
         32 => pub incompatible: u64,
@@ -168,7 +169,7 @@ const HISTORY_BYTES: u64 = 8 * HISTORY_WORDS as u64;
 const FAILURE_BYTES: u64 = 8 * FAILURE_ROW_WORDS as u64;
 
 impl TableHeader {
-    /// A header with the blocks laid out, everything else zero.
+    /// A header with the blocks laid out; everything else is zero.
     pub fn plan() -> TableHeader {
         let mut planner = Planner::after(size_of::<TableHeader>() as u64);
         let mut header: TableHeader = bytemuck::zeroed();
@@ -186,8 +187,8 @@ impl TableHeader {
         header
     }
 
-    /// Copies the header out of a file's first words and refuses it unless every block is inside the
-    /// `len` bytes that the file has. Use only the returned copy.
+    /// Copies the header out of a file's first words; returns an error unless every block is inside the `len`
+    /// bytes that the file has. Use only the returned copy.
     pub fn read<W: Word>(words: &[W], len: u64) -> Result<TableHeader, LayoutError> {
         let needed = size_of::<TableHeader>() as u64;
         if len < needed || words.len() < words_of::<TableHeader>() {
@@ -259,17 +260,18 @@ impl<'a, W: Word> TableWords<'a, W> {
     }
 }
 
-/// What a heartbeat may be late beyond the aggregator's own interval: a busy machine is no dead one.
+/// How late a heartbeat may be beyond the aggregator's own interval: on a busy machine it is not dead.
 const HEARTBEAT_SLACK_NS: u64 = 1_000_000_000;
-/// Intervals that may pass without a heartbeat.
+/// The number of intervals that may pass without a heartbeat.
 const HEARTBEAT_INTERVALS: u64 = 3;
 
-/// Whether an aggregator is taken to be running that said so this long ago, and sleeps for at most `interval_ns`.
+/// Whether an aggregator counts as running whose last heartbeat is this old, and that sleeps for at most
+/// `interval_ns`.
 pub fn is_heartbeat_fresh(age_ns: u64, interval_ns: u64) -> bool {
     age_ns <= interval_ns.saturating_mul(HEARTBEAT_INTERVALS).saturating_add(HEARTBEAT_SLACK_NS)
 }
 
-/// The bucket of a device's history that holds a moment.
+/// The cell of a device's history that holds a moment.
 pub fn bucket<W>(history: &[W; HISTORY_WORDS], resolution: usize, time: u64) -> Option<&[W; BUCKET_WORDS]> {
     let length = HISTORY_RESOLUTIONS.get(resolution)?;
     let index = (time / length) as usize % HISTORY_BUCKETS;

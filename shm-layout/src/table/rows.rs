@@ -1,4 +1,4 @@
-//! The other rows: processes, their shares of devices, notices, history.
+//! The other rows: processes, usages, notices, history.
 
 use crate::class::Class;
 use crate::counters::Counters;
@@ -11,28 +11,28 @@ pub mod process_state {
     pub const FREE: u64 = 0;
     /// The process is alive (running or stopped).
     pub const ALIVE: u64 = 1;
-    /// It ended; its row stays for a while to show what it held.
+    /// The process ended; its row stays for a while to show what it held.
     pub const ENDED: u64 = 2;
 }
 
 /// Bits of [`ProcessStats::flags`].
 pub mod process_flags {
-    /// It had no room for all rows or names: totals exact, lists not complete.
+    /// The process had no room for all rows or names: totals are exact, lists are incomplete.
     pub const DEGRADED: u64 = 1 << 0;
-    /// Its events cannot be true: its figures are left out of all totals.
+    /// Its events are impossible: its figures are excluded from all totals.
     pub const BROKEN: u64 = 1 << 1;
-    /// Its name in /dev/shm is gone while it lives.
+    /// Its file in /dev/shm was unlinked while it is alive.
     pub const UNLINKED: u64 = 1 << 2;
-    /// It ended in an orderly way.
+    /// It closed its segment.
     pub const CLOSED: u64 = 1 << 3;
-    /// It lives, or may, and cannot be read any more: what it uses is not known.
+    /// It is alive, or may be, and cannot be read any more: what it uses is not known.
     pub const UNSEEN: u64 = 1 << 4;
 }
 
 viewed_struct! {
     /// A process.
     pub struct ProcessStats, size 360 {
-        /// Batch that wrote this; 0 for a row that is not in use.
+        /// Generation that wrote this row; 0 if the row is not in use.
         0 => pub generation: u64,
         /// A value of [`process_state`].
         8 => pub state: u64,
@@ -40,21 +40,21 @@ viewed_struct! {
         16 => pub flags: u64,
         /// Identity of its segment.
         24 => pub identity: u64,
-        /// Process id as the process itself sees it.
+        /// Process id as seen by the process itself.
         32 => pub pid: u64,
         /// Inode of its PID namespace, 0 if unknown.
         40 => pub pid_namespace: u64,
         /// Owner of the segment.
         48 => pub uid: u64,
-        /// When the segment was made.
+        /// When the segment was created.
         56 => pub started: u64,
-        /// When its end was noticed, 0 while it lives.
+        /// When its end was noticed; 0 while it is alive.
         64 => pub ended: u64,
         /// Position of the last event folded.
         72 => pub position: u64,
         /// Time of that event, 0 if there was none.
         80 => pub last_event: u64,
-        /// Events missed because the ring went round.
+        /// Events missed because they were overwritten.
         88 => pub missed: u64,
         /// Events that came too late to be merged by time.
         96 => pub late: u64,
@@ -66,9 +66,9 @@ viewed_struct! {
         120 => pub anomalies: [u64; 16],
         /// Process name, UTF-8, zero-filled.
         248 => pub name: [u8; 64],
-        /// [`crate::Source`] code: who writes its segment.
+        /// [`crate::Source`] code: the kind of writer.
         312 => pub source: u64,
-        /// Pid of the process that it is written on behalf of, 0 if it is the writer.
+        /// Pid of the process that it is written on behalf of; 0 if that is the writer.
         320 => pub on_behalf_of: u64,
         /// How often the process compared its sums with those of the device's allocator.
         328 => pub self_checks: u64,
@@ -76,15 +76,16 @@ viewed_struct! {
         336 => pub self_checks_different: u64,
         /// When the process was started, in clock ticks since boot as in /proc/PID/stat; 0 if unknown.
         344 => pub start_time: u64,
-        /// Devices that it registered. It has a usage row for each, unless there was no room for one.
+        /// Number of devices that it registered. It has a usage row for each, unless there was no room for
+        /// one.
         352 => pub devices: u64,
     }
 }
 
 viewed_struct! {
-    /// A process on a device.
+    /// One process's use of one device.
     pub struct UsageStats, size 1776 {
-        /// Batch that wrote this; 0 for a row that is not in use.
+        /// Generation that wrote this row; 0 if the row is not in use.
         0 => pub generation: u64,
         /// Index of the process row.
         8 => pub process: u64,
@@ -94,43 +95,43 @@ viewed_struct! {
         24 => pub logical_id: u64,
         /// The allocator of the device that it uses, 0 if the chip has only one.
         32 => pub allocator: u64,
-        /// Its counters, times converted.
+        /// Its counters, with times converted.
         40 => pub counters: Counters,
         /// Bits of [`usage_flags`].
         1256 => pub flags: u64,
-        /// What the process says of the device.
+        /// What the process claims about the device.
         1264 => pub entry: DeviceEntry,
     }
 }
 
 /// Bits of [`UsageStats::flags`].
 pub mod usage_flags {
-    /// What the process says of the device is not what is taken for true.
+    /// What the process claims about the device contradicts what is taken as true.
     pub const CONFLICT: u64 = 1 << 0;
 }
 
 /// Values of [`Notice::kind`].
 pub mod notice_kind {
-    /// It no longer holds: a file that was refused is read now.
+    /// The notice no longer holds: a file that was refused is read now.
     pub const WITHDRAWN: u64 = 0;
     /// A file was refused; `text` says why.
     pub const REFUSED: u64 = 1;
     /// A process ended and what it held was reclaimed; `bytes` and `counts` say what.
     pub const RECLAIMED: u64 = 2;
-    /// A process's events cannot be true; `text` says why.
+    /// A process's events are impossible; `text` says why.
     pub const BROKEN: u64 = 3;
-    /// A process lives, or may, and cannot be read any more; `text` says why.
+    /// A process is alive, or may be, and cannot be read any more; `text` says why.
     pub const UNSEEN: u64 = 4;
-    /// A clock stepped; `text` says which way, and what is not known therefore.
+    /// A clock stepped; `text` says in which direction, and what is not known as a result.
     pub const CLOCK: u64 = 5;
-    /// Processes of a user are on devices for which there is no room; `text` says how many. The file is that of one.
+    /// A user has usages for which there is no room. The file is that of one of the processes.
     pub const UNCOUNTED: u64 = 6;
 }
 
 viewed_struct! {
-    /// Something an operator should know.
+    /// A notice for the operator.
     pub struct Notice, size 440 {
-        /// Batch that wrote this; 0 for a row that is not in use.
+        /// Generation that wrote this row; 0 if the row is not in use.
         0 => pub generation: u64,
         /// A value of [`notice_kind`].
         8 => pub kind: u64,
@@ -153,13 +154,13 @@ viewed_struct! {
 
 /// Bits of [`Bucket::flags`].
 pub mod bucket_flags {
-    /// In a part of its time something was not followed: its figures need not be the true ones.
+    /// Something was not followed in a part of this time: the figures need not be exact.
     pub const INEXACT: u64 = 1 << 0;
 }
 
 viewed_struct! {
-    /// A stretch of a device's history: a stamped cell. In the table its stamp is its start, and one more
-    /// for each time that it was written again (0: nothing there); readers round it down.
+    /// A bucket of a device's history: a stamped cell. In the table its stamp is its start, plus one for each
+    /// time it was written again (0: empty); readers round it down.
     pub struct Bucket, size 64 {
         /// Start of the bucket, a multiple of its length, plus the number of updates.
         0 => pub start: u64,
