@@ -1,4 +1,4 @@
-//! What a process holds, one by one.
+//! The live allocations of a process.
 
 use std::sync::Arc;
 
@@ -9,18 +9,18 @@ use shm_layout::{Row, RowKind};
 use crate::names::Names;
 use crate::segment::Segment;
 
-/// Times that the list is read again because more rows were published meanwhile. Honest processes publish a
+/// How often the list is read again because more rows were published meanwhile. Honest processes publish a
 /// thousand at a time.
 const GROWTHS: usize = 3;
 
 /// A live buffer, circular buffer or kernel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Allocation {
-    /// What the process reported of it.
+    /// What the process reported.
     pub row: Row,
-    /// Its name, if it has one. Not trusted: escape control characters before showing it.
+    /// Its name, if it has one. Not trusted: escape control characters before displaying it.
     pub name: Option<Arc<str>>,
-    /// Where it was made, if the process records that. Not trusted, as the name.
+    /// Its call site, if the process records that. Not trusted, like the name.
     pub site: Option<Arc<str>>,
     /// How long it has been live.
     pub age_ns: u64,
@@ -29,24 +29,24 @@ pub struct Allocation {
 /// Everything that was live in a process at one position of its ring.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Allocations {
-    /// Oldest first.
+    /// The allocations, oldest first.
     pub list: Vec<Allocation>,
-    /// Position of the last event that is in it.
+    /// The position of the last event included.
     pub position: u64,
     /// Whether the list is exactly that of `position`. If not, the process was too fast to be read.
     pub exact: bool,
-    /// Events missed in the last attempt to read it.
+    /// The number of events missed in the last attempt to read it.
     pub missed: u64,
-    /// Live allocations that have no row because the process had no room for more.
+    /// The number of live allocations without a row, because the process had no room for more.
     pub unlisted: u64,
 }
 
 impl Segment {
-    /// The rows of the live list, program rows included: what [`Segment::allocations`] and
-    /// [`Segment::programs`] are made of, for those who want both at one position.
+    /// The rows of the live list, including program rows: the source of [`Segment::allocations`] and
+    /// [`Segment::programs`], for callers that need both at one position.
     ///
-    /// Reads only what is backed by memory. If that is less than its process published, the list is not exact, and
-    /// [`Segment::loss`] says why.
+    /// Reads only what is backed by memory. If that is less than the process published, the list is not
+    /// exact, and [`Segment::loss`] says why.
     pub fn live_list(&self) -> LiveList {
         self.look_at_rows_again();
         let (mut list, mut whole) = self.read_backed();
@@ -63,13 +63,13 @@ impl Segment {
     fn read_backed(&self) -> (LiveList, bool) {
         let words = self.words();
         let list = LiveList::read(&words);
-        // Asked afterwards: more may have been published meanwhile.
+        // Checked afterwards: more may have been published meanwhile.
         let published = self.control(ROWS_PUBLISHED).min(self.header().rows.capacity);
         (list, published <= words.rows.len() as u64)
     }
 
-    /// What is live, with names and ages. Takes a bounded time, however fast the process is; the result
-    /// says whether it is exact.
+    /// The live allocations, with names and ages. Takes bounded time, however fast the process is; the result
+    /// tells whether it is exact.
     pub fn allocations(&self) -> Allocations {
         let LiveList { rows, position, exact, missed, unlisted } = self.live_list();
         let clock = self.calibration();

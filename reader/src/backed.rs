@@ -1,13 +1,14 @@
 //! Which parts of a file have memory behind them.
 //!
-//! Files of the monitor are sparse. Touching a hole through a mapping, even a read-only one, allocates a page of
-//! /dev/shm that stays when the reader is gone; so a few kilobytes of sparse files could make a reader fill it.
-//! Therefore no word is read before the kernel has said (`SEEK_HOLE`) that it is backed. Writers populate what they
-//! publish before they publish it, so that an honest file never fails, and the kernel has to be asked only when
-//! more was published than it was asked about before.
+//! The monitor's files are sparse. Touching a hole through a mapping, even a read-only one, allocates a page
+//! of /dev/shm that stays when the reader is gone; so a few kilobytes of sparse files could make a reader
+//! fill it. Therefore no word is read before the kernel has said (`SEEK_HOLE`) that it is backed. Writers
+//! populate what they publish before they publish it, so an honest file never fails, and the kernel has to be
+//! asked only when more was published than before.
 //!
-//! The owner of a file can punch holes into it later. That is noticed too, by the blocks that it occupies, but not
-//! at once: until then, reading gives back at most the memory that the owner had paid for himself.
+//! The owner of a file can punch holes into it later. That is detected too, by the blocks that the file
+//! occupies, but not at once: until then, reading allocates at most the memory that the owner had allocated
+//! before.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::OnceLock;
@@ -22,18 +23,19 @@ use thiserror::Error;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum Loss {
     /// It was truncated: everything reads as zero.
-    #[error("its file was cut short while it was mapped")]
+    #[error("its file was truncated while it was mapped")]
     CutShort,
-    /// Something that its writer published is a hole of the file.
+    /// Something that its writer published is a hole in the file.
     #[error("published {0} are not backed by memory")]
     NotBacked(&'static str),
 }
 
-/// The first byte at or behind `offset` that no memory is behind. On a file system without holes that is its end.
+/// The first byte at or after `offset` that is not backed by memory. On a file system without holes that is
+/// the end of the file.
 pub(crate) fn first_hole(fd: BorrowedFd<'_>, offset: u64) -> u64 {
     match rustix::fs::seek(fd, SeekFrom::Hole(offset)) {
         Ok(hole) => hole,
-        // Behind the end: the file was cut short.
+        // Beyond the end: the file was truncated.
         Err(Errno::NXIO) => offset,
         Err(_) => u64::MAX,
     }
@@ -44,7 +46,7 @@ pub(crate) fn first_hole(fd: BorrowedFd<'_>, offset: u64) -> u64 {
 pub(crate) struct Backing {
     fd: OwnedFd,
     len: u64,
-    /// Blocks that the file occupied at the last look. Those of an honest file never become fewer.
+    /// The number of blocks that the file occupied at the last look. For an honest file it never decreases.
     blocks: AtomicU64,
     loss: OnceLock<Loss>,
 }
@@ -65,12 +67,12 @@ impl Backing {
     }
 
     fn note(&self, loss: Loss) {
-        // The first reason stands.
+        // The first reason is kept.
         let _ = self.loss.set(loss);
     }
 
-    /// Notes a loss if the file is shorter than it was, or if it occupies less and one of `extents` is no longer
-    /// backed. One system call unless it does.
+    /// Notes a loss if the file is shorter than it was, or if it occupies less and one of `extents` is no
+    /// longer backed. Makes one system call unless it does.
     pub(crate) fn look_again(&self, extents: &[&Extent]) {
         let Ok(stat) = rustix::fs::fstat(&self.fd) else { return };
         if (stat.st_size as u64) < self.len {
@@ -78,19 +80,19 @@ impl Backing {
         }
         let blocks = stat.st_blocks as u64;
         if blocks < self.blocks.swap(blocks, Ordering::Relaxed) {
-            // The kernel may also have taken back pages that nobody wrote, so look where the holes are.
+            // The kernel may also have reclaimed pages that nobody wrote, so find out where the holes are.
             extents.iter().for_each(|extent| extent.look_again(self));
         }
     }
 }
 
-/// A block of equal entries that are published from the first one on.
+/// A block of equal entries that are published in order.
 #[derive(Debug)]
 pub(crate) struct Extent {
     what: &'static str,
     block: Block,
     entry_bytes: u64,
-    /// Entries from the first one on that are backed.
+    /// The number of entries, from the first one on, that are backed.
     backed: AtomicUsize,
 }
 
@@ -99,8 +101,8 @@ impl Extent {
         Extent { what, block, entry_bytes: 8 * entry_words as u64, backed: AtomicUsize::new(0) }
     }
 
-    /// Entries that may be touched, now that `published` have been published. Asks the kernel only if these are
-    /// more than before, and notes a loss if they are not backed.
+    /// The number of entries that may be touched, given that `published` are published. Asks the kernel only
+    /// if these are more than before, and notes a loss if they are not backed.
     #[inline]
     pub(crate) fn backed(&self, published: u64, backing: &Backing) -> usize {
         let backed = self.reach(published, backing);
@@ -110,20 +112,20 @@ impl Extent {
         backed
     }
 
-    /// Entries that may be touched, of which `wanted` would be of use. That fewer are backed is no loss.
+    /// The number of entries that may be touched, up to `wanted`. It is not a loss if fewer are backed.
     #[inline]
     pub(crate) fn reach(&self, wanted: u64, backing: &Backing) -> usize {
         let backed = self.backed.load(Ordering::Relaxed);
         if wanted.min(self.block.capacity) <= backed as u64 { backed } else { self.extend(backing) }
     }
 
-    /// Whether all entries are.
+    /// Whether all entries are backed.
     #[inline]
     pub(crate) fn is_backed(&self) -> bool {
         self.backed.load(Ordering::Relaxed) as u64 == self.block.capacity
     }
 
-    /// A block without the entries that must not be touched, now that `published` have been published.
+    /// A block limited to the entries that may be touched, given that `published` are published.
     #[inline]
     pub(crate) fn cut<'a, T>(&self, entries: &'a [T], published: u64, backing: &Backing) -> &'a [T] {
         &entries[..self.backed(published, backing).min(entries.len())]
@@ -136,7 +138,7 @@ impl Extent {
         self.backed.fetch_max(backed, Ordering::Relaxed).max(backed)
     }
 
-    /// Asks about all entries that were backed before; notes a loss if they no longer are.
+    /// Checks all entries that were backed before; notes a loss if they no longer are.
     pub(crate) fn look_again(&self, backing: &Backing) {
         let (known, backed) = (self.backed.load(Ordering::Relaxed), self.ask(0, backing));
         if backed < known {
@@ -145,7 +147,7 @@ impl Extent {
         }
     }
 
-    /// Entries before the first hole, of which the first `known` are not asked about.
+    /// The number of entries before the first hole; the first `known` are not checked.
     fn ask(&self, known: usize, backing: &Backing) -> usize {
         let from = self.block.offset + known as u64 * self.entry_bytes;
         let hole = first_hole(backing.fd(), from);

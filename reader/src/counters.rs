@@ -6,30 +6,30 @@ use shm_layout::protocol::observe::{Attached, CatchUpError};
 use crate::error::ReadError;
 use crate::segment::Segment;
 
-/// Attempts to get ahead of a process that overwrites its ring faster than it is read.
+/// The number of attempts to read a process that overwrites its ring faster than it is read.
 const ATTEMPTS: usize = 16;
 
 /// The counters of every device of a process at one moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Snapshot {
-    /// Position of the last event counted in.
+    /// The position of the last event counted.
     pub position: u64,
-    /// By device index.
+    /// The counters, by device index.
     pub counters: Vec<Counters>,
 }
 
-/// What one attempt came to.
+/// The failure of one attempt.
 enum Attempt {
     Done(Snapshot),
-    /// The writer was faster, and why that was noticed.
+    /// The writer was faster, with how that was detected.
     Again(String),
 }
 
 impl Segment {
-    /// The exact counters of all devices, all at the same position: those before or after the one
-    /// operation that the process may be in the middle of, also if it was killed there.
+    /// The exact counters of all devices at one position: those before or after the one operation that the
+    /// process may be in the middle of, even if it was killed there.
     ///
-    /// Takes a bounded time. Refuses figures that honest events cannot lead to.
+    /// Takes bounded time. Returns an error for figures that honest events cannot lead to.
     pub fn counters(&self) -> Result<Snapshot, ReadError> {
         let mut cause = String::new();
         for _ in 0..ATTEMPTS {
@@ -37,7 +37,7 @@ impl Segment {
                 Attempt::Done(snapshot) => return Ok(snapshot),
                 Attempt::Again(why) => cause = why,
             }
-            // Where cores are few, the writer may be waiting for this one.
+            // With few cores, the writer may be waiting for this one.
             std::thread::yield_now();
         }
         Err(ReadError::Busy { file: self.file_name().to_owned(), attempts: ATTEMPTS, cause })
@@ -49,7 +49,7 @@ impl Segment {
             Ok(attached) => attached,
             Err(busy) => return Ok(Attempt::Again(busy.to_string())),
         };
-        // Before anything is added to them: sums of plausible counters do not overflow.
+        // Checked before anything is added: sums of plausible counters do not overflow.
         self.check(&attached)?;
         match attached.catch_up(&words) {
             Ok(()) => {}
@@ -61,7 +61,7 @@ impl Segment {
         self.check(&attached)?;
         let position = attached.cursor.position();
         let counters = attached.devices.iter().map(|(counters, _)| *counters);
-        // Asked now: a device is listed before its first event.
+        // Checked now: a device is listed before its first event.
         let listed = self.words().device_count();
         if attached.devices.len() > listed {
             return Err(ReadError::UnlistedDevice { file: self.file_name().to_owned(), listed });

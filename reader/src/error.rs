@@ -1,4 +1,4 @@
-//! Why something could not be read. Every error says which file, what is wrong and what to do.
+//! Errors of reading. Every error says which file, what is wrong and what to do.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -7,34 +7,34 @@ use shm_layout::{Implausible, LayoutError};
 use thiserror::Error;
 use tt_shm_os::{MapError, Namespace};
 
-/// Why a file is not mapped, whatever it claims to hold.
+/// Why a file is not mapped, regardless of its content.
 #[derive(Debug, Error)]
 pub enum FileError {
-    /// The system refused to open it.
+    /// It could not be opened.
     #[error("cannot open {}: {cause}{}", path.display(), hint(cause))]
     Open {
         /// The file.
         path: PathBuf,
-        /// What the system said. Part of the message, hence not a `source` as well.
+        /// The error of the system call. It is part of the message and therefore not a `source` as well.
         cause: io::Error,
     },
-    /// It is a symbolic link, a FIFO, a directory, a device.
-    #[error("{} is {kind}, not a regular file; nothing of the monitor's: remove it", path.display())]
+    /// It is a symbolic link, FIFO, directory or device.
+    #[error("{} is {kind}, not a regular file; it does not belong to the monitor: remove it", path.display())]
     NotRegular {
         /// The file.
         path: PathBuf,
-        /// What it is.
+        /// The kind of file.
         kind: &'static str,
     },
-    /// It has a second name, so somebody else may be showing it under that one.
+    /// It has a second hard link, so it may also be presented under another name.
     #[error("{} has {links} hard links instead of one; remove the others", path.display())]
     Links {
         /// The file.
         path: PathBuf,
-        /// Names it has.
+        /// The number of hard links.
         links: u64,
     },
-    /// More than its owner may write to it.
+    /// Users other than its owner may write to it.
     #[error("{} can be written by others than its owner (mode {mode:03o}); remove it or chmod go-w", path.display())]
     Writable {
         /// The file.
@@ -42,29 +42,30 @@ pub enum FileError {
         /// Its permission bits.
         mode: u32,
     },
-    /// No segment or table is that short or that long.
+    /// Its length is not possible for a segment or table.
     #[error("{} has {len} bytes, expected {min} to {max}; it is incomplete or foreign: remove it", path.display())]
     Size {
         /// The file.
         path: PathBuf,
         /// Its length.
         len: u64,
-        /// Shortest that makes sense.
+        /// The shortest possible length.
         min: u64,
-        /// Longest that is mapped.
+        /// The longest length that is mapped.
         max: u64,
     },
-    /// The system refused to map it, or it was cut short meanwhile.
+    /// It could not be mapped, or it was truncated meanwhile.
     #[error("{}: {cause}", path.display())]
     Map {
         /// The file.
         path: PathBuf,
-        /// What the map said.
+        /// The error of the mapping.
         cause: MapError,
     },
-    /// Something that it publishes is a hole of the file: reading it would allocate memory that its owner did not.
+    /// Something that it publishes is a hole in the file: reading it would allocate memory that its owner did
+    /// not.
     #[error(
-        "{}: published {what} are not backed by memory; no process of the monitor's leaves that: remove it",
+        "{}: published {what} are not backed by memory; the monitor never leaves such a file: remove it",
         path.display()
     )]
     NotBacked {
@@ -76,7 +77,7 @@ pub enum FileError {
 }
 
 impl FileError {
-    /// Of a file that had `len` bytes when it was opened.
+    /// Checks a file that had `len` bytes when it was opened.
     pub(crate) fn cut_short(path: &Path, len: u64) -> FileError {
         let cause = MapError::TooShort { wanted: len as usize, actual: 0 };
         FileError::Map { path: path.to_owned(), cause }
@@ -110,7 +111,7 @@ fn hint(cause: &io::Error) -> &'static str {
 /// Why a segment is not read.
 #[derive(Debug, Error)]
 pub enum OpenError {
-    /// Something about the file.
+    /// The file was refused.
     #[error(transparent)]
     File(#[from] FileError),
     /// Its header is not that of a segment that this version can read.
@@ -121,7 +122,7 @@ pub enum OpenError {
         /// What is wrong with it.
         cause: LayoutError,
     },
-    /// Its name and its header tell of different processes: one of them lies.
+    /// Its name and its header contradict each other.
     #[error(
         "{} is the name of process {name_pid}, segment {name_identity:016x}, but its header says process \
          {pid}, segment {identity:016x}; it was renamed or forged: remove it", path.display()
@@ -129,29 +130,29 @@ pub enum OpenError {
     Identity {
         /// The file.
         path: PathBuf,
-        /// Process id in the name.
+        /// The process id in the name.
         name_pid: u32,
-        /// Identity in the name.
+        /// The identity in the name.
         name_identity: u64,
-        /// Process id in the header.
+        /// The process id in the header.
         pid: u64,
-        /// Identity in the header.
+        /// The identity in the header.
         identity: u64,
     },
-    /// A field of its header has a value that the layout does not know.
+    /// A header field has a value that the layout does not know.
     #[error("{}: header says {what} = {found}, which this layout does not have; update this tool", path.display())]
     Field {
         /// The file.
         path: PathBuf,
-        /// Name of the field.
+        /// The name of the field.
         what: &'static str,
-        /// Value found.
+        /// The value found.
         found: u64,
     },
 }
 
 impl OpenError {
-    /// Whether the file is not there: usual for a process that ended between listing and opening.
+    /// Whether the file does not exist: usual for a process that ended between listing and opening.
     pub fn is_not_found(&self) -> bool {
         self.open_kind() == Some(io::ErrorKind::NotFound)
     }
@@ -161,8 +162,8 @@ impl OpenError {
         self.open_kind() == Some(io::ErrorKind::PermissionDenied)
     }
 
-    /// Whether the file that was refused may be that of a process that lives. A link, a FIFO or a folder is nobody's
-    /// segment; of what cannot be opened, nobody knows.
+    /// Whether the refused file may belong to a process that is alive. A link, a FIFO or a folder is not a
+    /// segment; a file that cannot be opened may be one.
     pub fn may_live(&self, path: &Path) -> bool {
         match self {
             OpenError::File(FileError::NotRegular { .. }) => false,
@@ -179,10 +180,10 @@ impl OpenError {
     }
 }
 
-/// Why the counters of a segment could not be had.
+/// Why the counters of a segment could not be read.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ReadError {
-    /// The process was faster than its observer in every attempt.
+    /// The process was faster than the reader in every attempt.
     #[error(
         "{file}: the process was too busy to be read in {attempts} attempts ({cause}); try again, or give \
          it a larger ring (TT_SHM_RING_SLOTS)"
@@ -190,20 +191,20 @@ pub enum ReadError {
     Busy {
         /// The segment's file name.
         file: String,
-        /// Attempts made.
+        /// The number of attempts made.
         attempts: usize,
-        /// What happened in the last one.
+        /// The cause of the last failure.
         cause: String,
     },
-    /// It holds figures that no honest process can have.
+    /// The segment holds figures that no honest process can have.
     #[error("{file}: impossible counters on device {device}; the segment is broken, do not use its figures")]
     ImplausibleCounters {
         /// The segment's file name.
         file: String,
-        /// Index of the device.
+        /// The index of the device.
         device: usize,
     },
-    /// It holds an event that cannot follow the state before it.
+    /// The segment holds an event that is impossible in its state.
     #[error("{file}: {cause}; the segment is broken, do not use its figures")]
     ImplausibleEvent {
         /// The segment's file name.
@@ -211,14 +212,14 @@ pub enum ReadError {
         /// The event.
         cause: Implausible,
     },
-    /// It holds an event of a device that it does not list.
+    /// The segment holds an event of a device that it does not list.
     #[error(
         "{file}: an event of a device beyond the {listed} listed; the segment is broken, do not use its figures"
     )]
     UnlistedDevice {
         /// The segment's file name.
         file: String,
-        /// Devices listed.
+        /// The number of devices listed.
         listed: usize,
     },
 }
@@ -226,28 +227,28 @@ pub enum ReadError {
 /// Why a table is not read.
 #[derive(Debug, Error)]
 pub enum TableError {
-    /// No aggregator published one.
+    /// No aggregator has published one.
     #[error(
         "no aggregator has published a table in namespace {namespace} for uid {uid} (nor root's); start one \
          with `tt-smi aggregate`, or read the segments"
     )]
     NotFound {
-        /// The namespace looked in.
+        /// The namespace.
         namespace: Namespace,
-        /// Whose table was looked for beside root's.
+        /// The user whose table was looked for besides root's.
         uid: u32,
     },
-    /// Something about the file.
+    /// The file was refused.
     #[error(transparent)]
     File(#[from] FileError),
-    /// Somebody else made it.
-    #[error("{} belongs to uid {owner}, not to uid {expected} as its place says; remove it", path.display())]
+    /// It belongs to another user.
+    #[error("{} belongs to uid {owner}, not to uid {expected} as its name says; remove it", path.display())]
     Owner {
         /// The file.
         path: PathBuf,
-        /// Whose it is.
+        /// The owner.
         owner: u32,
-        /// Whose it must be.
+        /// The expected owner.
         expected: u32,
     },
     /// Its header is not that of a table that this version can read.
@@ -261,7 +262,7 @@ pub enum TableError {
 }
 
 impl TableError {
-    /// The file that is refused, if there is one.
+    /// The refused file, if there is one.
     pub fn path(&self) -> Option<&Path> {
         match self {
             TableError::NotFound { .. } => None,
@@ -270,7 +271,7 @@ impl TableError {
         }
     }
 
-    /// Whether there is no such table, as opposed to one that is refused.
+    /// Whether there is no such table, as opposed to a refused one.
     pub fn is_not_found(&self) -> bool {
         match self {
             TableError::NotFound { .. } => true,

@@ -7,14 +7,14 @@ use shm_layout::{Event, SegmentWords};
 
 use crate::segment::Segment;
 
-/// Times that one call looks for a place that is not overwritten under its eyes.
+/// How often one call looks for a position that is not overwritten meanwhile.
 const ATTEMPTS: usize = 8;
 
 /// The events of a process, oldest first. Made by [`Segment::follow`].
 ///
-/// It is an iterator: `None` means that nothing new has happened *now*, and the next call may return an
-/// event again. The process never waits for its followers: who is slower than the ring is long misses
-/// events, and [`Follow::missed`] counts them.
+/// It is an iterator: `None` means that nothing new has happened *now*, and the next call may return an event
+/// again. The process never waits for its followers: one that falls behind by more than the ring misses
+/// events, which [`Follow::missed`] counts.
 ///
 /// A `for` loop over a process that never pauses does not end; `take` bounds it.
 #[derive(Clone)]
@@ -31,7 +31,7 @@ impl Segment {
         Follow { words, cursor: Cursor::after(words.head()), missed: 0 }
     }
 
-    /// Follows the events from the very first one. Those that were overwritten already are missed.
+    /// Follows the events from the first one. Those that were already overwritten are missed.
     pub fn follow_from_start(&self) -> Follow<'_> {
         let words = self.words();
         let mut start = words.head().saturating_sub(words.ring.len() as u64);
@@ -44,18 +44,18 @@ impl Segment {
 }
 
 impl Follow<'_> {
-    /// Events that were overwritten before they were read.
+    /// The number of events that were overwritten before they were read.
     pub fn missed(&self) -> u64 {
         self.missed
     }
 
-    /// Position of the last event returned or missed. (Through a `&mut Follow` write `(*follow).position()`:
-    /// iterators have a method of that name.)
+    /// The position of the last event returned or missed. (Through a `&mut Follow` write
+    /// `(*follow).position()`: iterators have a method of that name.)
     pub fn position(&self) -> u64 {
         self.cursor.position()
     }
 
-    /// Goes on in the middle of what the ring still has, so that the writer does not overtake again at
+    /// Continues in the middle of what the ring still has, so that the writer does not overtake again at
     /// once. The cursor's own way, to the head, would miss more than was lost.
     fn resume(&mut self, before: u64) {
         let behind = self.words.ring.len() as u64 / 2;

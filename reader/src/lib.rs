@@ -1,26 +1,27 @@
 //! Reads the monitor's shared memory: devices, processes, live allocations, programs and events.
 //!
-//! There are two things to read, and neither knows that it is read. A [`Segment`] is what one process
-//! reports of itself: exact counters and peaks per device, every live allocation, its programs, and a ring
-//! of its latest events. A [`Table`] is what an aggregator makes of all segments: totals per device, peaks
-//! across processes, history. Nothing is sent, locked or waited for; views read the mapping in place.
+//! There are two things to read. A [`Segment`] is what one process reports about itself: exact counters and
+//! peaks per device, every live allocation, its programs, and a ring of its latest events. A [`Table`] is
+//! what an aggregator derives from all segments: totals per device, peaks across processes, history. Reading
+//! sends nothing, takes no lock and never waits; views read the mapping in place.
 //!
 //! What happens when the other side
 //!
-//! - **dies**, by whatever signal: what it left is its exact state before or after the operation it was in.
-//!   [`Segment::is_alive`] says so from then on (the kernel releases its lock, no pid is asked), and
+//! - **dies**, by any signal: what it left is its exact state before or after the operation it was in.
+//!   [`Segment::is_alive`] tells from then on (the kernel releases its lock; pids play no part), as
 //!   [`Table::freshness`] does for an aggregator;
 //! - **is stopped**: the same, except that a stopped process is alive, and an aggregator stale;
-//! - **is faster than its reader** and its ring goes round: [`Follow::missed`] counts what was missed;
+//! - **is faster than its reader** and its ring wraps around: [`Follow::missed`] counts what was missed;
 //!   [`Segment::counters`] stays exact or fails with [`ReadError::Busy`]; [`Segment::allocations`] and
-//!   [`Table::snapshot`] say whether they are exact. Every retry is bounded: nothing here hangs;
+//!   [`Table::snapshot`] tell whether they are exact. Every retry is bounded: nothing here hangs;
 //! - **is hostile or broken**: it is refused with a reason, or its figures are. Nothing here panics, and no
-//!   number from the file is used unchecked. Names are text of another process: escape before showing;
-//! - **publishes what it has no memory for**: it is refused. Nothing here touches a hole of a file, which would
-//!   allocate it: see [`Loss`];
-//! - **truncates its file** under the map: touching the lost part raises SIGBUS, as with every mapping. This
-//!   crate has no global side effects and so installs no handler; a program that reads other users' segments
-//!   should.
+//!   number from the file is used unchecked. Names are text of another process: escape them before
+//!   displaying;
+//! - **publishes what it has no memory for**: it is refused. Nothing here touches a hole in a file, which
+//!   would allocate it: see [`Loss`];
+//! - **truncates its file** under the mapping: touching the lost part raises SIGBUS, as with every mapping.
+//!   This crate has no global side effects and installs no handler; a program that reads other users'
+//!   segments should.
 //!
 //! # Examples
 //!
@@ -54,7 +55,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! What an aggregator says of device 0, read in place:
+//! What an aggregator reports about device 0, read in place:
 //!
 //! ```
 //! use tt_shm_reader::{Namespace, Table};
@@ -69,8 +70,8 @@
 //! }
 //! ```
 //!
-//! Times in a segment are ticks of its clock, to be turned into times by [`Segment::calibration`]; times in a
-//! table are CLOCK_MONOTONIC nanoseconds.
+//! Times in a segment are ticks of its clock, which [`Segment::calibration`] converts; times in a table are
+//! CLOCK_MONOTONIC nanoseconds.
 
 #![forbid(unsafe_code)]
 

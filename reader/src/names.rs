@@ -11,9 +11,9 @@ use crate::segment::Segment;
 
 impl Segment {
     /// The name with this number, as events and rows carry it. `None` for 0, for a number that was not
-    /// given out, and for one whose place or length is impossible.
+    /// assigned, and for one whose place or length is impossible.
     ///
-    /// What is not UTF-8 is replaced. Not trusted: escape control characters before showing it.
+    /// Invalid UTF-8 is replaced. Not trusted: escape control characters before displaying it.
     pub fn name(&self, id: u16) -> Option<String> {
         if id == 0 {
             return None;
@@ -31,7 +31,7 @@ impl Segment {
         Some(String::from_utf8(bytes).unwrap_or_else(|e| String::from_utf8_lossy(e.as_bytes()).into_owned()))
     }
 
-    /// Copies `len` bytes of the names, unless they are too many or not all there.
+    /// Copies `len` bytes of the names, unless they are too many or not all available.
     fn read_bytes(&self, offset: usize, len: usize) -> Option<Vec<u8>> {
         if len > MAX_NAME_LEN {
             return None;
@@ -42,8 +42,8 @@ impl Segment {
     }
 }
 
-/// Names that were looked up before: thousands of allocations share a few. They share the text, too: millions
-/// of rows with one long name must not cost a reader gigabytes.
+/// A cache of names: thousands of allocations share a few. They share the text too: millions of rows with one
+/// long name must not cost a reader gigabytes.
 pub(crate) struct Names<'a> {
     segment: &'a Segment,
     known: HashMap<u16, Option<Arc<str>>>,

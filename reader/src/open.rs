@@ -1,4 +1,4 @@
-//! Opening a file that somebody else made: what must hold before anything of it is mapped.
+//! Opening a file that another user made: what must hold before any of it is mapped.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
@@ -10,7 +10,7 @@ use tt_shm_os::ReadMap;
 use crate::backed::{Backing, first_hole};
 use crate::error::FileError;
 
-/// Longest file that is mapped. The largest segment that the layout allows has a little over 2 GiB.
+/// The longest file that is mapped. The largest segment that the layout allows has a little over 2 GiB.
 pub const MAX_FILE_LEN: u64 = 4 << 30;
 
 /// A file that passed every check that does not need its content.
@@ -22,14 +22,14 @@ pub(crate) struct Opened {
     pub(crate) inode: (u64, u64),
 }
 
-/// Opens and maps a file of at least `min` bytes, which are backed by memory. Only facts of the open descriptor are believed: a
-/// path may name another file the moment after.
+/// Opens and maps a file of at least `min` bytes that are backed by memory. Only facts about the open
+/// descriptor are trusted: a path may name another file a moment later.
 pub(crate) fn open(path: &Path, min: u64) -> Result<Opened, FileError> {
-    // NOFOLLOW: a link could lead to anything. NONBLOCK: opening a FIFO would wait for its writer.
+    // NOFOLLOW: a link could lead anywhere. NONBLOCK: opening a FIFO would wait for its writer.
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let refused = |errno: Errno| FileError::Open { path: path.to_owned(), cause: errno.into() };
-    // Looked at before it is opened: opening a device may do something to it. What counts is asked again
-    // of the descriptor.
+    // Checked before it is opened: opening a device may have an effect. The checks that count are repeated on
+    // the descriptor.
     require_regular(path, &rustix::fs::lstat(path).map_err(refused)?)?;
     let fd = rustix::fs::open(path, flags, Mode::empty()).map_err(|errno| match errno {
         Errno::LOOP => FileError::NotRegular { path: path.to_owned(), kind: "a symbolic link" },
@@ -50,8 +50,8 @@ fn map(path: &Path, fd: OwnedFd, min: u64) -> Result<Opened, FileError> {
     Ok(Opened { backing: Backing::new(fd, len), map, len, uid: stat.st_uid, inode: inode(&stat) })
 }
 
-/// Opens and maps the file that a link of procfs leads to. The file is looked at before it is opened, through a
-/// descriptor that holds it: what is mapped somewhere may be a device.
+/// Opens and maps the file that a procfs link leads to. The file is checked before it is opened, through a
+/// descriptor that holds it: what is mapped may be a device.
 pub(crate) fn open_linked(path: &Path, min: u64) -> Result<Opened, FileError> {
     let refused = |errno: Errno| FileError::Open { path: path.to_owned(), cause: errno.into() };
     let held = rustix::fs::open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).map_err(refused)?;
@@ -62,7 +62,7 @@ pub(crate) fn open_linked(path: &Path, min: u64) -> Result<Opened, FileError> {
     map(path, fd, min)
 }
 
-/// Whether somebody holds the lock of a regular file, or may.
+/// Whether a process holds the lock of a regular file, or may.
 pub fn is_held(path: &Path) -> bool {
     let is_regular = path.symlink_metadata().is_ok_and(|stat| stat.is_file());
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
@@ -73,7 +73,7 @@ pub fn is_held(path: &Path) -> bool {
     is_regular && is_locked()
 }
 
-/// What tells whether two descriptors or paths are one file.
+/// Identifies a file: equal for two descriptors or paths of one file.
 pub(crate) fn inode(stat: &Stat) -> (u64, u64) {
     (stat.st_dev, stat.st_ino)
 }
@@ -88,7 +88,7 @@ fn require_regular(path: &Path, stat: &Stat) -> Result<(), FileError> {
 fn check(path: &Path, stat: &Stat, min: u64) -> Result<u64, FileError> {
     require_regular(path, stat)?;
     let path = || path.to_owned();
-    // No link at all is fine: it was unlinked after it was opened, and its owner may well live.
+    // Having no link is fine: it was unlinked after it was opened, and its owner may well be alive.
     #[allow(clippy::useless_conversion, reason = "u32 on aarch64, u64 on x86_64")]
     let links = u64::from(stat.st_nlink);
     if links > 1 {

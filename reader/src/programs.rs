@@ -9,19 +9,19 @@ use crate::segment::Segment;
 /// A loaded kernel binary of a program on a device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Kernel {
-    /// The process's number for it.
+    /// The process's id for it.
     pub id: u64,
-    /// What it is for; `None` if the process says something foreign to this version.
+    /// Its type; `None` if this version does not know the code.
     pub kernel_type: Option<KernelType>,
-    /// Where it lies.
+    /// The cores that it lies on.
     pub core_type: CoreType,
-    /// Bytes on all cores together.
+    /// The bytes on all cores together.
     pub bytes: u64,
-    /// Cores it lies on, 0 if unknown.
+    /// The number of cores it lies on; 0 if unknown.
     pub cores: u32,
-    /// Hash of the binary, if the process reports one.
+    /// The hash of the binary, if the process reports one.
     pub hash: Option<u64>,
-    /// Tracking began after it was loaded.
+    /// Whether tracking began after it was loaded.
     pub late: bool,
 }
 
@@ -38,7 +38,7 @@ impl Kernel {
         }
     }
 
-    /// Bytes of the binary, the same on every core; `None` if the number of cores is not known.
+    /// The bytes of the binary, the same on every core; `None` if the number of cores is not known.
     pub fn binary_bytes(&self) -> Option<u64> {
         self.bytes.checked_div(u64::from(self.cores))
     }
@@ -47,52 +47,52 @@ impl Kernel {
 /// A program on one of its devices.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ProgramDevice {
-    /// Index into the segment's device list.
+    /// The index into the segment's device list.
     pub device: u8,
     /// Its kernels, oldest first.
     pub kernels: Vec<Kernel>,
-    /// Bytes of all its kernels.
+    /// The bytes of all its kernels.
     pub kernel_bytes: u64,
-    /// Bytes of its circular buffers.
+    /// The bytes of its circular buffers.
     pub cb_bytes: u64,
-    /// Its circular buffers.
+    /// The number of its circular buffers.
     pub cb_count: u64,
-    /// Dispatches.
+    /// The number of dispatches.
     pub dispatches: u64,
-    /// Dispatches that found the binary on the device.
+    /// The number of dispatches that found the binary on the device.
     pub cache_hits: u64,
-    /// Dispatches that did not.
+    /// The number of dispatches that did not.
     pub cache_misses: u64,
-    /// Ticks of the last dispatch; `None` if there was none.
+    /// The ticks of the last dispatch; `None` if there was none.
     pub last_dispatch: Option<u64>,
 }
 
 /// A program, on all of its devices.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Program {
-    /// The process's number for it.
+    /// The process's id for it.
     pub id: u64,
     /// Its name, or that of one of its kernels.
     pub name: Option<String>,
-    /// Where it is, by device index.
+    /// The program on each of its devices, by device index.
     pub devices: Vec<ProgramDevice>,
-    /// Bytes of its kernels on all devices.
+    /// The bytes of its kernels on all devices.
     pub kernel_bytes: u64,
-    /// Bytes of its circular buffers on all devices.
+    /// The bytes of its circular buffers on all devices.
     pub cb_bytes: u64,
-    /// Its circular buffers on all devices.
+    /// The number of its circular buffers on all devices.
     pub cb_count: u64,
-    /// Dispatches on all devices: one call on a mesh counts on each.
+    /// The number of dispatches on all devices: one call on a mesh counts on each.
     pub dispatches: u64,
-    /// Dispatches that found the binary on the device.
+    /// The number of dispatches that found the binary on the device.
     pub cache_hits: u64,
-    /// Dispatches that did not.
+    /// The number of dispatches that did not.
     pub cache_misses: u64,
-    /// Ticks of the last dispatch on any device; `None` if there was none.
+    /// The ticks of the last dispatch on any device; `None` if there was none.
     pub last_dispatch: Option<u64>,
-    /// Types of its kernels, each once.
+    /// The types of its kernels, each once.
     pub kernel_types: Vec<KernelType>,
-    /// Tracking began after some of it was loaded.
+    /// Whether tracking began after some of it was loaded.
     pub late: bool,
 }
 
@@ -125,7 +125,7 @@ impl Segment {
 #[derive(Default)]
 struct Gathered<'a> {
     devices: BTreeMap<u8, ProgramDevice>,
-    /// Row that has the name: the program's own, else the first of a kernel.
+    /// The row that has the name: the program's own, or else the first of a kernel.
     named: Option<&'a Row>,
 }
 

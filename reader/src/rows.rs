@@ -1,4 +1,4 @@
-//! The rows of a table: each is read whole, in place, in a bounded number of attempts.
+//! The rows of a table: each is read consistently, in place, in a bounded number of attempts.
 
 use std::sync::atomic::AtomicU64;
 
@@ -11,10 +11,10 @@ use shm_layout::{View, Word, load_pod};
 
 use crate::table::Table;
 
-/// Attempts at a row before giving up on it.
+/// The number of attempts at a row before giving up.
 const ATTEMPTS: usize = 64;
 
-/// What was found in a row.
+/// The result of reading a row.
 pub(crate) enum Found<T> {
     Row(T),
     /// Not in use.
@@ -32,7 +32,7 @@ impl<T> Found<T> {
     }
 }
 
-/// Reads a row out of its latch; `generation` is that of the batch that wrote it.
+/// Reads a row out of its latch; `generation` is the one that wrote it.
 macro_rules! read_row {
     ($latch:expr, $row:ty) => {
         match latch::read($latch.as_slice(), ATTEMPTS, load_pod::<$row, AtomicU64>) {
@@ -43,10 +43,10 @@ macro_rules! read_row {
     };
 }
 
-/// A device's row, where it lies.
+/// A device's row in place.
 #[derive(Clone, Copy)]
 pub struct DeviceRow<'a> {
-    /// `None` for a row that is not there.
+    /// `None` if there is no such row.
     latch: Option<&'a [AtomicU64; DEVICE_ROW_WORDS]>,
 }
 
@@ -54,8 +54,8 @@ impl DeviceRow<'_> {
     /// Reads in place, field by field, without copying the row. `None` if the row is not in use, or if it
     /// changed during each of a bounded number of attempts.
     ///
-    /// `read` may run several times and may see fields that do not belong together; its result is
-    /// returned only if they did.
+    /// `read` may run several times and may see fields that are not consistent; its result is returned only
+    /// if they were.
     #[inline]
     pub fn read<R>(&self, mut read: impl FnMut(View<'_, DeviceStats>) -> R) -> Option<R> {
         latch::read(self.latch?, ATTEMPTS, |copy| {
@@ -67,7 +67,7 @@ impl DeviceRow<'_> {
 }
 
 impl Table {
-    /// A device's row. Any index may be asked for: a row that is not there reads as not in use.
+    /// A device's row. Any index is allowed: a row that does not exist reads as not in use.
     #[inline]
     pub fn device(&self, index: usize) -> DeviceRow<'_> {
         let rows = self.block(&self.header().devices);
@@ -75,28 +75,28 @@ impl Table {
         DeviceRow { latch: rows.get(index).filter(|_| index < published) }
     }
 
-    /// The devices, with the number of their row.
+    /// The devices, with their row numbers.
     pub fn devices(&self) -> impl Iterator<Item = (usize, DeviceStats)> {
         rows_in_use(self.found_devices())
     }
 
-    /// The processes, with the number of their row; those that ended stay for a while.
+    /// The processes, with their row numbers; those that ended stay for a while.
     pub fn processes(&self) -> impl Iterator<Item = (usize, ProcessStats)> {
         rows_in_use(self.found_processes())
     }
 
-    /// What each process has on each device. Process and device are numbers of rows, and may be those of
-    /// another batch: see [`Table::snapshot`].
+    /// The usage of each device by each process. Process and device are row numbers, and may be those of
+    /// another generation: see [`Table::snapshot`].
     pub fn usages(&self) -> impl Iterator<Item = (usize, UsageStats)> {
         rows_in_use(self.found_usages())
     }
 
-    /// What an operator should know, newest first.
+    /// The notices for the operator, newest first.
     pub fn notices(&self) -> Vec<Notice> {
         self.found_notices().filter_map(Found::row).collect()
     }
 
-    /// The last allocations that failed, newest first. See [`FailureRecord::is_plausible`].
+    /// The last failed allocations, newest first. See [`FailureRecord::is_plausible`].
     pub fn failures(&self) -> Vec<FailureRecord> {
         let mut failures: Vec<FailureRecord> = self.found_failures().filter_map(Found::row).collect();
         FailureRecord::newest_first(&mut failures);

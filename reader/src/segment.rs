@@ -20,7 +20,7 @@ use crate::open::{self, Opened};
 
 /// One process's memory as it reports it, mapped read-only.
 ///
-/// The header was copied and checked when it was opened; everything else is read in place and may
+/// The header was copied and checked when the segment was opened; everything else is read in place and may
 /// change between two calls. A segment stays readable after its process died or its file was unlinked.
 #[derive(Debug)]
 pub struct Segment {
@@ -35,7 +35,7 @@ pub struct Segment {
     file_name: String,
 }
 
-/// What is known to be backed of each block.
+/// What is known to be backed by memory in each block.
 #[derive(Debug)]
 struct Extents {
     control: Extent,
@@ -67,14 +67,14 @@ impl Extents {
 }
 
 impl Segment {
-    /// Opens a segment and refuses what cannot be one, or not an honest one.
+    /// Opens a segment; returns an error for a file that is not one, or not an honest one.
     pub fn open(path: &Path) -> Result<Segment, OpenError> {
         let file_name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         Segment::from_opened(path, file_name, open::open(path, size_of::<SegmentHeader>() as u64)?)
     }
 
-    /// Opens a segment that has lost its name through its process's mapping (a path of
-    /// [`tt_shm_os::nameless_mappings`]), if it is the one that had this name.
+    /// Opens an unlinked segment through its process's mapping (a path of [`tt_shm_os::nameless_mappings`]),
+    /// if it is the one that had this name.
     pub fn open_mapped(mapping: &Path, file_name: &str) -> Result<Segment, OpenError> {
         let opened = open::open_linked(mapping, size_of::<SegmentHeader>() as u64)?;
         Segment::from_opened(mapping, file_name.to_owned(), opened)
@@ -109,45 +109,46 @@ impl Segment {
         &self.header
     }
 
-    /// What tells this segment from every other one.
+    /// The identity of this segment, which no other one has.
     pub fn identity(&self) -> u64 {
         self.header.identity
     }
 
-    /// Process id as the process itself sees it: for display, pids are reused.
+    /// The process id as seen by the process itself. For display: pids are reused.
     pub fn pid(&self) -> u32 {
         self.pid
     }
 
-    /// Process id as this process sees it, if it lives, can be seen from here, and the system agrees that the
-    /// owner of the file runs it and when it was started. Differs from [`Segment::pid`] in a container.
+    /// The process id as seen by this process, if the process is alive and visible from here, and the system
+    /// confirms that it belongs to the owner of the file and when it was started. Differs from
+    /// [`Segment::pid`] in a container.
     pub fn pid_here(&self) -> Option<u32> {
         let here = PidMap::now().pid_here(self.header.pid_namespace, self.pid)?;
         is_process_of(here, self.header.start_time, self.uid).then_some(here)
     }
 
-    /// Who owns the file, as the kernel says.
+    /// The owner of the file, as reported by the kernel.
     pub fn uid(&self) -> u32 {
         self.uid
     }
 
-    /// The name under which it was opened, without the folder.
+    /// The file name under which it was opened, without the folder.
     pub fn file_name(&self) -> &str {
         &self.file_name
     }
 
-    /// Device and inode of the file: what tells whether a path still names it.
+    /// The device and inode of the file, which tell whether a path still names it.
     pub fn inode(&self) -> (u64, u64) {
         self.inode
     }
 
-    /// What the process calls itself. Not trusted: escape control characters before showing it.
+    /// The name of the process. Not trusted: escape control characters before displaying it.
     pub fn process_name(&self) -> String {
         text::decode(&self.header.process_name)
     }
 
-    /// The blocks as words, for those who run the protocols of `shm-layout` themselves. Each is cut to what is
-    /// published by now and backed by memory, so that nothing in it is a hole: see [`Loss`].
+    /// The blocks as words, for code that runs the protocols of `shm-layout` itself. Each is limited to what
+    /// is published by now and backed by memory, so that nothing in it is a hole: see [`Loss`].
     #[inline]
     pub fn words(&self) -> SegmentWords<'_, AtomicU64> {
         let mut words = SegmentWords::carve(self.map.words(), &self.header);
@@ -160,7 +161,7 @@ impl Segment {
         words.devices = extents.devices.cut(words.devices, devices, backing);
         words.counters = extents.counters.cut(words.counters, devices, backing);
         words.name_index = extents.name_index.cut(words.name_index, names, backing);
-        // How many bytes are published the index says: see Segment::name().
+        // The index tells how many bytes are published: see Segment::name().
         words.name_bytes = extents.name_bytes.cut(words.name_bytes, 0, backing);
         // The length is a power of two, so all or nothing.
         words.ring = if extents.ring.is_backed() { words.ring } else { &[] };
@@ -168,23 +169,24 @@ impl Segment {
         words
     }
 
-    /// The name bytes up to the word `end`, unless they are not there or not backed.
+    /// The name bytes up to the word `end`, unless they are missing or not backed.
     pub(crate) fn name_bytes(&self, end: usize) -> Option<&[AtomicU64]> {
         let bytes = self.header.name_bytes.entries::<1, _>(self.map.words()).as_flattened();
         let bytes = bytes.get(..end)?;
         Some(self.extents.name_bytes.cut(bytes, end as u64, &self.backing)).filter(|cut| cut.len() == end)
     }
 
-    /// Asks whether the rows are still backed, as they were when they were published: before all of them are
-    /// walked, not for a single one.
+    /// Checks whether the rows are still backed, as they were when they were published. Called before all of
+    /// them are walked, not for a single one.
     pub(crate) fn look_at_rows_again(&self) {
         self.extents.rows.look_again(&self.backing);
     }
 
-    /// Why the segment can no longer be read, if so. What was read before stands; what is read now may be zeros.
+    /// Why the segment can no longer be read, if so. What was read before is valid; what is read now may be
+    /// zeros.
     ///
-    /// Only a program that called [`tt_shm_os::guard_truncation`] lives to see [`Loss::CutShort`] for certain.
-    /// That holes were punched into the file is noticed by [`Segment::is_alive`] and [`Segment::live_list`].
+    /// Only a program that called [`tt_shm_os::guard_truncation`] survives to see [`Loss::CutShort`] for
+    /// certain. Holes punched into the file are detected by [`Segment::is_alive`] and [`Segment::live_list`].
     pub fn loss(&self) -> Option<Loss> {
         if self.map.is_lost() { Some(Loss::CutShort) } else { self.backing.loss() }
     }
@@ -194,20 +196,20 @@ impl Segment {
         self.loss().is_some()
     }
 
-    /// Whether the process lives, running or stopped: it holds a lock that only its end releases.
+    /// Whether the process is alive, running or stopped: it holds a lock that only its end releases.
     ///
-    /// Looks at the file, too: see [`Segment::loss`].
+    /// Also checks the file: see [`Segment::loss`].
     pub fn is_alive(&self) -> io::Result<bool> {
         self.backing.look_again(&self.extents.all());
         is_write_locked(self.backing.fd())
     }
 
-    /// Whether the process closed the segment in an orderly way.
+    /// Whether the process closed the segment.
     pub fn is_closed(&self) -> bool {
         self.control(control::STATE) & state::CLOSED != 0
     }
 
-    /// When the process closed the segment, in ticks of its clock, if it noted that.
+    /// When the process closed the segment, in ticks of its clock, if it recorded that.
     pub fn closed_at(&self) -> Option<u64> {
         Some(self.control(control::CLOSED_AT)).filter(|ticks| *ticks != 0)
     }
@@ -217,7 +219,7 @@ impl Segment {
         self.control(control::STATE) & state::DEGRADED != 0
     }
 
-    /// How often the process misreported, by [`Anomaly`] code.
+    /// The number of misuses by the process, by [`Anomaly`] code.
     pub fn anomalies(&self) -> [u64; Anomaly::ALL.len()] {
         Anomaly::ALL.map(|anomaly| self.control(control::ANOMALIES + anomaly as usize))
     }
@@ -227,29 +229,31 @@ impl Segment {
         [control::SELF_CHECKS, control::SELF_CHECKS_DIFFERENT].map(|word| self.control(word))
     }
 
-    /// Who writes it; `None` if the process says something foreign to this version.
+    /// The kind of writer; `None` if this version does not know the code.
     pub fn source(&self) -> Option<Source> {
         Source::from_code(self.header.source)
     }
 
-    /// Live allocations that [`Segment::allocations`] lacks because the process had no room for them.
+    /// The number of live allocations that [`Segment::allocations`] lacks because the process had no room for
+    /// them.
     pub fn unlisted(&self) -> u64 {
         self.control(control::UNLISTED)
     }
 
-    /// Whether CLOCK_MONOTONIC of its process is that of this one: not in another time namespace, which shifts it.
+    /// Whether its process has the same CLOCK_MONOTONIC as this one: not in another time namespace, which
+    /// shifts it.
     pub fn shares_clock(&self) -> bool {
         let theirs = self.header.time_namespace;
         theirs == 0 || time_namespace().is_none_or(|own| own == theirs)
     }
 
-    /// Whether its ticks can be turned into times here. Counters of the processor are the same everywhere; ticks that
-    /// are CLOCK_MONOTONIC of another time namespace mean nothing here.
+    /// Whether its ticks can be converted to times here. Counters of the processor are the same everywhere;
+    /// ticks that are CLOCK_MONOTONIC of another time namespace mean nothing here.
     pub fn is_time_known(&self) -> bool {
         self.clock != ClockKind::Monotonic || self.shares_clock()
     }
 
-    /// Turns the segment's ticks into times. Takes a reading now: the later, the more precise. See
+    /// The conversion of the segment's ticks to times. Takes a reading now: the later, the more precise. See
     /// [`Segment::is_time_known`].
     pub fn calibration(&self) -> Calibration {
         if !self.shares_clock() {
@@ -276,7 +280,7 @@ impl Segment {
     }
 }
 
-/// A name that reads as a segment's must be that of this one; any other name says nothing.
+/// Checks that a name of the form of a segment's matches this one; any other name says nothing.
 fn check_name(path: &Path, file_name: &str, header: &SegmentHeader) -> Result<(), OpenError> {
     let Some(name) = parse_segment_name(file_name) else { return Ok(()) };
     let SegmentHeader { pid, identity, .. } = *header;
@@ -292,8 +296,8 @@ fn check_name(path: &Path, file_name: &str, header: &SegmentHeader) -> Result<()
     })
 }
 
-/// The files in /dev/shm that are named as segments of a namespace, sorted. Nothing is opened: a file
-/// may be gone, foreign or another user's by the time it is.
+/// The files in /dev/shm that are named as segments of a namespace, sorted. Nothing is opened: by the time it
+/// is, a file may be gone, foreign or unreadable.
 ///
 /// ```
 /// use tt_shm_reader::{Namespace, Segment, segment_paths};

@@ -1,4 +1,4 @@
-//! How many bytes of loaded kernels are copies of a binary that is loaded anyway.
+//! How many bytes of loaded kernels are copies of a binary that is also loaded elsewhere.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -6,23 +6,22 @@ use shm_layout::{Row, RowKind};
 
 use crate::programs::hash;
 
-/// Kernel bytes on a device, told apart by the hash of the binary. `loaded` is the sum of the others.
+/// Kernel bytes on a device, distinguished by the hash of the binary. `loaded` is the sum of the others.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct KernelSharing {
-    /// Index into the segment's device list.
+    /// The index into the segment's device list.
     pub device: u8,
-    /// Bytes of all loaded kernels.
+    /// The bytes of all loaded kernels.
     pub loaded: u64,
-    /// Bytes if every binary were loaded once, on the most cores that one of its kernels has.
+    /// The bytes if every binary were loaded once, on the most cores that one of its kernels has.
     pub unique: u64,
-    /// Bytes of further copies of those binaries.
+    /// The bytes of further copies of those binaries.
     pub shared: u64,
-    /// Bytes of kernels without a hash: it is not known whether they are copies.
+    /// The bytes of kernels without a hash: whether they are copies is not known.
     pub unhashed: u64,
 }
 
-/// Tells unique from shared kernel bytes per device, by device index. Rows of anything else than
-/// kernels are ignored.
+/// Distinguishes unique from shared kernel bytes, by device index. Rows other than kernels are ignored.
 pub fn kernel_sharing(rows: &[Row]) -> Vec<KernelSharing> {
     let mut devices: BTreeMap<u8, (KernelSharing, HashMap<u64, u64>)> = BTreeMap::new();
     for row in rows.iter().filter(|row| row.kind() == Some(RowKind::Kernel)) {

@@ -9,70 +9,71 @@ use crate::freshness::Freshness;
 use crate::rows::Found;
 use crate::table::Table;
 
-/// Attempts to read the rows between two batches of the aggregator.
+/// The number of attempts to read the rows between two generations of the aggregator.
 const ATTEMPTS: usize = 8;
 
-/// A table, copied.
+/// A copy of a table.
 #[derive(Clone, Debug)]
 pub struct TableSnapshot {
-    /// The last batch that is in it.
+    /// The last generation included.
     pub generation: u64,
-    /// Whether all rows belong together. If not, the aggregator wrote during every attempt: each row is
-    /// whole, but sums over rows may differ by what happened in a batch.
+    /// Whether all rows are of one generation. If not, the aggregator wrote during every attempt: each row is
+    /// consistent, but sums over rows may differ by the changes of a generation.
     pub consistent: bool,
-    /// Devices, with the number of their row.
+    /// The devices, with their row numbers.
     pub devices: Vec<(usize, DeviceStats)>,
-    /// Processes, with the number of their row.
+    /// The processes, with their row numbers.
     pub processes: Vec<(usize, ProcessStats)>,
-    /// What each process has on each device.
+    /// The usage of each device by each process.
     pub usages: Vec<(usize, UsageStats)>,
-    /// What an operator should know, newest first.
+    /// The notices for the operator, newest first.
     pub notices: Vec<Notice>,
-    /// The last allocations that failed, newest first.
+    /// The last failed allocations, newest first.
     pub failures: Vec<FailureRecord>,
-    /// Events folded.
+    /// The number of events folded.
     pub events: u64,
-    /// Events missed because a ring went round.
+    /// The number of events missed because they were overwritten.
     pub missed: u64,
-    /// Events that came too late to be merged by time.
+    /// The number of events that came too late to be merged by time.
     pub late: u64,
-    /// Processes whose file was gone before it could be opened.
+    /// The number of processes whose file was gone before it could be opened.
     pub lost: u64,
-    /// Everything that processes had reported by then is in it, CLOCK_MONOTONIC.
+    /// Everything that processes had reported by this time is included, CLOCK_MONOTONIC.
     pub as_of: u64,
-    /// Files refused at this moment.
+    /// The number of files refused at this moment.
     pub refused: u64,
-    /// Start of the window that peaks refer to.
+    /// The start of the window that peaks refer to.
     pub window_since: u64,
-    /// Windows opened.
+    /// The number of windows opened.
     pub windows: u64,
-    /// Processes, devices or pairs that found no free row.
+    /// The number of processes, devices or usages for which there was no free row.
     pub overflow: u64,
-    /// Processes that are known to live, or may, and cannot be read: their files have no name any more.
+    /// The number of processes that are alive, or may be, and cannot be read: their files were unlinked.
     pub unseen: u64,
-    /// Batches that /dev/shm had no room for.
+    /// The number of generations for which /dev/shm had no room.
     pub publish_errors: u64,
     /// Since when rows are missing from the table because /dev/shm has no room for them.
     pub incomplete_since: Option<u64>,
-    /// How often a clock stepped, so that times and orders around that moment are not known.
+    /// How often a clock stepped. Times and order of events around a step are not known.
     pub clock_steps: u64,
-    /// Since when the machine is known not to have been suspended: earlier times have no wall clock. 0: it never was.
+    /// Since when the machine is known not to have been suspended: earlier times have no wall-clock time. 0
+    /// if it never was.
     pub awake_since: u64,
     /// If history was adopted from an earlier table: the time that neither saw.
     pub gap: Option<(u64, u64)>,
-    /// Whether the aggregator is still there.
+    /// Whether the aggregator is still running.
     pub freshness: Freshness,
 }
 
 impl Table {
-    /// Copies all rows, of one generation if a bounded number of attempts gets that far.
+    /// Copies all rows, of one generation if that succeeds within a bounded number of attempts.
     pub fn snapshot(&self) -> TableSnapshot {
         let mut snapshot = self.attempt();
         for _ in 1..ATTEMPTS {
             if snapshot.consistent {
                 break;
             }
-            // Where cores are few, the aggregator may be waiting for this one to finish its batch.
+            // With few cores, the aggregator may be waiting for this one to finish its generation.
             std::thread::yield_now();
             snapshot = self.attempt();
         }
@@ -80,10 +81,10 @@ impl Table {
     }
 
     fn attempt(&self) -> TableSnapshot {
-        // Before the rows, which are of that moment or a later one.
+        // Read before the rows, which are of that moment or a later one.
         let as_of = self.control(control::AS_OF);
         let generation = self.control(control::GENERATION);
-        // Acquire: pairs with the release store by which the aggregator ends a batch.
+        // Acquire: pairs with the release store by which the aggregator ends a generation.
         AtomicU64::fence_acquire();
         let mut gather = Gather { generation, consistent: true };
         let devices = gather.rows(self.found_devices(), |row| row.generation);
@@ -119,7 +120,7 @@ impl Table {
             gap: (start != 0).then_some((start, end)),
             freshness: self.freshness(),
         };
-        // Acquire: orders the loads above before this one, so that a batch that ended meanwhile shows.
+        // Acquire: orders the loads above before this one, so that a generation that ended meanwhile is seen.
         AtomicU64::fence_acquire();
         snapshot.consistent =
             gather.consistent && self.control(control::GENERATION) == generation && self.loss().is_none();
@@ -127,7 +128,7 @@ impl Table {
     }
 }
 
-/// Collects rows and notices what is not of a batch that had ended before.
+/// Collects rows, and detects those of a generation that had not ended before.
 struct Gather {
     generation: u64,
     consistent: bool,

@@ -14,10 +14,10 @@ use crate::backed::{Backing, Extent, Loss};
 use crate::error::{FileError, TableError};
 use crate::open::{self, Opened};
 
-/// What an aggregator knows of all devices and processes, mapped read-only.
+/// The figures of an aggregator for all devices and processes, mapped read-only.
 ///
-/// Rows are read in place, each whole and of one moment. The aggregator may be gone for long: ask
-/// [`Table::freshness`]. A new aggregator publishes a new file: ask [`Table::is_replaced`] now and then.
+/// Rows are read in place, each consistently. The aggregator may be long gone: check [`Table::freshness`]. A
+/// new aggregator publishes a new file: check [`Table::is_replaced`] now and then.
 #[derive(Debug)]
 pub struct Table {
     header: TableHeader,
@@ -28,7 +28,7 @@ pub struct Table {
     inode: (u64, u64),
 }
 
-/// What is known to be backed of each block.
+/// What is known to be backed by memory in each block.
 #[derive(Debug)]
 pub(crate) struct Extents {
     control: Extent,
@@ -55,8 +55,8 @@ impl Extents {
 }
 
 impl Table {
-    /// Opens root's table, else the caller's own (by effective uid), and no other's. If root's
-    /// aggregator is not running and the caller's is, the caller's.
+    /// Opens root's table, or else the caller's own (by effective uid), and nobody else's. If root's
+    /// aggregator is not running and the caller's is, opens the caller's.
     ///
     /// ```
     /// use tt_shm_reader::{Namespace, Table, TableError};
@@ -68,14 +68,15 @@ impl Table {
         Table::open_for(ns, rustix::process::geteuid().as_raw())
     }
 
-    /// Opens the table that a process of `uid` would read: root's, else that user's.
+    /// Opens the table that a process of `uid` would read: root's, or else that user's.
     pub fn open_for(ns: &Namespace, uid: u32) -> Result<Table, TableError> {
         let open = |uid| Table::open_path(&path_of(&table_file_name(ns, uid)), uid);
         let root = open(0);
         if uid == 0 || root.as_ref().is_ok_and(|table| table.freshness().is_fresh()) {
             return root.map_err(|error| if error.is_not_found() { not_found(ns, uid) } else { error });
         }
-        // Anyone may put a file in root's place; it is refused, and must not hide the caller's own.
+        // Anybody may put a file in the place of root's table; it is refused, and must not hide the caller's
+        // own.
         match (root, open(uid)) {
             (Ok(root), Ok(own)) if !own.freshness().is_fresh() => Ok(root),
             (_, Ok(own)) => Ok(own),
@@ -117,12 +118,12 @@ impl Table {
         &self.header
     }
 
-    /// The path that it was opened under.
+    /// The path under which it was opened.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Whether the path no longer names this file, but another one or none: time to open it again.
+    /// Whether the path no longer names this file, so that it should be opened again.
     pub fn is_replaced(&self) -> bool {
         match rustix::fs::lstat(&self.path) {
             Ok(stat) => open::inode(&stat) != self.inode,
@@ -130,8 +131,8 @@ impl Table {
         }
     }
 
-    /// The blocks as words, for those who run the protocols of `shm-layout` themselves. Each is cut to what is
-    /// published by now and backed by memory, so that nothing in it is a hole.
+    /// The blocks as words, for code that runs the protocols of `shm-layout` itself. Each is limited to what
+    /// is published by now and backed by memory, so that nothing in it is a hole.
     pub fn words(&self) -> TableWords<'_, AtomicU64> {
         let mut words = TableWords::carve(self.map.words(), &self.header);
         let (extents, backing) = (&self.extents, &self.backing);
@@ -146,7 +147,7 @@ impl Table {
         words
     }
 
-    /// Entries that are published and backed: those behind are holes in the file.
+    /// The number of entries that are published and backed; those after them are holes in the file.
     #[inline]
     pub(crate) fn published(&self, word: usize, extent: &Extent) -> usize {
         let count = self.control(word);
@@ -155,7 +156,7 @@ impl Table {
         extent.backed(count, &self.backing).min(usize::try_from(count).unwrap_or(usize::MAX))
     }
 
-    /// Notices that may be read, of so many that were written.
+    /// The number of notices that may be read, given how many were written.
     pub(crate) fn backed_notices(&self, written: u64) -> usize {
         self.extents.notices.backed(written, &self.backing)
     }
@@ -166,7 +167,7 @@ impl Table {
         self.block::<1>(&self.header.control).get(word).map_or(0, |[word]| Word::load(word))
     }
 
-    /// One block. [`Table::words`] finds all of them, which takes longer than reading a row.
+    /// One block. [`Table::words`] computes all of them, which takes longer than reading a row.
     #[inline]
     pub(crate) fn block<const N: usize>(&self, block: &Block) -> &[[AtomicU64; N]] {
         block.entries(self.map.words())

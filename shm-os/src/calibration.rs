@@ -1,22 +1,22 @@
-//! From ticks to times, without anybody spinning to measure a frequency.
+//! Converts ticks to times, without spinning to measure a frequency.
 //!
-//! A producer stores one [`Anchor`] when it starts; an observer takes another one later. The line
-//! through both is the clock: the longer the producer has run, the better it is known, and it costs
-//! the producer a microsecond in all.
+//! A producer stores one [`Anchor`] when it starts; an observer takes another one later. The line through
+//! both is the clock: the longer the producer has run, the more precise it is, and it costs the producer a
+//! microsecond in total.
 
 use std::time::Duration;
 
 use crate::clock::{ClockKind, NANOS_PER_SECOND, SUSPENSION_NS, monotonic_ns, realtime_ns, suspended_ns};
 
-/// Anchors closer than this say little about the frequency: reading one is uncertain by some 50 ns.
+/// Anchors closer together than this say little about the frequency: reading one is uncertain by some 50 ns.
 const MIN_SPAN_NS: u64 = 1_000_000;
 
 const READINGS: usize = 5;
 
-/// Wall clocks that are further apart than this were set, or went on while the machine was suspended.
+/// Wall clocks that differ by more than this were set, or ran on while the machine was suspended.
 const SET_NS: u128 = 1_000_000_000;
 
-/// How long a line is measured that has no anchor of the producer's.
+/// How long a line is measured without an anchor of the producer's.
 const MEASURED_SPAN: Duration = Duration::from_millis(5);
 
 /// One moment, on three clocks.
@@ -28,14 +28,14 @@ pub struct Anchor {
     pub monotonic_ns: u64,
     /// CLOCK_REALTIME, in nanoseconds.
     pub realtime_ns: u64,
-    /// How long the machine had been suspended by then; 0 in a producer's, which does not say.
+    /// How long the machine had been suspended by then; 0 in a producer's anchor, which does not record it.
     pub suspended_ns: u64,
 }
 
 impl Anchor {
     /// Reads the three clocks as close together as five attempts get.
     ///
-    /// Being interrupted between two readings makes an attempt wide; the tightest is kept.
+    /// An interruption between two readings makes an attempt wide; the tightest is kept.
     #[must_use]
     pub fn now(kind: ClockKind) -> Self {
         let mut best = Self::read(kind);
@@ -66,10 +66,10 @@ impl Anchor {
     }
 }
 
-/// Turns a producer's ticks into times: the line through two anchors.
+/// Converts a producer's ticks to times: the line through two anchors.
 ///
-/// No input makes it panic, and later ticks never get earlier times; anchors that make no sense
-/// give times that make no sense, for that producer alone.
+/// No input makes it panic, and later ticks never convert to earlier times. Anchors that make no sense give
+/// times that make no sense, for that producer alone.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Calibration {
     /// The clock that the ticks are from.
@@ -89,8 +89,8 @@ impl Calibration {
         Self { kind, first, second, slope }
     }
 
-    /// The line through two anchors of the observer's own, taken some milliseconds apart: for a producer whose
-    /// anchor means nothing here.
+    /// The line through two anchors of the observer's own, taken some milliseconds apart, for a producer
+    /// whose anchor means nothing here.
     #[must_use]
     pub fn measure(kind: ClockKind) -> Self {
         let first = Anchor::now(kind);
@@ -114,8 +114,8 @@ impl Calibration {
         }
     }
 
-    /// The wall-clock time of a tick, in nanoseconds since 1970; `None` if the machine was suspended since the
-    /// producer started, or may have been: nobody knows whether that was before or after the tick.
+    /// The wall-clock time of a tick, in nanoseconds since 1970; `None` if the machine was suspended since
+    /// the producer started, or may have been: whether that was before or after the tick is not known.
     ///
     /// Uses how far wall clock and monotonic clock are apart now: had the wall clock been set since
     /// the producer started, a line through two wall-clock times would bend every interval.
@@ -145,8 +145,7 @@ struct Slope {
 }
 
 impl Slope {
-    /// What the anchors say; what the hardware says if they are too close; 1 GHz if neither says
-    /// anything.
+    /// The slope of the anchors; that of the hardware if they are too close; 1 GHz if neither is known.
     fn choose(nominal_hz: u64, first: Anchor, second: Anchor) -> Self {
         let nominal = (nominal_hz != 0).then_some(Self { nanos: NANOS_PER_SECOND, ticks: nominal_hz });
         match (Self::between(first, second), nominal) {

@@ -1,25 +1,25 @@
 //! Clocks that cost a few nanoseconds to read.
 //!
-//! Events carry raw ticks: converting, or a call into the vDSO, would cost more than the rest of
-//! an emit. What a tick means is settled by the observer; see [`Calibration`](crate::Calibration).
+//! Events carry raw ticks: converting them, or a call into the vDSO, would cost more than the rest of an
+//! emit. The observer converts them; see [`Calibration`](crate::Calibration).
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use rustix::time::{ClockId, Timespec, clock_gettime};
 
-/// Which counter a producer's ticks come from. All of them are common to all cores.
+/// The counter that a producer's ticks come from. All of them are common to all cores.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ClockKind {
     /// The invariant time stamp counter of x86_64. Its frequency is not known in advance.
     Tsc,
     /// The virtual counter of aarch64, at the frequency in `cntfrq_el0`.
     Cntvct,
-    /// CLOCK_MONOTONIC, in nanoseconds: where there is nothing better.
+    /// CLOCK_MONOTONIC, in nanoseconds, where there is nothing better.
     Monotonic,
 }
 
 impl ClockKind {
-    /// The number that stands for this kind in a header; never 0.
+    /// The code of this kind in a header; never 0.
     #[must_use]
     pub const fn code(self) -> u32 {
         match self {
@@ -29,7 +29,7 @@ impl ClockKind {
         }
     }
 
-    /// The kind that a header's number stands for.
+    /// The kind with this code.
     #[must_use]
     pub const fn from_code(code: u32) -> Option<Self> {
         match code {
@@ -42,13 +42,13 @@ impl ClockKind {
 
     /// The cheapest clock of this machine that runs evenly on all cores.
     ///
-    /// On x86_64 that is the TSC if the processor calls it invariant and the kernel has not rejected it: one that
-    /// is not in step on all cores is called invariant, too. Which clock source the kernel has chosen for itself does
-    /// not matter. Decided once: CPUID traps to the hypervisor in a guest.
+    /// On x86_64 that is the TSC if the processor calls it invariant and the kernel has not rejected it: a
+    /// TSC that is not in step on all cores is called invariant too. The clock source that the kernel has
+    /// chosen for itself does not matter. Decided once: CPUID traps to the hypervisor in a guest.
     #[must_use]
     pub fn best() -> Self {
-        // Not a OnceLock: a child forked while another thread was in it would wait for that thread for
-        // ever. Threads that come at the same time all find out, and all find the same.
+        // Not a OnceLock: a child forked while another thread was in it would wait for that thread forever.
+        // Threads that come at the same time all find out, and find the same.
         static BEST: AtomicU32 = AtomicU32::new(0);
         Self::from_code(BEST.load(Ordering::Relaxed)).unwrap_or_else(|| {
             let best = arch::best(SOURCES);
@@ -69,7 +69,7 @@ impl ClockKind {
         arch::counter(self).unwrap_or_else(monotonic_ns)
     }
 
-    /// Ticks per second as the hardware states it; 0 if it doesn't, or if it is not this hardware.
+    /// The ticks per second that the hardware states; 0 if it states none, or if it is not this hardware.
     #[must_use]
     pub fn nominal_hz(self) -> u64 {
         match self {
@@ -81,7 +81,7 @@ impl ClockKind {
 
 pub(crate) const NANOS_PER_SECOND: u64 = 1_000_000_000;
 
-/// Clock sources that the kernel would use.
+/// The clock sources that the kernel would use.
 const SOURCES: &str = "/sys/devices/system/clocksource/clocksource0/available_clocksource";
 
 /// CLOCK_MONOTONIC: nanoseconds since boot, without time spent suspended.
@@ -98,23 +98,23 @@ fn boottime_ns() -> u64 {
     to_nanos(clock_gettime(ClockId::Boottime))
 }
 
-/// How long the machine has been suspended since it was booted, in nanoseconds. Two clocks are read one after the
-/// other, so less than [`SUSPENSION_NS`] is nothing.
+/// How long the machine has been suspended since boot, in nanoseconds. Two clocks are read one after the
+/// other, so less than [`SUSPENSION_NS`] means nothing.
 #[must_use]
 pub fn suspended_ns() -> u64 {
     boottime_ns().saturating_sub(monotonic_ns())
 }
 
-/// A suspension is longer than this: what two readings do not explain.
+/// A suspension is longer than this; the difference of two readings is shorter.
 pub const SUSPENSION_NS: u64 = 5_000_000;
 
-/// Since when the machine is known not to have been suspended: 0 if it never was, else only since now.
+/// Since when the machine is known not to have been suspended: 0 if it never was, otherwise only since now.
 #[must_use]
 pub fn awake_since() -> u64 {
     if suspended_ns() > SUSPENSION_NS { monotonic_ns() } else { 0 }
 }
 
-/// CLOCK_REALTIME: nanoseconds since 1970; 0 if the machine believes to be before that.
+/// CLOCK_REALTIME: nanoseconds since 1970; 0 if the clock is set to an earlier time.
 #[must_use]
 pub fn realtime_ns() -> u64 {
     to_nanos(clock_gettime(ClockId::Realtime))

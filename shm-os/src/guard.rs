@@ -1,9 +1,9 @@
-//! Survives a file that is cut short under a read-only mapping.
+//! Survives the truncation of a file under a read-only mapping.
 //!
-//! Touching a mapped page behind the end of its file raises SIGBUS, so any user could end a monitor that
-//! maps his files. With the guard installed, the handler puts zero pages over the whole mapping and marks
-//! it as lost; whoever reads it sees an empty file and asks [`ReadMap::is_lost`](crate::ReadMap::is_lost).
-//! Every other SIGBUS goes to the handler that was there before.
+//! Touching a mapped page beyond the end of its file raises SIGBUS, so any user could kill a monitor that
+//! maps their files. With the guard installed, the handler puts zero pages over the whole mapping and marks
+//! it as lost; the reader sees an empty file and checks [`ReadMap::is_lost`](crate::ReadMap::is_lost). Every
+//! other SIGBUS goes to the handler that was installed before.
 //!
 //! A handler belongs to the program, not to a library: nothing is installed unless the program asks.
 
@@ -13,15 +13,16 @@ use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, AtomicUsize, Ordering}
 
 use rustix::mm::{MapFlags, ProtFlags};
 
-/// Mappings that are guarded at a time. One beyond is mapped all the same, but not guarded.
+/// The number of mappings that are guarded at a time. More can be mapped, but are not guarded.
 const MAX_GUARDED: usize = 4096;
-/// Addresses and lengths in the list count pages of this size, the smallest that Linux has.
+/// The unit of addresses and lengths in the list: the smallest page size of Linux.
 const PAGE_SHIFT: u32 = 12;
-/// Bits for the length: mappings of up to 4 GiB are guarded.
+/// The number of bits for the length: mappings of up to 4 GiB are guarded.
 const LEN_BITS: u32 = 20;
 
-/// A guarded mapping in one word, so that the handler sees start and length of the same one, whatever other threads
-/// map and unmap meanwhile. 0 is a free place. The start has 44 bits: addresses of 56 bits, all that there are.
+/// A guarded mapping in one word, so that the handler sees start and length of the same one, whatever other
+/// threads map and unmap meanwhile. 0 is a free entry. The start has 44 bits, for addresses of 56 bits, which
+/// is all there are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Range(u64);
 
@@ -55,7 +56,7 @@ struct Place {
 static PLACES: [Place; MAX_GUARDED] =
     [const { Place { range: AtomicU64::new(0), lost: AtomicBool::new(false) } }; MAX_GUARDED];
 
-/// A mapping's place in the list; given back when dropped, which must be before the mapping goes.
+/// A mapping's entry in the list; freed when dropped, which must happen before the mapping is unmapped.
 #[derive(Debug)]
 pub(crate) struct Guarded(Option<usize>);
 
@@ -70,7 +71,7 @@ impl Guarded {
         Guarded(PLACES.iter().position(take))
     }
 
-    /// Whether the handler had to put zero pages over it.
+    /// Whether the handler put zero pages over it.
     pub(crate) fn is_lost(&self) -> bool {
         self.0.is_some_and(|place| PLACES[place].lost.load(Ordering::Relaxed))
     }
@@ -86,12 +87,12 @@ impl Drop for Guarded {
     }
 }
 
-/// What SIGBUS did before the guard was installed: a handler, SIG_DFL or SIG_IGN, and its flags.
+/// The action of SIGBUS before the guard was installed: a handler, SIG_DFL or SIG_IGN, and its flags.
 static PREVIOUS_HANDLER: AtomicUsize = AtomicUsize::new(libc::SIG_DFL);
 static PREVIOUS_FLAGS: AtomicI32 = AtomicI32::new(0);
 
-/// Installs the handler for this process. To be called by a program, before it maps foreign files; calling it again
-/// changes nothing.
+/// Installs the handler for this process. To be called by a program before it maps foreign files; further
+/// calls change nothing.
 pub fn guard_truncation() -> io::Result<()> {
     let mut previous = MaybeUninit::<libc::sigaction>::uninit();
     // SAFETY: a null action only asks; the answer has room.
@@ -103,18 +104,19 @@ pub fn guard_truncation() -> io::Result<()> {
     if previous.sa_sigaction == on_sigbus as *const () as usize {
         return Ok(());
     }
-    // Before ours can run: it reads them.
+    // Stored before our handler can run, which reads them.
     PREVIOUS_FLAGS.store(previous.sa_flags, Ordering::Relaxed);
     PREVIOUS_HANDLER.store(previous.sa_sigaction, Ordering::Release);
     install(on_sigbus as *const () as usize)
 }
 
-/// Sets what SIGBUS does. Async-signal-safe.
+/// Sets the action of SIGBUS. Async-signal-safe.
 fn install(handler: usize) -> io::Result<()> {
     // SAFETY: all zeros is a valid sigaction: no flags, an empty mask, the default action.
     let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
     action.sa_sigaction = handler;
-    // On the alternate stack where there is one: the handler before may be the one that reports a stack overflow.
+    // On the alternate stack if there is one: the previous handler may be the one that reports a stack
+    // overflow.
     action.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK | libc::SA_RESTART;
     // SAFETY: `action` is complete, and the old one is not asked for.
     match unsafe { libc::sigaction(libc::SIGBUS, &action, std::ptr::null_mut()) } {
@@ -123,13 +125,13 @@ fn install(handler: usize) -> io::Result<()> {
     }
 }
 
-/// Only loads, stores and system calls: all that a signal handler may do.
+/// Makes only loads, stores and system calls, which is all that a signal handler may do.
 extern "C" fn on_sigbus(signal: i32, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
     // SAFETY: with SA_SIGINFO the kernel passes a valid siginfo, which nothing changes meanwhile.
     let about = unsafe { &*info };
     // SAFETY: every siginfo has the word, whatever its sender put there.
     let (code, address) = (about.si_code, unsafe { about.si_addr() }.addr());
-    // Only then is the address that of an access; in a signal that somebody sent it is what the sender wants.
+    // Only then is the address that of an access; in a signal that somebody sent it is chosen by the sender.
     if code == libc::BUS_ADRERR && cover(address) {
         return;
     }
@@ -137,8 +139,8 @@ extern "C" fn on_sigbus(signal: i32, info: *mut libc::siginfo_t, context: *mut l
     let sent = code <= 0;
     match previous {
         libc::SIG_IGN if sent => {}
-        // The kernel ignores no fault. The signal ends the process when the instruction is run again, or when one
-        // that was sent is raised again.
+        // The kernel does not ignore a fault. The signal ends the process when the instruction is run again,
+        // or when a signal that was sent is raised again.
         libc::SIG_DFL | libc::SIG_IGN => {
             let _ = install(libc::SIG_DFL);
             if sent {
@@ -149,15 +151,15 @@ extern "C" fn on_sigbus(signal: i32, info: *mut libc::siginfo_t, context: *mut l
         handler => {
             chain(handler, signal, info, context);
             if sent {
-                // Rust's own handler takes itself for the cause of a crash and sets the default action. No
-                // instruction is run again here, so the guard stays.
+                // Rust's own handler assumes a crash and sets the default action. No instruction is run again
+                // here, so the guard stays.
                 let _ = install(on_sigbus as *const () as usize);
             }
         }
     }
 }
 
-/// Calls the handler that was there before.
+/// Calls the handler that was installed before.
 fn chain(handler: usize, signal: i32, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
     type WithInfo = extern "C" fn(i32, *mut libc::siginfo_t, *mut libc::c_void);
     if PREVIOUS_FLAGS.load(Ordering::Relaxed) & libc::SA_SIGINFO != 0 {
@@ -171,7 +173,7 @@ fn chain(handler: usize, signal: i32, info: *mut libc::siginfo_t, context: *mut 
     }
 }
 
-/// Puts zeros over the guarded mapping that has the address; `false` if there is none.
+/// Puts zeros over the guarded mapping that contains the address; returns `false` if there is none.
 fn cover(address: usize) -> bool {
     // Acquire: pairs with the exchange in Guarded::new().
     let found = PLACES.iter().find_map(|place| {

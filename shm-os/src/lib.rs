@@ -1,20 +1,19 @@
 //! The few system calls that both sides of the shared memory need: names, locks, maps, clocks.
 //!
-//! Every runtime process owns one segment in `/dev/shm` and is the only one to write there;
-//! everybody else maps it read-only. This crate knows how such a file is named, how the kernel
-//! tells whether its owner lives, how it is mapped without a reference that another process could
-//! invalidate, and how a tick becomes a time. It does not know what is in the file: that is
-//! `shm-layout`.
+//! Every runtime process owns one segment in `/dev/shm` and is the only one that writes to it; everybody else
+//! maps it read-only. This crate defines how such a file is named, how the kernel tells whether its owner is
+//! alive, how it is mapped without a reference that another process could invalidate, and how a tick becomes
+//! a time. It does not know what is in the file: that is `shm-layout`.
 //!
 //! What happens when things go wrong:
 //!
 //! - **/dev/shm is full**: [`WriteMap::populate`] returns an error before a store could raise
 //!   SIGBUS.
-//! - **the owner dies**, by whatever signal: the kernel drops its lock with its mapping, and
-//!   [`is_write_locked`] says `false` from then on. A stopped owner still holds it.
+//! - **the owner dies**, by any signal: the kernel drops its lock with its mapping, and [`is_write_locked`]
+//!   returns `false` from then on. A stopped owner still holds it.
 //! - **the owner forks**: a [`WipePage`] reads as zero in the child.
-//! - **a file is truncated under a map**: touching it raises SIGBUS. This crate installs no signal
-//!   handler unasked; map only what the file had when you looked, and let the program decide
+//! - **a file is truncated under a mapping**: touching it raises SIGBUS. This crate installs no signal
+//!   handler unless asked to; map only what the file had when you looked, and let the program decide
 //!   ([`guard_truncation`]).
 //! - **a clock, a header or an anchor is nonsense**: conversions saturate; they never panic.
 //!

@@ -1,18 +1,18 @@
-//! Limits that would kill instead of failing.
+//! Limits that kill the process instead of failing.
 
 use rustix::process::{Resource, getrlimit};
 use thiserror::Error;
 
-/// Why a file of some size must not be made.
+/// Why a file of some size must not be created.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum LimitError {
-    /// The process may not make files that large.
+    /// The process may not create files of this size.
     #[error(
         "a file of {wanted} bytes exceeds this process's limit of {limit} (RLIMIT_FSIZE); \
          raise it (ulimit -f); segments are smaller with fewer ring slots and live rows"
     )]
     FileSize {
-        /// Bytes asked for.
+        /// The bytes requested.
         wanted: u64,
         /// The soft limit in force.
         limit: u64,
@@ -21,14 +21,14 @@ pub enum LimitError {
 
 /// Checks `len` against RLIMIT_FSIZE, to be called before `ftruncate`.
 ///
-/// Exceeding that limit sends SIGXFSZ, which kills the host by default: not a price to pay for
-/// being monitored. Sparse files count by their length, not by what they occupy.
+/// Exceeding that limit sends SIGXFSZ, which kills the host by default: too high a price for being monitored.
+/// Sparse files count by their length, not by what they occupy.
 pub fn check_file_size_limit(len: u64) -> Result<(), LimitError> {
     check(len, getrlimit(Resource::Fsize).current)
 }
 
-/// Makes a write beyond RLIMIT_FSIZE fail with EFBIG instead of ending this process by SIGXFSZ. To be called by a
-/// program, whose errors people see; a library leaves signals alone.
+/// Makes a write beyond RLIMIT_FSIZE fail with EFBIG instead of killing this process by SIGXFSZ. To be called
+/// by a program; a library leaves signals alone.
 ///
 /// A handler that does nothing, not SIG_IGN: programs that this one executes do not inherit it.
 pub fn fail_at_file_size_limit() -> std::io::Result<()> {

@@ -1,25 +1,25 @@
-//! Open-file-description locks: how the kernel tells that a writer lives.
+//! Open-file-description locks: how the kernel tells that a writer is alive.
 //!
-//! An OFD lock belongs to an open file description, not to a process id, and a mapping keeps its
-//! description open. So a writer locks, maps through the same descriptor and closes it; from then
-//! on the lock lasts exactly as long as the mapping: past a host that closes all its descriptors,
-//! past SIGSTOP, and not past the process's end. A classic POSIX lock would vanish with the first
-//! `close` of any descriptor of that file.
+//! An OFD lock belongs to an open file description, not to a process id, and a mapping keeps its description
+//! open. So a writer locks, maps through the same descriptor and closes it; from then on the lock lasts
+//! exactly as long as the mapping: it survives a host that closes all its descriptors, and SIGSTOP, but not
+//! the end of the process. A classic POSIX lock would vanish with the first `close` of any descriptor of that
+//! file.
 //!
 //! rustix has no OFD locks, hence libc here.
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
-/// Takes the write lock on the whole file, now or not at all.
+/// Takes the write lock on the whole file without waiting.
 ///
-/// If somebody else holds it, the error's kind is [`io::ErrorKind::WouldBlock`]. The descriptor must
-/// be open for writing (else EBADF).
+/// If it is held elsewhere, the error's kind is [`io::ErrorKind::WouldBlock`]. The descriptor must be open
+/// for writing (otherwise EBADF).
 pub fn lock_exclusive(fd: BorrowedFd<'_>) -> io::Result<()> {
     fcntl_lock(fd, libc::F_OFD_SETLK, libc::F_WRLCK).map(drop)
 }
 
-/// Takes the write lock on the whole file; `false` if somebody else holds it.
+/// Takes the write lock on the whole file without waiting; returns `false` if it is held elsewhere.
 pub fn try_lock_exclusive(fd: BorrowedFd<'_>) -> io::Result<bool> {
     match lock_exclusive(fd) {
         Ok(()) => Ok(true),
@@ -29,11 +29,11 @@ pub fn try_lock_exclusive(fd: BorrowedFd<'_>) -> io::Result<bool> {
     }
 }
 
-/// Tells whether anyone else holds the write lock; a read-only descriptor will do.
+/// Returns whether anybody else holds the write lock; a read-only descriptor is enough.
 ///
-/// Locks taken through this very open file description don't count: ask through one of your own.
+/// Locks taken through this very open file description do not count: use a descriptor of your own.
 pub fn is_write_locked(fd: BorrowedFd<'_>) -> io::Result<bool> {
-    // Asks "could I take a read lock?", which only a write lock forbids.
+    // Asks whether a read lock could be taken, which only a write lock prevents.
     let answer = fcntl_lock(fd, libc::F_OFD_GETLK, libc::F_RDLCK)?;
     Ok(answer != libc::F_UNLCK)
 }

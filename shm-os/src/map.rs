@@ -1,4 +1,4 @@
-//! Shared mappings, handed out as `&[AtomicU64]` and as nothing else; [`ReadMap`] says why.
+//! Shared mappings, accessible only as `&[AtomicU64]`; [`ReadMap`] says why.
 
 use std::fs::File;
 use std::io;
@@ -17,17 +17,17 @@ pub enum MapError {
     /// The file ends before the range; touching the rest would raise SIGBUS.
     #[error("cannot map {wanted} bytes: the file has only {actual}; it is truncated or incomplete")]
     TooShort {
-        /// Bytes asked for.
+        /// The bytes requested.
         wanted: usize,
-        /// Bytes in the file.
+        /// The bytes in the file.
         actual: u64,
     },
-    /// The system refused.
+    /// A system call failed.
     #[error("cannot map {wanted} bytes: {cause}; if memory is short, check `ulimit -v`")]
     System {
-        /// Bytes asked for.
+        /// The bytes requested.
         wanted: usize,
-        /// What the system said. Part of the message, hence not a `source` as well.
+        /// The error of the system call. It is part of the message and therefore not a `source` as well.
         cause: io::Error,
     },
 }
@@ -42,7 +42,7 @@ impl From<MapError> for io::Error {
     }
 }
 
-/// A shared mapping that can only be read: an observer's view of a file that another writes.
+/// A read-only shared mapping: an observer's view of a file that another process writes.
 ///
 /// **Why atomic words.** Another process may change any byte at any moment. A `&[u8]` or `&T`
 /// promises the compiler that this doesn't happen, so merely holding one is undefined behaviour.
@@ -56,12 +56,12 @@ impl From<MapError> for io::Error {
 /// read-only mapping, allocates a page of /dev/shm. An observer that walked a whole segment would
 /// make its owner pay for the maximal size.
 ///
-/// **Truncation.** If the file is cut short later, touching the lost part raises SIGBUS. A program that
+/// **Truncation.** If the file is truncated later, touching the lost part raises SIGBUS. A program that
 /// called [`guard_truncation`](crate::guard_truncation) reads zeros instead, and [`is_lost`](Self::is_lost)
-/// tells.
+/// returns true.
 #[derive(Debug)]
 pub struct ReadMap {
-    /// Before `map`: the place in the list goes before the mapping does.
+    /// Declared before `map`: the entry in the list must be dropped before the mapping.
     guarded: Guarded,
     map: MmapRaw,
 }
@@ -75,7 +75,7 @@ impl ReadMap {
         Ok(Self { guarded: Guarded::new(map.as_ptr(), map.len()), map })
     }
 
-    /// Whether the file was cut short and the mapping replaced by zeros.
+    /// Whether the file was truncated and the mapping replaced by zeros.
     #[must_use]
     pub fn is_lost(&self) -> bool {
         self.guarded.is_lost()
@@ -89,7 +89,7 @@ impl ReadMap {
         words_of(&self.map)
     }
 
-    /// Length in bytes.
+    /// The length in bytes.
     #[must_use]
     pub fn len(&self) -> usize {
         self.map.len()
@@ -102,9 +102,9 @@ impl ReadMap {
     }
 }
 
-/// A shared mapping that can be written: the owner's view of its own file.
+/// A writable shared mapping: the owner's view of its own file.
 ///
-/// It keeps the file's open description, and so its lock, alive until dropped.
+/// It keeps the file's open description, and so its lock, until it is dropped.
 #[derive(Debug)]
 pub struct WriteMap(MmapRaw);
 
@@ -123,8 +123,8 @@ impl WriteMap {
         words_of(&self.0)
     }
 
-    /// The same words with a lifetime that the caller answers for, so that an owner can keep slices
-    /// of its own mapping beside it instead of carving them out anew for each event.
+    /// The mapping's words with a lifetime that the caller is responsible for, so that an owner can keep
+    /// slices of its own mapping beside it instead of carving them again for each event.
     ///
     /// # Safety
     ///
@@ -136,7 +136,7 @@ impl WriteMap {
         unsafe { std::slice::from_raw_parts(words.as_ptr(), words.len()) }
     }
 
-    /// Length in bytes.
+    /// The length in bytes.
     #[must_use]
     pub fn len(&self) -> usize {
         self.0.len()
@@ -150,31 +150,30 @@ impl WriteMap {
 
     /// Keeps the mapping out of forked children.
     ///
-    /// A child that inherited it would keep the lock after its parent's death, and could write what
-    /// only its parent may. In the child the addresses are free, and may come to hold something
-    /// else. So it has to notice the fork first (see [`WipePage`](crate::WipePage)), must not touch
-    /// the words, and must [`forget`](std::mem::forget) the map: dropping it would unmap that
-    /// something else.
+    /// A child that inherited it would keep the lock after its parent's death, and could write what only its
+    /// parent may. In the child the addresses are free, and may come to hold something else. So the child has
+    /// to detect the fork first (see [`WipePage`](crate::WipePage)), must not touch the words, and must
+    /// [`forget`](std::mem::forget) the map: dropping it would unmap whatever is there.
     pub fn dont_fork(&self) -> io::Result<()> {
         advise(self.0.as_mut_ptr(), self.len(), 0, self.len(), Advice::LinuxDontFork)
     }
 
     /// Allocates and maps the pages of a range, so that later stores neither fault nor fail.
     ///
-    /// The range is rounded outward to whole pages. Content is kept. Errors instead of a SIGBUS at
-    /// the first store: EFAULT or ENOMEM if /dev/shm (or the memory cgroup) is full, EINVAL if the
-    /// kernel is older than 5.14, [`io::ErrorKind::InvalidInput`] without an errno if the range is
-    /// not within the map.
+    /// The range is rounded outward to whole pages. Content is kept. Returns an error instead of a SIGBUS at
+    /// the first store: EFAULT or ENOMEM if /dev/shm (or the memory cgroup) is full, EINVAL if the kernel is
+    /// older than 5.14, [`io::ErrorKind::InvalidInput`] without an errno if the range is not within the map.
     pub fn populate(&self, offset: usize, len: usize) -> io::Result<()> {
         advise(self.0.as_mut_ptr(), self.len(), offset, len, Advice::LinuxPopulateWrite)
     }
 }
 
-/// Maps `len` bytes of a sparse file and populates none of them, whatever the host has asked for.
+/// Maps `len` bytes of a sparse file and populates none of them, whatever the host has configured.
 ///
-/// In a process that called `mlockall(MCL_FUTURE)` every new mapping is locked, which populates it as a whole: holes of
-/// the file become memory, 133 MiB for a segment that needs 1.5 MiB. So a page is mapped and unlocked, and then grown:
-/// what grows keeps the page's flags. Core dumps leave the mapping out; it is as large, and tells nothing of the crash.
+/// In a process that called `mlockall(MCL_FUTURE)` every new mapping is locked, which populates all of it:
+/// holes of the file become memory, 133 MiB for a segment that needs 1.5 MiB. So one page is mapped and
+/// unlocked, and then grown: the added pages inherit its flags. The mapping is excluded from core dumps: it
+/// is large, and says nothing about the crash.
 fn map_sparse(
     len: usize,
     map: impl FnOnce(&MmapOptions) -> io::Result<MmapRaw>,
@@ -187,7 +186,7 @@ fn map_sparse(
         // SAFETY: nothing has a reference to the mapping yet, and the file was found to be that long.
         unsafe { mapped.remap(len, RemapOptions::new().may_move(true)) }.map_err(failed)?;
     }
-    // Else dumps are larger.
+    // On failure dumps are larger.
     let _ = advise(mapped.as_mut_ptr(), len, 0, len, Advice::LinuxDontDump);
     Ok(mapped)
 }
@@ -215,7 +214,7 @@ pub(crate) fn advise(
     unsafe { rustix::mm::madvise(first.wrapping_add(start).cast(), end - start, advice) }.map_err(Into::into)
 }
 
-/// A mapping may be longer than its file, but touching the excess raises SIGBUS: refuse it.
+/// Returns an error for a mapping longer than its file: touching the excess would raise SIGBUS.
 fn check_length(fd: BorrowedFd<'_>, wanted: usize) -> Result<(), MapError> {
     let stat = rustix::fs::fstat(fd).map_err(|errno| MapError::System { wanted, cause: errno.into() })?;
     let actual = u64::try_from(stat.st_size).unwrap_or(0);

@@ -1,24 +1,24 @@
-//! Files without a name that another process has mapped, and how to open them.
+//! Unlinked files that another process has mapped, and how to open them.
 
 use std::fs;
 use std::io;
 use std::path::PathBuf;
 
-/// Mappings looked at, of a process that may have any number.
+/// The number of mappings examined, of a process that may have any number.
 const MAX_MAPPINGS: usize = 256;
 
-/// Paths by which the files without a name can be opened that a process has mapped shared from their beginning.
+/// The paths by which the unlinked files can be opened that a process has mapped shared from their beginning.
 ///
-/// Listing needs the rights of a debugger (the same user, or root); opening such a path needs CAP_SYS_ADMIN or
-/// CAP_CHECKPOINT_RESTORE. A segment was made without a name (O_TMPFILE), so the kernel calls its mapping
-/// "deleted" whether or not it has one now.
+/// Listing needs the rights of a debugger (the same user, or root); opening such a path needs CAP_SYS_ADMIN
+/// or CAP_CHECKPOINT_RESTORE. A segment was created without a name (O_TMPFILE), so the kernel calls its
+/// mapping "deleted" whether or not it has a name now.
 pub fn nameless_mappings(pid: u32) -> io::Result<Vec<PathBuf>> {
     let maps = fs::read_to_string(format!("/proc/{pid}/maps"))?;
     let paths = maps.lines().filter_map(range_of_nameless).take(MAX_MAPPINGS);
     Ok(paths.map(|range| PathBuf::from(format!("/proc/{pid}/map_files/{range}"))).collect())
 }
 
-/// The addresses in a line such as `7f10-7f20 rw-s 00000000 00:1a 12 /dev/shm/#12 (deleted)`.
+/// Parses the addresses of a line such as `7f10-7f20 rw-s 00000000 00:1a 12 /dev/shm/#12 (deleted)`.
 fn range_of_nameless(line: &str) -> Option<String> {
     let mut fields = line.split_ascii_whitespace();
     let (range, mode, offset) = (fields.next()?, fields.next()?, fields.next()?);

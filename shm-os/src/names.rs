@@ -1,4 +1,4 @@
-//! What the files in /dev/shm are called.
+//! The names of the files in /dev/shm.
 //!
 //! ```text
 //! tt-shm.v2.<namespace>.<pid>-<16 hex digits>   a process's segment
@@ -6,8 +6,8 @@
 //! tt-shm.v2.<namespace>.<uid>.lock              what makes it the only one
 //! ```
 //!
-//! A namespace has no dots, so a name can be read in one way only. Names are for finding files and
-//! for display: who owns a file is `st_uid`, and whether its writer lives is the lock.
+//! A namespace has no dots, so a name can be parsed in one way only. Names are for finding files and for
+//! display: the owner of a file is its `st_uid`, and the lock tells whether its writer is alive.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -16,7 +16,7 @@ use std::str::FromStr;
 
 use thiserror::Error;
 
-/// Where every file of this project lives.
+/// The folder of all files of this project.
 pub const SHM_DIR: &str = "/dev/shm";
 
 /// The environment variable that chooses the namespace.
@@ -34,10 +34,10 @@ pub enum NameError {
     Length {
         /// What was given.
         name: String,
-        /// How many characters that is.
+        /// The number of characters.
         len: usize,
     },
-    /// It has a character that could be mistaken for a part of the file name, or of a path.
+    /// It has a character that could be mistaken for a part of the file name or of a path.
     #[error("namespace {name:?} contains {character:?}; use only A-Z a-z 0-9 _ -")]
     Character {
         /// What was given.
@@ -66,7 +66,7 @@ pub enum NameError {
 pub struct Namespace(String);
 
 impl Namespace {
-    /// Checks `name` and keeps it.
+    /// Creates a namespace from a valid name.
     pub fn new(name: &str) -> Result<Self, NameError> {
         let allowed = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
         if let Some(character) = name.chars().find(|&c| !allowed(c)) {
@@ -79,7 +79,7 @@ impl Namespace {
         Ok(Self(name.to_owned()))
     }
 
-    /// The namespace that `TT_SHM_NAMESPACE` chooses; `default` if that is unset or empty.
+    /// The namespace given by `TT_SHM_NAMESPACE`; `default` if that is unset or empty.
     pub fn from_env() -> Result<Self, NameError> {
         match std::env::var_os(NAMESPACE_ENV) {
             None => Ok(Self::default()),
@@ -123,9 +123,9 @@ impl FromStr for Namespace {
 pub struct SegmentName {
     /// The namespace it belongs to.
     pub namespace: Namespace,
-    /// The writer's process id in its own PID namespace: for display only.
+    /// The writer's process id in its own PID namespace, for display only.
     pub pid: u32,
-    /// What keeps two segments of one reused pid apart.
+    /// Distinguishes two segments of one reused pid.
     pub random: u64,
 }
 
@@ -135,7 +135,7 @@ pub fn segment_file_name(namespace: &Namespace, pid: u32, random: u64) -> String
     format!("{PREFIX}{namespace}.{pid}-{random:016x}")
 }
 
-/// Reads a segment's file name; `None` for any other name, even a nearly right one.
+/// Parses a segment's file name; `None` for any other name, even a nearly right one.
 #[must_use]
 pub fn parse_segment_name(file_name: &str) -> Option<SegmentName> {
     let (namespace, process) = file_name.strip_prefix(PREFIX)?.split_once('.')?;
@@ -143,11 +143,11 @@ pub fn parse_segment_name(file_name: &str) -> Option<SegmentName> {
     let name = SegmentName {
         namespace: Namespace::new(namespace).ok()?,
         pid: pid.parse().ok().filter(|&pid| pid != 0)?,
-        // 0 is nobody: tables end their lists with it.
+        // 0 is not an identity: lists in tables end with it.
         random: u64::from_str_radix(random, 16).ok().filter(|&random| random != 0)?,
     };
-    // The integer parsers accept signs, leading zeros and capitals; we never write those. One name
-    // per segment means that nobody can show one segment under two names by spelling.
+    // The integer parsers accept signs, leading zeros and capitals, which are never written. One name per
+    // segment means that nobody can present one segment under two spellings.
     let canonical = segment_file_name(&name.namespace, name.pid, name.random);
     (canonical == file_name).then_some(name)
 }

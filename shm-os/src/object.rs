@@ -9,21 +9,22 @@ use shared_memory::{Shmem, ShmemConf, ShmemError};
 
 use crate::map::advise;
 
-/// A shared memory object that this process made and writes. It stays where it is when dropped.
+/// A shared memory object that this process created and writes. It stays in place when dropped.
 ///
-/// For files that need no lock on their descriptor: the aggregator's table. Its mode is 0600 until the
-/// owner changes it. `shared_memory` makes no promise about threads, so it stays in the one that made it.
+/// For files that need no lock on their descriptor: the aggregator's table. Its mode is 0600 until the owner
+/// changes it. `shared_memory` makes no promise about threads, so it stays in the thread that created it.
 pub struct SharedObject(Shmem);
 
 impl SharedObject {
-    /// Makes an object of `len` bytes under a name of /dev/shm that must not exist, and maps it.
+    /// Creates an object of `len` bytes under a name in /dev/shm that must not exist, and maps it.
     ///
     /// Nothing is allocated yet: [`populate`](Self::populate) a range before its first store.
     pub fn create(file_name: &str, len: usize) -> io::Result<SharedObject> {
         let mut shmem = ShmemConf::new().os_id(format!("/{file_name}")).size(len).create().map_err(system)?;
-        // Who makes it decides when it goes; being dropped, or unwound, is no reason.
+        // The creator decides when it is removed; being dropped or unwound is not a reason.
         shmem.set_owner(false);
-        // A core dump would have all of it, which tells nothing of the crash. Else it is larger.
+        // A core dump would include all of it, which says nothing about the crash. On failure dumps are
+        // larger.
         let _ = advise(shmem.as_ptr(), shmem.len(), 0, shmem.len(), Advice::LinuxDontDump);
         Ok(SharedObject(shmem))
     }

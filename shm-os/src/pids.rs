@@ -1,7 +1,7 @@
-//! Pids of other PID namespaces, as this process would call them.
+//! Translation of pids of other PID namespaces.
 //!
-//! A process in a container calls itself 1 and the host calls it 4711. A pid and the inode of its namespace name
-//! one living process, and procfs has both for every process that is visible here.
+//! A process in a container may have pid 1 there and pid 4711 on the host. A pid and the inode of its
+//! namespace identify one living process, and procfs has both for every process that is visible here.
 
 use std::cell::OnceCell;
 use std::collections::HashMap;
@@ -10,8 +10,8 @@ use std::os::unix::fs::MetadataExt;
 
 use crate::process::pid_namespace;
 
-/// Translates pids of other PID namespaces into those of this one. Looks at procfs once, when first asked for a
-/// pid of another namespace: make a new one for a new look.
+/// Translates pids of other PID namespaces into those of this one. Reads procfs once, when first asked for a
+/// pid of another namespace: create a new one for a new look.
 #[derive(Debug, Default)]
 pub struct PidMap {
     own: Option<u64>,
@@ -19,14 +19,14 @@ pub struct PidMap {
 }
 
 impl PidMap {
-    /// As of now.
+    /// A map of the current processes.
     #[must_use]
     pub fn now() -> PidMap {
         PidMap { own: pid_namespace(), others: OnceCell::new() }
     }
 
-    /// What a process that lives, and calls itself `pid` in the namespace with that inode, is called here. `None` if
-    /// it is not to be seen from here, or its namespace is not known (0).
+    /// The pid here of a living process that has pid `pid` in the namespace with that inode. `None` if it is
+    /// not visible from here, or its namespace is not known (0).
     #[must_use]
     pub fn pid_here(&self, namespace: u64, pid: u32) -> Option<u32> {
         if self.is_own(namespace) {
@@ -35,27 +35,27 @@ impl PidMap {
         self.others.get_or_init(|| scan(self.own)).get(&(namespace, pid)).copied()
     }
 
-    /// Whether pids of that namespace are those of this process.
+    /// Whether this process is in that namespace.
     #[must_use]
     pub fn is_own(&self, namespace: u64) -> bool {
         namespace != 0 && self.own == Some(namespace)
     }
 }
 
-/// Every process of another namespace that may be looked at.
+/// Every visible process of another namespace.
 fn scan(own: Option<u64>) -> HashMap<(u64, u32), u32> {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
     let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
     pids.filter_map(|pid: u32| {
         let inner = innermost_pid(&fs::read_to_string(format!("/proc/{pid}/status")).ok()?)?;
-        // Only its owner and root are told.
+        // Only its owner and root may read it.
         let namespace = fs::metadata(format!("/proc/{pid}/ns/pid")).ok()?.ino();
         (Some(namespace) != own).then_some(((namespace, inner), pid))
     })
     .collect()
 }
 
-/// The last number of a line such as `NSpid: 4711 1`: what the process calls itself.
+/// The last number of a line such as `NSpid: 4711 1`: the pid in the innermost namespace.
 fn innermost_pid(status: &str) -> Option<u32> {
     let line = status.lines().find_map(|line| line.strip_prefix("NSpid:"))?;
     line.split_ascii_whitespace().next_back()?.parse().ok()

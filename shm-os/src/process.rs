@@ -1,7 +1,7 @@
-//! Facts about processes, from procfs: for headers and for display.
+//! Facts about processes from procfs, for headers and for display.
 //!
-//! None of them decides whether a process lives; the lock does. All of them may be missing (a
-//! container without /proc), so they are optional rather than errors.
+//! None of them decides whether a process is alive; the lock does. All of them may be missing (a container
+//! without /proc), so they are optional rather than errors.
 
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -29,10 +29,10 @@ pub fn random_u64() -> io::Result<u64> {
     Ok(u64::from_ne_bytes(bytes))
 }
 
-/// What a user would call this process: its name, and what it runs if it is a Python.
+/// The name of this process as a user would know it, with the script if it is a Python.
 ///
-/// `python3 train.py` says more than `python3`, which most workloads would be called otherwise.
-/// Empty if procfs is not there.
+/// `python3 train.py` says more than `python3`, which most workloads would be called otherwise. Empty if
+/// there is no procfs.
 #[must_use]
 pub fn process_name() -> String {
     let comm = read_start("/proc/self/comm");
@@ -40,27 +40,27 @@ pub fn process_name() -> String {
     describe(comm.trim_end_matches('\n'), &read_start("/proc/self/cmdline"))
 }
 
-/// Which PID namespace this process is in: equal numbers mean that pids can be compared.
+/// The PID namespace of this process: equal numbers mean that pids can be compared.
 #[must_use]
 pub fn pid_namespace() -> Option<u64> {
     Some(fs::metadata("/proc/self/ns/pid").ok()?.ino())
 }
 
-/// Which time namespace this process is in: equal numbers mean that CLOCK_MONOTONIC and CLOCK_BOOTTIME can be
+/// The time namespace of this process: equal numbers mean that CLOCK_MONOTONIC and CLOCK_BOOTTIME can be
 /// compared. `None` where the kernel has none; then all processes have the same clocks.
 #[must_use]
 pub fn time_namespace() -> Option<u64> {
     Some(fs::metadata("/proc/self/ns/time").ok()?.ino())
 }
 
-/// When a process was started, in clock ticks since boot: tells a reused pid from the old one.
+/// When a process was started, in clock ticks since boot: distinguishes a reused pid from the old one.
 #[must_use]
 pub fn start_time_of(pid: u32) -> Option<u64> {
     start_time_in(&format!("/proc/{pid}/stat"))
 }
 
-/// When this process was started. Not by its pid: /proc may be that of another PID namespace, where the pid is
-/// somebody else's.
+/// When this process was started. Not looked up by pid: /proc may be that of another PID namespace, where the
+/// pid belongs to another process.
 #[must_use]
 pub fn own_start_time() -> Option<u64> {
     start_time_in("/proc/self/stat")
@@ -70,14 +70,14 @@ fn start_time_in(path: &str) -> Option<u64> {
     parse_start_time(&String::from_utf8_lossy(&fs::read(path).ok()?))
 }
 
-/// Whether a process of this machine is the one that a file of `owner` tells of.
+/// Whether a process of this machine is the one that a file of `owner` describes.
 ///
-/// A pid in a file is only a claim. It holds if the process was started at that time and if the owner of the file
-/// could signal it without anybody's help: its real or saved user id is the owner's. The effective one does not
-/// count, since a service may take on that of any user for a moment.
+/// A pid in a file is only a claim. It is believed if the process was started at that time and if the owner
+/// of the file could signal it without help: its real or saved user id is the owner's. The effective one does
+/// not count, since a service may take on that of any user for a moment.
 #[must_use]
 pub fn is_process_of(pid: u32, start_time: u64, owner: u32) -> bool {
-    // Asked before and behind: the pid may become another's meanwhile.
+    // Checked before and after: the pid may be reused meanwhile.
     let started = || start_time_of(pid) == Some(start_time);
     start_time != 0 && started() && owners_of(pid).is_some_and(|owners| owners.contains(&owner)) && started()
 }
@@ -88,8 +88,8 @@ pub fn owners_of(pid: u32) -> Option<[u32; 2]> {
     parse_owners(&String::from_utf8_lossy(&fs::read(format!("/proc/{pid}/status")).ok()?))
 }
 
-/// The first and the third number of a line such as `Uid: 1000 0 0 0`. The line before it that others choose the
-/// text of, the name, has its line breaks escaped.
+/// The first and the third number of a line such as `Uid: 1000 0 0 0`. The name, in a line before it whose
+/// text others choose, has its line breaks escaped.
 #[must_use]
 pub fn parse_owners(status: &str) -> Option<[u32; 2]> {
     let line = status.lines().find_map(|line| line.strip_prefix("Uid:"))?;
@@ -140,7 +140,7 @@ pub fn describe(comm: &str, cmdline: &[u8]) -> String {
     }
 }
 
-/// What a Python runs: the base name of its script, or the module after `-m`.
+/// The script of a Python: its base name, or the module after `-m`.
 fn python_program(cmdline: &[u8]) -> Option<String> {
     let mut arguments = cmdline.split(|&byte| byte == 0).skip(1).map(String::from_utf8_lossy);
     while let Some(argument) = arguments.next() {
@@ -161,9 +161,8 @@ fn python_program(cmdline: &[u8]) -> Option<String> {
 ///
 /// A forked child inherits the registration: the callback has to check whose process it is in.
 pub fn at_exit(callback: extern "C" fn()) {
-    // It fails only without memory for the registration. Nothing is lost then but the removal of a file at
-    // exit, which the next tracker or the aggregator makes up for.
-    // SAFETY: atexit only stores the pointer of a function that lives as long as its code is loaded.
+    // It fails only if there is no memory for the registration. Then a file is not removed at exit, which the
+    // next tracker or the aggregator makes up for.
     let _ = unsafe { libc::atexit(callback) };
 }
 

@@ -1,4 +1,4 @@
-//! Files for tests: in /dev/shm, where segments live, but nameless, so nothing is left behind.
+//! Files for tests: in /dev/shm, where segments are, but unnamed, so that nothing is left behind.
 
 use std::fs::{File, OpenOptions};
 use std::os::fd::AsRawFd;

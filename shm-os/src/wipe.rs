@@ -1,4 +1,4 @@
-//! A page that a forked child finds empty.
+//! A page that is zero in a forked child.
 
 use std::io;
 use std::sync::atomic::AtomicU32;
@@ -6,14 +6,14 @@ use std::sync::atomic::AtomicU32;
 use memmap2::{MmapMut, MmapRaw};
 use rustix::mm::Advice;
 
-/// Words of the smallest page that Linux has.
+/// The number of words of the smallest page that Linux has.
 const PAGE_WORDS: usize = 4096 / size_of::<AtomicU32>();
 
 /// One private page with MADV_WIPEONFORK: shared by all threads, all zero in a forked child.
 ///
-/// What must not survive a fork lives here: a lock that another thread may hold at that moment,
-/// and the mark that says "this process has a segment". Looking at a word costs a load; asking for
-/// the process id would cost a system call per event, and pthread_atfork misses a raw clone.
+/// For what must not survive a fork: a lock that another thread may hold at that moment, and the mark that
+/// this process has a segment. Reading a word costs a load; asking for the process id would cost a system
+/// call per event, and pthread_atfork misses a raw clone.
 #[derive(Debug)]
 pub struct WipePage(MmapRaw);
 
@@ -26,8 +26,8 @@ impl WipePage {
         Ok(Self(page))
     }
 
-    /// The page as words of the size that futexes take. Their number is known when this is compiled, so
-    /// that looking at one needs no check.
+    /// The page as words of the size that futexes take. Their number is known at compile time, so that
+    /// accessing one needs no check.
     #[must_use]
     #[inline]
     pub fn words(&self) -> &[AtomicU32; PAGE_WORDS] {

@@ -65,7 +65,7 @@ pub enum OpenError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RecordError {
     /// A free or name of something that is not live. Nothing changed.
-    #[error("{what} {id:#x} on device {device} is to be freed or named, but is not live")]
+    #[error("{what} {id:#x} on device {device} cannot be freed or named: it is not live")]
     UnmatchedFree {
         /// Buffer, circular buffer or kernel.
         what: &'static str,
@@ -75,7 +75,7 @@ pub enum RecordError {
         id: u64,
     },
     /// An allocation of something that is live. Nothing changed.
-    #[error("{what} {id:#x} on device {device} is live already, with {live_bytes} bytes")]
+    #[error("{what} {id:#x} on device {device} is already live, with {live_bytes} bytes")]
     DoubleAlloc {
         /// Buffer, circular buffer.
         what: &'static str,
@@ -142,6 +142,6 @@ pub enum RecordError {
         lane: u8,
     },
     /// This process was forked and could not create a segment of its own.
-    #[error("a forked process could not make a segment of its own; its calls are not recorded")]
+    #[error("this forked process could not create a segment of its own; its calls are not recorded")]
     ForkedWithoutSegment,
 }
