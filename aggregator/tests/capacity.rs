@@ -1,4 +1,4 @@
-//! What a chip can hold, as processes with pools say it, and what is more than that.
+//! What a chip can hold according to processes with pools, and what exceeds it.
 
 mod common;
 
@@ -24,13 +24,13 @@ fn pooled(pools: &[(usize, u64)]) -> DeviceEntry {
     entry
 }
 
-/// Whether more is used than there is, and whether processes disagree.
+/// Whether more is used than exists, and whether processes disagree.
 fn flags(shown: &DeviceStats) -> (bool, bool) {
     let has = |flag: u64| shown.flags & flag != 0;
     (has(device_flags::OVER_CAPACITY), has(device_flags::CONFLICT))
 }
 
-/// Whether that process is shown with a claim that is not taken for true, by its place in the table.
+/// Whether that process is shown with a claim that is not taken as true, by its place in the table.
 fn conflicts(snapshot: &TableSnapshot, process: &TestProcess) -> Vec<bool> {
     let (row, _) = snapshot.processes.iter().find(|(_, stats)| stats.pid == process.pid()).unwrap();
     let own = snapshot.usages.iter().filter(|(_, usage)| usage.process == *row as u64);
@@ -70,7 +70,7 @@ fn disputed_pools_leave_the_capacity_unknown() {
     assert_eq!((shown.entry.dram_total(), shown.entry.dram_reserved()), (None, None));
     assert_eq!((flags(&shown), shown.entry.l1_total()), ((false, true), Some(64 << 20)));
     assert_eq!((conflicts(&snapshot, &one), conflicts(&snapshot, &two)), (vec![true], vec![true]));
-    // With the one who said it, the doubt goes.
+    // The doubt ends with the process that raised it.
     drop(two);
     while aggregator.segments() == 2 {
         aggregator.settle();
@@ -98,7 +98,7 @@ fn small_chip() -> DeviceEntry {
     DeviceEntry { known: entry.known | known::ETH, eth_cores: 1, eth_l1_per_core: 16, ..entry }
 }
 
-/// Whether more is used than there is, if a process on such a chip emits these.
+/// Whether more is used than exists, if a process on such a chip emits these.
 fn is_over(entry: DeviceEntry, events: &[Event]) -> bool {
     let scene = Scene::new();
     let mut process = scene.process();
@@ -123,7 +123,7 @@ fn a_pool_that_holds_more_than_it_has_is_flagged() {
 fn pools_that_are_full_side_by_side_are_not_flagged() {
     let full = [Class::Dram, Class::Trace, Class::L1, Class::L1Small].map(|class| alloc(class, 100));
     assert!(!is_over(small_chip(), &full));
-    // Of a trace pool that nobody tells, nobody can say that it is full.
+    // A trace pool that nobody reports cannot be said to be full.
     let untold = pooled(&[(DRAM, 100)]);
     assert!(!is_over(untold, &[alloc(Class::Dram, 100), alloc(Class::Trace, 1)]));
     assert!(is_over(untold, &[alloc(Class::Dram, 101)]));

@@ -1,5 +1,5 @@
-//! A crowd of another user: counted beyond the rows of the table, and beyond it once there is room. Needs root, which can
-//! have files of others.
+//! Many processes of another user: counted beyond the rows of the table, and moved into it once there is
+//! room. Needs root, which can create files of other users.
 
 mod common;
 
@@ -35,7 +35,7 @@ fn can_crowd() -> bool {
     can
 }
 
-/// A process of the stranger's with so many bytes on each of so many chips.
+/// A process of the other user with this many bytes on each of this many chips.
 fn stranger(scene: &Scene, chips: u64, bytes: u64) -> TestProcess {
     let mut process = TestProcess::lean(&scene.namespace, chips);
     chown(&process.path, Some(STRANGER), Some(STRANGER)).unwrap();
@@ -48,7 +48,7 @@ fn stranger(scene: &Scene, chips: u64, bytes: u64) -> TestProcess {
 
 #[track_caller]
 fn await_segments(aggregator: &mut Aggregator, segments: usize) -> TableSnapshot {
-    // A look at the whole folder comes every second.
+    // The folder is scanned every second.
     for _ in 0..2000 {
         if aggregator.segments() == segments {
             return settled(aggregator);
@@ -78,7 +78,7 @@ fn a_thousand_processes_on_32_chips_are_counted_and_those_who_stay_get_rows() {
     let pairs = CROWD * CHIPS as usize;
     assert_eq!((snapshot.usages.len(), snapshot.overflow), (FOREIGN_ROWS, (pairs - FOREIGN_ROWS) as u64));
 
-    // Those stay that have no row: their own counters tell.
+    // Processes without a row stay: their own counters tell.
     let has_row = |process: &TestProcess| {
         let shown = snapshot.usages.iter().map(|(_, usage)| usage.counters.classes[0].live_bytes);
         let own = process.counters(0).classes[0].live_bytes;
@@ -91,7 +91,7 @@ fn a_thousand_processes_on_32_chips_are_counted_and_those_who_stay_get_rows() {
     }
     drop(crowd);
     let mut snapshot = await_segments(&mut aggregator, STAY);
-    // Some get theirs with each poll.
+    // Some get a row with each poll.
     while snapshot.overflow > 0 && snapshot.usages.len() < STAY * CHIPS as usize {
         let before = snapshot.usages.len();
         snapshot = settled(&mut aggregator);

@@ -1,4 +1,4 @@
-//! Rings made to be read for ever: each look at them is short, and says why it is the last.
+//! Rings made to be read forever: each look at them is short, and the last one says why.
 
 mod common;
 
@@ -14,7 +14,7 @@ fn marker(stamp: u64) -> Event {
     Event { stamp, ..buffer(EventKind::Marker, 0, Class::Dram, 1) }
 }
 
-/// Nobody reads so long but one who never ends.
+/// Longer than any reader takes that terminates.
 const WATCHDOG: Duration = Duration::from_secs(30);
 
 fn polls(scene: &Scene, polls: usize) -> Vec<u64> {

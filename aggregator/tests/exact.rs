@@ -1,4 +1,4 @@
-//! What may be called exact: each case was once called exact and was not.
+//! What may be reported as exact: each case was once reported as exact and was not.
 
 mod common;
 
@@ -60,7 +60,7 @@ fn a_process_that_nobody_could_read_widens_every_peak() {
     assert_eq!(range(device(&settled(&mut aggregator), 1).dram_peak), (100, 100), "not in a later window");
 }
 
-/// An event whose thread slept between reading the clock and committing it.
+/// An event whose thread slept between reading the clock and committing the event.
 #[test]
 fn a_late_event_counts_beside_a_process_that_ended_meanwhile() {
     let scene = Scene::new();
@@ -102,7 +102,7 @@ fn what_was_freed_before_a_window_does_not_count_in_it() {
     assert_eq!(range(device(&settled(&mut aggregator), 1).dram_peak), (10, 10));
 }
 
-/// Events that were overwritten are made up for by the counters, which are read after another process has ended.
+/// Overwritten events are made up for by the counters, which are read after another process has ended.
 #[test]
 fn what_was_missed_counts_beside_a_process_that_ended_meanwhile() {
     let scene = Scene::new();
@@ -128,7 +128,7 @@ fn what_was_missed_counts_beside_a_process_that_ended_meanwhile() {
     assert!(peak.low < 1200 && peak.high >= 1200, "{peak:?}");
 }
 
-/// A claim that cannot be true leaves everything that it was counted in.
+/// An impossible claim is removed from everything that it was counted in.
 #[test]
 fn what_a_broken_process_said_is_in_no_figure() {
     let scene = Scene::new();
@@ -155,7 +155,7 @@ fn what_a_broken_process_said_is_in_no_figure() {
     assert_eq!((range(shown.dram_peak), shown.flags & device_flags::INCOMPLETE), ((10, 10), 0));
 }
 
-/// The time of a peak is when it was reached, not when somebody looked.
+/// The time of a peak is when it was reached, not when it was read.
 #[test]
 fn a_peak_has_the_time_at_which_its_process_reached_it() {
     let scene = Scene::new();
@@ -209,7 +209,7 @@ fn nobody_dead_is_part_of_a_peak_that_is_published() {
     b.register(chip(1));
     b.alloc(0, Class::Dram, 700);
     aggregator.settle();
-    // Just now it lived; its lock is asked for again in a quarter of a second.
+    // It was alive just now; its lock is checked again in a quarter of a second.
     drop(b);
     a.alloc(0, Class::Dram, 100);
     std::thread::sleep(std::time::Duration::from_millis(2));

@@ -1,4 +1,4 @@
-//! Allocations that failed: who held what at that moment, what came before, and who may be believed.
+//! Failed allocations: who held what at that moment, what came before, and who may be believed.
 
 mod common;
 
@@ -42,7 +42,7 @@ fn a_failure_keeps_who_held_what_then_and_what_came_before() {
     b.alloc(0, Class::L1, 5000);
     a.alloc(0, Class::Trace, 30);
     fail(&mut a, 0, Class::Dram, 4096);
-    // What comes after is no part of it.
+    // What comes after is not included.
     b.alloc(0, Class::Dram, 1_000_000);
     b.free(0, Class::Dram, 700);
     let [failure] = failures(&mut aggregator)[..] else { panic!("one failure") };
@@ -278,7 +278,7 @@ fn the_events_of_who_is_gone_are_said_to_be_missing() {
     assert_eq!((second.event_count, second.flags & BOTH), (16, BOTH));
 }
 
-/// Anybody can read the name of a segment, and give another one the same number.
+/// Anybody can read the name of a segment, and give another one the same identity.
 #[test]
 fn nobody_hides_the_failures_of_a_segment_by_claiming_to_be_it() {
     let scene = Scene::new();
@@ -294,7 +294,7 @@ fn nobody_hides_the_failures_of_a_segment_by_claiming_to_be_it() {
     assert_eq!(kept.iter().filter(|failure| failure.pid == victim.pid()).count(), 2);
 }
 
-/// A record that cannot be is shown by nobody, so that nobody may make one of another's.
+/// An impossible record is not shown, so that nobody can forge one about another process.
 #[test]
 fn nobody_makes_the_failures_of_others_impossible() {
     let scene = Scene::new();

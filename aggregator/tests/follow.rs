@@ -1,4 +1,4 @@
-//! What an aggregator makes of real segments in /dev/shm.
+//! What an aggregator derives from real segments in /dev/shm.
 
 mod common;
 
@@ -36,7 +36,7 @@ fn start_order_does_not_matter() {
     let snapshot = settled(&mut aggregator);
     let shown = device(&snapshot, 7);
     assert_eq!((shown.dram_used_bytes, shown.l1_used_bytes, shown.processes), (4 * MIB, MIB, 2));
-    // Who else was there before the aggregator came, and is gone, nobody knows.
+    // Which other processes were there before the aggregator started, and are gone, is not known.
     assert_eq!((shown.dram_peak.low, shown.dram_peak.high), (8 * MIB, UNKNOWN));
     let complete = shown.flags & device_flags::INCOMPLETE == 0;
     assert_eq!((complete, snapshot.missed, snapshot.late, snapshot.refused), (true, 0, 0, 0));
@@ -243,7 +243,7 @@ fn impossible_claims_are_flagged() {
     let says: Vec<_> =
         snapshot.usages.iter().map(|(_, usage)| (usage.flags, usage.entry.dram_bytes)).collect();
     assert_eq!(says, [(usage_flags::CONFLICT, 1 << 34), (usage_flags::CONFLICT, 1)]);
-    // With the one who said it, a claim goes.
+    // A claim ends with its process.
     drop(two);
     while aggregator.segments() == 2 {
         aggregator.settle();
@@ -317,7 +317,7 @@ fn an_event_that_was_committed_but_not_completed_counts() {
     let index = process.register(chip(1));
     process.alloc(index, Class::Dram, 5);
     let mut aggregator = scene.aggregator();
-    // As a process that is stopped or killed right behind the commit point.
+    // Like a process that is stopped or killed right after the commit point.
     let next = buffer(EventKind::Alloc, index, Class::Dram, 7);
     let time = process.clock.ticks();
     process.words().write_slot(shm_layout::Event { stamp: 2, time, ..next }.to_words());

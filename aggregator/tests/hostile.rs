@@ -1,4 +1,4 @@
-//! Segments that somebody writes to as he likes.
+//! Segments with arbitrary content.
 
 mod common;
 
@@ -104,7 +104,7 @@ fn more_devices_than_the_table_holds_are_counted_as_such() {
     assert_eq!((snapshot.devices.len(), snapshot.overflow), (TABLE_DEVICES, 1));
     assert_eq!(snapshot.devices.iter().map(|(_, device)| device.dram_used_bytes).sum::<u64>(), 2);
 
-    // Rows that nobody uses any more are free for others.
+    // Unused rows are free for others.
     drop(many);
     while aggregator.segments() > 1 {
         aggregator.settle();

@@ -1,5 +1,5 @@
-//! Ends, windows and lives that nobody followed, at the moments between two looks of an aggregator. Each of these was
-//! called exact once, and was not.
+//! Deaths, windows and unfollowed processes between two looks of an aggregator. Each of these cases was once
+//! reported as exact, and was not.
 
 mod common;
 
@@ -33,7 +33,7 @@ fn pause() {
     std::thread::sleep(Duration::from_millis(1));
 }
 
-/// One process holds 500 and ends after a poll began; before that, another had 300 for a moment.
+/// One process holds 500 and ends after a poll began; before that, another held 300 for a moment.
 fn ended_within_a_poll(end: fn(TestProcess)) -> Peak {
     let scene = Scene::new();
     let (mut aggregator, interrupt) = interrupted(&scene);
@@ -67,8 +67,8 @@ fn an_end_is_not_earlier_than_it_was_asked_for() {
     }
 }
 
-/// The aggregator is stopped in the middle of a poll for longer than clocks can be apart. What happens meanwhile happens
-/// then, not when the poll began.
+/// The aggregator is stopped in the middle of a poll for longer than clocks can differ. What happens
+/// meanwhile happens then, not when the poll began.
 #[test]
 fn a_poll_that_was_interrupted_for_long_keeps_the_times_of_events() {
     let scene = Scene::new();
@@ -92,7 +92,7 @@ fn a_poll_that_was_interrupted_for_long_keeps_the_times_of_events() {
     assert!(said.abs_diff(time) < 5_000_000, "said {said}, true {time}");
 }
 
-/// A process is found dead, with a ring that went round. What others did beside it is folded after that.
+/// A process is found dead, with a ring that wrapped around. What others did meanwhile is folded after that.
 #[test]
 fn a_life_that_was_not_followed_counts_beside_what_is_folded_later() {
     let scene = Scene::new();
@@ -121,7 +121,8 @@ fn a_life_that_was_not_followed_counts_beside_what_is_folded_later() {
     assert!(peak.low <= 901 && peak.high >= 901, "{peak:?}, true 901");
 }
 
-/// A window is asked for, somebody who was there then ends, and a flood keeps the merge from coming as far.
+/// A window is requested, a process that was alive then ends, and a flood of events keeps the merge from
+/// getting that far.
 #[test]
 fn a_window_begins_with_those_who_ended_before_it_was_open() {
     let scene = Scene::new();
@@ -150,8 +151,8 @@ fn a_window_begins_with_those_who_ended_before_it_was_open() {
     assert!(peak.low <= 501 && peak.high >= 501, "{peak:?}, true 501");
 }
 
-/// Counters are read as a whole, and then an event appears whose thread had read the clock before that: it happened
-/// before what others did meanwhile.
+/// Counters are read in full, and then an event appears whose thread had read the clock before that: it
+/// happened before what others did meanwhile.
 #[test]
 fn an_event_from_before_a_whole_reading_comes_late() {
     let scene = Scene::new();
@@ -239,8 +240,8 @@ fn what_was_adopted_is_doubted_since_an_event_that_comes_late_for_both() {
     adopted_before_a_late_event(true);
 }
 
-/// The next aggregator reads so much from a ring that it takes several goes. What there was at the end of one of them was
-/// long before the window.
+/// The next aggregator reads so much from a ring that it takes several batches. What was held at the end of
+/// one of them was long before the window.
 #[test]
 fn what_is_read_again_from_before_the_window_does_not_count_in_it() {
     let scene = Scene::new();
@@ -289,8 +290,8 @@ fn what_happened_before_the_history_began_is_in_it() {
     assert_eq!((first.dram_min, first.dram_max), (1, 501));
 }
 
-/// Somebody whose counters have to be read as a whole holds the merge back for a moment. That makes nothing doubtful of
-/// devices that it does not use.
+/// A process whose counters have to be read in full holds the merge back for a moment. That does not make
+/// devices doubtful that it does not use.
 #[test]
 fn who_is_waited_for_makes_no_history_doubtful() {
     let scene = Scene::new();
@@ -369,7 +370,7 @@ fn who_could_not_be_read_may_have_used_a_chip_that_is_named_later() {
     assert_eq!((peak.low, peak.high), (50, 50), "not in a later window");
 }
 
-/// What a broken process said of itself, and of the times of its events, is not believed either.
+/// What a broken process reported, including the times of its events, is not believed.
 #[test]
 fn a_broken_process_is_in_no_figure_whatever_times_it_claimed() {
     let hour = 3_600_000_000_000;
@@ -444,7 +445,8 @@ fn times_that_mean_nothing_are_not_merged() {
     assert_eq!((peak.low, peak.high), (0, 0), "exact again in a later window");
 }
 
-/// Who is not told of names and publishes no table cannot know who came and went.
+/// An aggregator that is not notified of names and publishes no table cannot know which processes came and
+/// went.
 #[test]
 fn without_being_told_of_names_a_peak_is_at_least() {
     let scene = Scene::new();
@@ -463,8 +465,8 @@ fn without_being_told_of_names_a_peak_is_at_least() {
     assert_eq!((peak.low, peak.high), (100, 100), "from when it is told");
 }
 
-/// A process has so much in its ring that others are merged without it. What it holds by then may be more than what was
-/// folded of it.
+/// A process has so much in its ring that others are merged without it. What it holds by then may be more
+/// than what was folded of it.
 #[test]
 fn who_is_passed_in_the_merge_may_have_had_more() {
     let scene = Scene::new();

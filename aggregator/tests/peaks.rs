@@ -1,4 +1,4 @@
-//! Peaks over several processes: exact, or a range that holds the true one.
+//! Peaks over several processes: exact, or a range that contains the true one.
 
 mod common;
 
@@ -125,7 +125,7 @@ fn peaks_from_before_a_window_bound_it_but_do_not_count_in_it() {
     assert!(snapshot.missed > 0 && peak.low <= 10 && peak.high == 100, "{peak:?}");
 }
 
-/// What others did while it lived may be folded only after its end was noticed.
+/// What others did while it was alive may be folded only after its end was noticed.
 #[test]
 fn what_a_process_held_counts_until_its_end() {
     let scene = Scene::new();
@@ -138,7 +138,7 @@ fn what_a_process_held_counts_until_its_end() {
     b.alloc(0, Class::Dram, 700);
     aggregator.settle();
     a.alloc(0, Class::Dram, 100);
-    // It lives.
+    // It is alive.
     b.emit(Event::new(EventKind::DeviceOpen, 0));
     end(b);
     // The end is seen at once, the allocation before it waits in the merge.
@@ -173,7 +173,7 @@ fn what_a_process_held_need_not_be_part_of_a_peak_after_it_was_last_seen() {
     assert_eq!((class.low, class.high), (700, 800));
 }
 
-/// What happened before a window may be folded only after it was asked for.
+/// What happened before a window may be folded only after it was requested.
 #[test]
 fn what_happened_before_a_window_does_not_count_in_it() {
     let scene = Scene::new();
@@ -219,7 +219,7 @@ fn peaks_that_a_process_forgot_are_not_known() {
     let shown = device(&settled(&mut aggregator), 1);
     assert_eq!((shown.dram_peak.low, shown.dram_peak.high), (10, UNKNOWN));
     assert_eq!(shown.classes[Class::Dram as usize].peak.high, UNKNOWN);
-    // From a window on that begins later, its own peaks reach back far enough.
+    // In a window that begins later, its own peaks reach back far enough.
     aggregator.reset_window();
     settled(&mut aggregator);
     for _ in 0..100 {

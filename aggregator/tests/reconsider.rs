@@ -1,4 +1,4 @@
-//! A file that was refused is looked at again when it, or what kept it out, has changed.
+//! A refused file is considered again when it, or what kept it out, has changed.
 
 mod common;
 
@@ -21,7 +21,7 @@ fn complaints(snapshot: &TableSnapshot) -> usize {
 /// Polls until the number of refused files is this.
 #[track_caller]
 fn await_refused(aggregator: &mut Aggregator, refused: u64) -> TableSnapshot {
-    // A look at the whole folder comes every second; a change of mode is told at once.
+    // The folder is scanned every second; a change of mode is reported at once.
     for _ in 0..2000 {
         let snapshot = settled(aggregator);
         if snapshot.refused == refused {

@@ -1,5 +1,5 @@
-//! More devices, and processes on them, than there is room for: who is concerned, who is not, and what becomes of them
-//! when there is room again. Needs root, which can have files of others.
+//! More devices and usages than there is room for: who is affected, who is not, and what happens when there
+//! is room again. Needs root, which can create files of other users.
 
 mod common;
 
@@ -15,7 +15,7 @@ use tt_shm_reader::{ProcessStats, TableSnapshot, notice_kind};
 const STRANGER: u32 = 65534;
 /// Chips that the stranger claims, from this one on.
 const CLAIMED: u64 = 10_000;
-/// A chip of root's.
+/// A chip of root.
 const OWN: u64 = 7;
 
 fn is_root() -> bool {
@@ -32,7 +32,7 @@ fn stranger(scene: &Scene) -> TestProcess {
     process
 }
 
-/// A process of the stranger's on as many chips as a process can list, with a byte on each.
+/// A process of the other user on as many chips as a process can list, with a byte on each.
 fn greedy(scene: &Scene, first: u64) -> TestProcess {
     let mut process = stranger(scene);
     for number in 0..MAX_DEVICES as u64 {
@@ -82,7 +82,7 @@ fn a_stranger_on_as_many_chips_as_can_be_is_shown_and_harms_nobody() {
     let (_own, first) = (own(&scene), greedy(&scene, CLAIMED));
     let snapshot = settled(&mut aggregator);
     assert_eq!((snapshot.devices.len(), snapshot.overflow), (MAX_DEVICES + 1, 0));
-    // Rows that nobody uses any more do not count against their user.
+    // Unused rows do not count against their user.
     drop(first);
     bury(&mut aggregator, 1);
     let _next = greedy(&scene, 2 * CLAIMED);
@@ -95,7 +95,7 @@ fn a_stranger_on_as_many_chips_as_can_be_is_shown_and_harms_nobody() {
     assert_eq!((shown.dram_peak.low, shown.dram_peak.high, is_complete(&snapshot, OWN)), (100, 100, true));
 }
 
-/// A chip without a row concerns nobody else; it gets one, with all that is on it, when there is room.
+/// A chip without a row affects nobody else; it gets one, with everything on it, when there is room.
 #[test]
 fn a_chip_without_a_row_concerns_no_other_and_gets_one_later() {
     if !is_root() {
@@ -111,7 +111,7 @@ fn a_chip_without_a_row_concerns_no_other_and_gets_one_later() {
     late.free(0, Class::Dram, 15);
     let snapshot = settled(&mut aggregator);
     assert_eq!((is_shown(&snapshot, 3), snapshot.overflow, complaints(&snapshot)), (false, 1, 1));
-    // Who has less rows than devices can be told from who has nothing.
+    // A process with fewer rows than devices is distinguishable from one that has none.
     let rows = |row: usize| snapshot.usages.iter().filter(|(_, usage)| usage.process == row as u64).count();
     let short = |(row, process): &&(usize, ProcessStats)| rows(*row) < process.devices as usize;
     let short: Vec<u64> =
@@ -158,7 +158,7 @@ fn a_process_that_never_rests_is_counted_once_there_is_room() {
     assert_eq!((shown.live_bytes, shown.alloc_bytes, shown.alloc_count), truth);
 }
 
-/// Who was never counted may have had anything on a chip that is shown only afterwards.
+/// A process that was never counted may have held any amount on a chip that is shown only afterwards.
 #[test]
 fn a_chip_that_somebody_used_unseen_has_no_certain_peak() {
     if !is_root() {
@@ -183,7 +183,7 @@ fn a_chip_that_somebody_used_unseen_has_no_certain_peak() {
     assert_eq!((peak.low, peak.high), (10, 10), "not in a later window");
 }
 
-/// Many strangers together leave rows for our own chips.
+/// Many other users together leave rows for our own chips.
 #[test]
 fn rows_are_kept_for_our_own_chips() {
     if !is_root() {

@@ -31,7 +31,7 @@ fn assert_same(shown: &TableSnapshot, known: &TableSnapshot) {
     assert_eq!(shown.generation, known.generation);
     assert_eq!(shown.devices, known.devices);
     assert_eq!(shown.processes, known.processes);
-    // Times of before we came get more precise while the clock is measured.
+    // Times from before the start get more precise while the clock is measured.
     let timeless = |usages: &[(usize, UsageStats)]| -> Vec<(usize, UsageStats)> {
         let mut usages = usages.to_vec();
         usages.iter_mut().for_each(|(_, usage)| usage.counters.map_times(|_| 0));
@@ -142,7 +142,7 @@ fn a_published_bucket_that_became_inexact_says_so() {
         }
         newest
     };
-    // The first was not seen as a whole.
+    // The first bucket was not seen completely.
     roll(&mut aggregator, &mut other);
     let slept = slow.clock.ticks();
     let late = roll(&mut aggregator, &mut other);
@@ -261,7 +261,7 @@ fn a_link_or_a_directory_is_no_request_for_a_new_window() {
     assert!(aggregator.snapshot().windows == 1 && !request.exists());
 }
 
-/// Names that somebody may have taken before, in whatever way.
+/// Names that another user may have occupied before, in any way.
 #[test]
 fn a_directory_in_the_place_of_the_table_or_its_lock_is_put_out_of_the_way() {
     for name in [table_file_name, tt_shm_os::table_lock_file_name] {

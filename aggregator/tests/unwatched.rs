@@ -1,5 +1,5 @@
-//! More happens in /dev/shm than inotify can tell: what came and went meanwhile may have had anything. Alone in its file,
-//! because every aggregator on the machine watches that folder.
+//! More happens in /dev/shm than inotify can report: processes that came and went meanwhile may have held any
+//! amount. Alone in its file, because every aggregator on the machine watches that folder.
 
 mod common;
 

@@ -1,4 +1,4 @@
-//! Following events, also of a process that is faster than its follower.
+//! Following events, including those of a process that is faster than its follower.
 
 mod common;
 

@@ -14,7 +14,7 @@ use std::sync::atomic::Ordering;
 use tt_shm_os::WriteMap;
 use tt_shm_reader::{FileError, Loss, OpenError, Segment, SegmentHeader, TableError};
 
-/// Gives back the memory of a part of a file, rounded to whole pages inward.
+/// Frees the memory of a part of a file, rounded inward to whole pages.
 fn punch(path: &std::path::Path, offset: u64, len: u64) {
     let file = std::fs::File::options().write(true).open(path).unwrap();
     let start = offset.next_multiple_of(4096);
@@ -157,7 +157,7 @@ fn a_file_that_is_cut_and_grown_again_is_lost() {
     assert_eq!(segment.loss(), Some(Loss::CutShort), "what was lost stays lost");
 }
 
-/// What an honest writer leaves as holes stays one, and is no reason to refuse it.
+/// Holes that an honest writer leaves stay holes, and are no reason to refuse it.
 #[test]
 fn a_real_writer_is_read_without_touching_its_holes() {
     use tt_shm_writer::{Alloc, BufferType, DeviceInfo, Record, Tracker};
@@ -220,7 +220,7 @@ fn a_table_without_a_header() {
     assert_eq!(blocks(publisher.path()), 0);
 }
 
-/// Only the header's page is there: the rest of a forged file costs whoever looks at it nothing.
+/// Only the header's page exists: the rest of a forged file costs its reader nothing.
 #[test]
 fn a_header_alone() {
     let huge = planned(1 << 24, 1 << 23, 1 << 26);

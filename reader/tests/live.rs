@@ -1,4 +1,4 @@
-//! Reading while the other side writes at full speed: what is said to be exact must be.
+//! Reading while the other side writes at full speed: what is claimed to be exact must be.
 
 mod common;
 
@@ -24,7 +24,7 @@ fn while_writing(mut write: impl FnMut(u64) + Send, read: impl FnOnce()) {
                 self.0.store(true, Ordering::Relaxed);
             }
         }
-        // Also if an assertion fails: the scope waits for the writer.
+        // Even if an assertion fails: the scope waits for the writer.
         let _stop = Stop(&done);
         read();
     });
@@ -158,7 +158,7 @@ fn a_row_that_was_emptied_and_removed_meanwhile_is_noticed() {
     for index in 1..DEVICES {
         publisher.device(index, DeviceStats { generation: 1, ..bytemuck::zeroed() });
     }
-    // A process uses the device, no longer does, and its row is no longer in use: three batches.
+    // A process uses the device, stops using it, and its row is freed: three generations.
     let write = |batch: u64| {
         let (generation, uses) = (batch + 1, u64::from(batch.is_multiple_of(3)));
         publisher.device(0, DeviceStats { generation, processes: uses, ..bytemuck::zeroed() });

@@ -17,7 +17,7 @@ fn refusal(path: &Path) -> OpenError {
     Segment::open(path).expect_err("must be refused")
 }
 
-/// What is said of a file with this header, in the place that the untouched header belongs to.
+/// The error for a file with this header, at the name that the untouched header belongs to.
 fn refusal_of(header: SegmentHeader) -> OpenError {
     let path = path_in(&namespace());
     let (file, _removed) = new_file(&path, header.total_len, 0o600);

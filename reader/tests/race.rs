@@ -1,6 +1,6 @@
-//! Threads of one process that report at the same time while another reads: for ThreadSanitizer, which sees the
-//! writer's private memory (the lock, the index, the books) race if it does. Without a harness, since std and
-//! libtest are not instrumented and would be reported; `.ci/thread-sanitizer` runs it.
+//! Threads of one process that report at the same time while another reads. For ThreadSanitizer, which
+//! detects races on the writer's private memory (the lock, the index, the accounts). Without a harness, since
+//! std and libtest are not instrumented and would be reported; `.ci/thread-sanitizer` runs it.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -17,8 +17,8 @@ fn main() {
         tracker.register_device(&DeviceInfo { chip_id: 1, ..Default::default() }).expect("a first device");
     let (done, tracker) = (AtomicUsize::new(0), &tracker);
     std::thread::scope(|scope| {
-        // Kept until each has ended: a handle that goes earlier is counted down by std with a fence, which the
-        // sanitizer does not know, and which it reports.
+        // Kept until each has ended: when a handle is dropped earlier, std counts it down with a fence, which
+        // the sanitizer does not know and reports.
         let mut handles = Vec::new();
         for thread in 0..THREADS {
             let done = &done;

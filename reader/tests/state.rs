@@ -55,7 +55,7 @@ fn flags_and_anomalies() {
 fn counters_are_those_of_the_process() {
     let mut writer = Writer::new(2);
     let segment = writer.open();
-    // Several times round the ring.
+    // Several times around the ring.
     for id in 0..4 * SLOTS {
         writer.alloc((id % 2) as u8, Class::Dram, id, 100 + id);
         if id % 3 == 0 {
@@ -110,7 +110,7 @@ fn impossible_counters_are_refused_before_they_are_added_to() {
     assert!(matches!(segment.counters(), Err(ReadError::ImplausibleCounters { device: 0, .. })));
 }
 
-/// An event of a device behind the last one that is listed, and of one that no segment can list.
+/// An event of a device after the last one listed, and of one that no segment can list.
 #[test]
 fn events_of_devices_that_are_not_listed_are_refused() {
     for (device, listable) in [(1, true), (200, false)] {
@@ -151,7 +151,7 @@ fn a_head_that_cannot_be_caught_up_with_is_an_error_and_no_hang() {
     assert!(matches!(segment.counters(), Err(ReadError::Busy { .. })));
     assert!(!segment.allocations().exact);
     assert_eq!(segment.follow().take(100_000).count(), 0);
-    // The last position there is: its event would be the next one for ever.
+    // The last possible position: its event would be the next one forever.
     writer.set(control::HEAD, u64::MAX - 1);
     assert!(segment.follow().take(100_000).count() < 100_000);
 }

@@ -1,4 +1,4 @@
-//! The aggregator's table: whose is read, and how old it is.
+//! The aggregator's table: which user's is read, and how old it is.
 
 mod common;
 
@@ -49,7 +49,7 @@ fn a_segment_is_no_table() {
     assert!(matches!(publisher.try_open(), Err(TableError::Layout { cause: LayoutError::Magic { .. }, .. })));
 }
 
-/// Needs root, to have files of two users. As another user it can only check the file in root's place.
+/// Needs root, to have files of two users. As another user it can only check the file at root's name.
 #[test]
 fn roots_table_goes_first_and_a_file_in_its_place_does_not_count() {
     let ns = namespace();

@@ -1,10 +1,10 @@
-//! Test points: every store and system call that others can see the effect of, by name.
+//! Test points: every store and system call with an effect that others can see, by name.
 //!
 //! Without the feature `test-points` both macros are empty and nothing of this is compiled. With it, a test
-//! helper is told of each visit right behind the store or call, and may be killed or stopped there. Only a
-//! test package turns the feature on, and only when it is asked to; see its `Cargo.toml`.
+//! helper is notified right after each such store or call, and may be killed or stopped there. Only a test
+//! package enables the feature, and only when asked to; see its `Cargo.toml`.
 
-/// From here to the end of the block, stores to shared words belong to a point.
+/// Attributes the stores to shared words from here to the end of the block to a point.
 #[cfg(feature = "test-points")]
 #[macro_export]
 macro_rules! stores_of {
@@ -12,14 +12,14 @@ macro_rules! stores_of {
         let _stores = $crate::points::enter($crate::points::Point::$point);
     };
 }
-/// Nothing, without the feature `test-points`.
+/// Does nothing without the feature `test-points`.
 #[cfg(not(feature = "test-points"))]
 #[macro_export]
 macro_rules! stores_of {
     ($point:ident) => {};
 }
 
-/// A system call that others can see the effect of has just been made.
+/// Notifies that a system call with an effect that others can see has just been made.
 #[cfg(feature = "test-points")]
 #[macro_export]
 macro_rules! point {
@@ -27,7 +27,7 @@ macro_rules! point {
         $crate::points::visit($crate::points::Point::$point)
     };
 }
-/// Nothing, without the feature `test-points`.
+/// Does nothing without the feature `test-points`.
 #[cfg(not(feature = "test-points"))]
 #[macro_export]
 macro_rules! point {
@@ -49,10 +49,10 @@ mod compiled_in {
             pub enum Point { $(#[doc = $name] $point,)* }
 
             impl Point {
-                /// All of them, in the order of their discriminants.
+                /// All points, in the order of their discriminants.
                 pub const ALL: &[Point] = &[$(Point::$point),*];
 
-                /// What a test calls it.
+                /// The name that tests use.
                 pub fn name(self) -> &'static str {
                     match self { $(Point::$point => $name,)* }
                 }
@@ -122,24 +122,24 @@ mod compiled_in {
         static CURRENT: Cell<Point> = const { Cell::new(Point::Unlabelled) };
     }
 
-    /// Has a function told of every visit from now on. The first one stays.
+    /// Installs a function that is called at every visit. The first one stays.
     pub fn install(hook: fn(Point)) {
         let _ = HOOK.set(hook);
     }
 
-    /// A point is reached.
+    /// Calls the hook for a point.
     pub fn visit(point: Point) {
         if let Some(hook) = HOOK.get() {
             hook(point);
         }
     }
 
-    /// A word was stored.
+    /// Calls the hook for a store of the current point.
     pub(crate) fn stored() {
         visit(CURRENT.get());
     }
 
-    /// Stores belong to a point until this is dropped.
+    /// Attributes stores to a point until it is dropped.
     #[must_use]
     pub struct Stores(Point);
 

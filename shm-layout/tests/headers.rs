@@ -171,7 +171,7 @@ fn extremes() -> impl Iterator<Item = u64> {
     powers.flat_map(|power: u64| [power, power - 1, power.wrapping_neg(), u64::MAX - power])
 }
 
-/// Any word of the header, any extreme: it is refused, or whoever uses it stays within the file.
+/// Any extreme in any word of the header is refused, or its user stays within the file.
 #[test]
 fn no_segment_header_leads_out_of_the_file() {
     let good = segment_plan();

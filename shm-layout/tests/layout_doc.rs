@@ -1,5 +1,5 @@
-//! `docs/layout.md` says what the code does: every offset, size, code and constant in its tables is
-//! compared with the real one, and no field may be left out.
+//! `docs/layout.md` matches the code: every offset, size, code and constant in its tables is compared with
+//! the real one, and no field may be left out.
 
 use shm_layout::control::{self as segment_control, Anomaly};
 use shm_layout::table::{self, control};
@@ -7,7 +7,7 @@ use shm_layout::{Class, EventKind, RowKind, flags, known};
 
 const DOCUMENT: &str = include_str!("../../docs/layout.md");
 
-/// The cells of every table row behind a line that starts with `start`, up to the table's end.
+/// The cells of every table row after a line that starts with `start`, up to the table's end.
 fn rows_of(start: &str) -> Vec<Vec<String>> {
     let lines = DOCUMENT.lines().skip_while(|line| !line.starts_with(start));
     let rows = lines.skip_while(|line| !line.starts_with('|')).take_while(|line| line.starts_with('|'));
@@ -172,7 +172,7 @@ fn no_bit_or_state_is_left_out() {
     }
 }
 
-/// It is for readers in any language: no path and no name of a source file or module.
+/// The document is for readers in any language: no path and no name of a source file or module.
 #[test]
 fn the_document_names_nothing_that_it_does_not_define() {
     for name in [".rs`", "::", "_flags`", "SEGMENT_MAGIC", "TABLE_MAGIC", "process_state", "notice_kind"] {

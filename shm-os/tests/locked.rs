@@ -1,4 +1,4 @@
-//! A host that locks all of its memory. In a binary of its own: that is the whole process's.
+//! A host that locks all of its memory. In a binary of its own, because that applies to the whole process.
 
 use std::fs::File;
 use std::os::fd::AsRawFd;

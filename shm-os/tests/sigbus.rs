@@ -1,4 +1,4 @@
-//! What the guard does with every kind of SIGBUS. Each role is played by a process of its own, which may die of it.
+//! How the guard handles every kind of SIGBUS. Each role is a process of its own, which may be killed by it.
 
 use std::fs::File;
 use std::os::unix::process::ExitStatusExt;
@@ -61,7 +61,7 @@ fn in_a_role() {
             guard_truncation().unwrap();
             send();
         }),
-        // With the address of a guarded mapping as its value, which is no address.
+        // With the address of a guarded mapping as its value, which is not a fault address.
         Ok("queued") => after(|| {
             guard_truncation().unwrap();
             let map = ReadMap::open(file(4096, "queued"), 4096).unwrap();
@@ -137,7 +137,8 @@ fn settle() {
             != 0
     };
     until(|| !pending());
-    // Another thread may be about to run the handler. Should it come later, the test shows less, not something else.
+    // Another thread may be about to run the handler. If it does so later, the test shows less, but nothing
+    // wrong.
     std::thread::sleep(std::time::Duration::from_millis(20));
 }
 
@@ -149,7 +150,7 @@ fn until(condition: impl Fn() -> bool) {
     }
 }
 
-/// A file of /dev/shm without a name, filled with sevens.
+/// An unnamed file in /dev/shm, filled with sevens.
 fn file(len: usize, name: &str) -> File {
     let path = std::path::Path::new(tt_shm_os::SHM_DIR)
         .join(format!("tt-shm-os-test-{name}-{}", std::process::id()));
@@ -169,7 +170,7 @@ fn after(happens: impl FnOnce()) {
     assert!(map.is_lost());
 }
 
-/// Touches a page behind the end of a file that is not guarded: the writer's own.
+/// Touches a page beyond the end of a file that is not guarded: the writer's own.
 fn fault_elsewhere() {
     let own = file(8192, "own");
     let map = WriteMap::new(&own, 8192).unwrap();
@@ -178,7 +179,7 @@ fn fault_elsewhere() {
     panic!("the store should have been the end");
 }
 
-/// Files of different lengths are mapped and unmapped while others are cut short and read.
+/// Files of different lengths are mapped and unmapped while others are truncated and read.
 fn churn() {
     guard_truncation().unwrap();
     let stop = AtomicBool::new(false);

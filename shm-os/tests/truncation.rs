@@ -1,4 +1,5 @@
-//! A file cut short under its mapping. In a binary of its own: the handler is the whole process's.
+//! A file truncated under its mapping. In a binary of its own, because the handler applies to the whole
+//! process.
 
 use std::sync::atomic::Ordering::Relaxed;
 use tt_shm_os::{ReadMap, guard_truncation};

@@ -1,7 +1,7 @@
-//! A forked child finds a `WipePage` empty.
+//! A `WipePage` is zero in a forked child.
 //!
-//! Alone in its binary: a child holds copies of all descriptors and mappings of its process, so
-//! that locks of tests beside it would outlive their owners now and then.
+//! Alone in its binary: a child has copies of all descriptors and mappings of its process, so that locks of
+//! tests beside it would sometimes outlive their owners.
 
 use std::io;
 use std::sync::atomic::Ordering::Relaxed;

@@ -1,4 +1,4 @@
-//! What a process says of its devices: once, or bit by bit; and what it says of itself.
+//! What a process reports about its devices, at once or step by step, and about itself.
 
 mod common;
 
@@ -124,7 +124,7 @@ fn in_hybrid_mode_only_what_is_told_is_occupied() {
     let tracker = open();
     let device = tracker.register_device(&DeviceInfo { hybrid: Some(true), ..n150() }).unwrap();
     let alloc = |id| Alloc::new(BufferType::L1, id, 100).bytes_per_bank(32);
-    // Which banks it is in, nobody said.
+    // Which banks it is in is not known.
     tracker.alloc(device, alloc(1)).unwrap();
     let l1 = Class::L1 as usize;
     let seen = counters(&tracker, device);
@@ -158,7 +158,7 @@ fn a_segment_says_who_writes_it_and_what_was_checked() {
     assert_eq!(reader.self_checks(), [4, 1]);
     let plain = observe(&open_with(|builder| builder)).source();
     assert_eq!(plain, Some(Source::Ring));
-    // A device makes no difference to that.
+    // The device makes no difference to that.
     tracker.register_device(&info(1)).unwrap();
     assert_eq!(reader.self_checks(), [4, 1]);
 }

@@ -30,7 +30,8 @@ fn system_kernels_are_binary_times_cores() {
     let after = counters(&tracker, device);
     assert_eq!(after.class(Class::KernelDispatch).live_bytes, 94_208);
     assert_eq!(after.kernel_loaded_bytes(), 1_011_712);
-    // Fabric kernels are on ethernet cores, whose L1 is counted apart. Dispatch kernels lie in reserved memory.
+    // Fabric kernels are on ethernet cores, whose L1 is counted separately. Dispatch kernels lie in reserved
+    // memory.
     assert_eq!((after.kernels_resident(), after.l1_used(), after.eth_used()), (94_208, 0, 917_504));
     tracker.kernel_unload(device, 1, Some(917_504)).unwrap();
     tracker.kernel_unload(device, 2, None).unwrap();

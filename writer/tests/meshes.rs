@@ -1,4 +1,4 @@
-//! A call on a mesh that one device refuses changes none.
+//! A call on a mesh that one device refuses changes none of them.
 
 mod common;
 

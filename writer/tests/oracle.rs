@@ -1,5 +1,5 @@
-//! Any sequence of calls, right and wrong ones, with any number of rows: every answer and every figure is
-//! that of a plain map.
+//! Any sequence of right and wrong calls, with any number of rows: every result and every figure matches that
+//! of a plain map.
 
 mod common;
 
@@ -107,7 +107,7 @@ fn kernel(step: &Step, bytes: u64) -> Kernel {
     Kernel::new(step.id, types[(step.id % 3) as usize], cores, bytes, 1).program(step.program)
 }
 
-/// Carries out a step on both. Whether they agree.
+/// Executes a step on both; returns whether they agree.
 fn carry_out(tracker: &Tracker, devices: &[Device], oracle: &mut Oracle, step: &Step) -> bool {
     let Step { call, device: number, id, program, .. } = *step;
     let device = devices[number];
@@ -135,7 +135,7 @@ fn carry_out(tracker: &Tracker, devices: &[Device], oracle: &mut Oracle, step: &
     }
 }
 
-/// What the process says of itself, and what an observer finds, is what the oracle has.
+/// What the process reports about itself, and what an observer finds, matches the oracle.
 fn compare(tracker: &Tracker, devices: &[Device], oracle: &Oracle) {
     let segment = observe(tracker);
     let seen = segment.counters().unwrap();

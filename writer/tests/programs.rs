@@ -1,4 +1,4 @@
-//! Any order of calls on programs, compared with a model that keeps what every dispatch made resident.
+//! Any order of calls on programs, compared with a model that tracks what every dispatch made resident.
 
 mod common;
 
@@ -74,7 +74,7 @@ fn call() -> impl Strategy<Value = Call> {
     )
 }
 
-/// Makes a call, and says whether it and the model agree on its success.
+/// Makes a call; returns whether it and the model agree on its success.
 fn make(tracker: &Tracker, device: Device, model: &mut Model, call: Call) -> bool {
     let Call { what, program, id, size, fabric, ethernet } = call;
     let (cb, kernel_id) = ((program, true, id), program * 10 + id);
@@ -112,7 +112,7 @@ proptest! {
 
     #[test]
     fn what_is_resident_follows_from_the_calls(calls in vec(call(), 0..150), rows in 1..30_u64) {
-        // Few rows: programs and buffers without one must count all the same.
+        // Few rows: programs and buffers without one must count nonetheless.
         let tracker = open_with(|builder| builder.live_capacity(rows).ring_slots(64));
         let device = device(&tracker);
         let mut model = Model::default();

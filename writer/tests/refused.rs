@@ -1,4 +1,4 @@
-//! What is refused leaves nothing behind: no row, no entry of the index, no bytes.
+//! A refused call leaves nothing behind: no row, no entry in the index, no bytes.
 
 mod common;
 
@@ -39,8 +39,8 @@ fn it_may_be_reported_right_afterwards() {
     tracker.free(device, 2).unwrap_err();
 }
 
-/// The rows that refused allocations were given still hold what was freed before. Were they left in the
-/// index, it would find them there when its pages are split, and free them once more.
+/// The rows that refused allocations were given still hold what was freed before. If they were left in the
+/// index, it would find them when its pages are split, and free them once more.
 #[test]
 fn what_was_freed_stays_freed() {
     const COUNT: u64 = 4000;

@@ -33,7 +33,7 @@ fn only_the_program_dispatched_last_is_resident() {
     tracker.dispatch(device, 2).unwrap();
     let second = counters(&tracker, device);
     assert_eq!((resident(&second), second.l1_peak_bytes), ((300, 30), 1000));
-    // What is allocated and loaded is still told, under names of its own.
+    // What is allocated and loaded is still reported, under names of its own.
     assert_eq!((second.class(Class::Cb).live_bytes, second.kernel_loaded_bytes()), (1300, 130));
 }
 
@@ -174,7 +174,7 @@ fn a_program_that_ends_leaves_its_lane_and_the_kernels_of_others() {
     assert_eq!((resident(&first), first.kernel_loaded_bytes(), first.lane_of(2)), ((0, 100), 100, None));
     assert!(tracker.dispatch(device, 2).is_err(), "it has ended");
     tracker.launch(device, second).unwrap();
-    // What a program loaded ends with it, whoever runs it.
+    // What a program loaded ends with it, whichever programs run it.
     tracker.program_end(device, 1).unwrap();
     assert_eq!(resident(&counters(&tracker, device)), (0, 0));
     assert!(tracker.dispatch(device, 2).is_err(), "nothing of it is left");
@@ -191,7 +191,7 @@ fn programs_in_two_lanes_are_resident_together() {
     }
     let both = counters(&tracker, device);
     assert_eq!((resident(&both), both.l1_peak_bytes), ((1300, 130), 1300));
-    // A program that goes to another lane leaves its own.
+    // A program that moves to another lane leaves its own.
     tracker.dispatch(device, Dispatch::new(1).lane(2)).unwrap();
     let moved = counters(&tracker, device);
     assert_eq!((resident(&moved), moved.lane_of(1), moved.lane_of(2)), ((1000, 100), Some(2), None));

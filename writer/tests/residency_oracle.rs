@@ -1,5 +1,5 @@
-//! Any sequence of calls on any part of a mesh: what is resident, and the peaks of L1, are those of plain sets, and a
-//! call that one device refuses changes none.
+//! Any sequence of calls on any part of a mesh: what is resident, and the peaks of L1, match those of plain
+//! sets, and a call that one device refuses changes none.
 
 mod common;
 
@@ -29,11 +29,11 @@ enum Call {
 #[derive(Clone, Copy, Debug)]
 struct Step {
     call: Call,
-    /// Bits: which devices.
+    /// The devices, as bits.
     devices: u8,
     id: u64,
     program: u64,
-    /// Whether a kernel says which program runs it.
+    /// Whether a kernel names the program that runs it.
     names_program: bool,
     size: u64,
     too_large: bool,
@@ -60,10 +60,10 @@ struct Facts {
 /// One device.
 #[derive(Clone, Default)]
 struct Oracle {
-    /// Bytes asked for; a buffer occupies [`occupied`] bytes.
+    /// Bytes requested; a buffer occupies [`occupied`] bytes.
     buffers: BTreeMap<u64, u64>,
     members: BTreeMap<Member, Facts>,
-    /// By lane, the program that was dispatched last and what of it is resident.
+    /// By lane, the program that was dispatched last and what is resident of it.
     lanes: BTreeMap<u8, (u64, BTreeSet<Member>)>,
     dispatches: u64,
     l1_peak: u64,

@@ -1,4 +1,4 @@
-//! Processes that are none: segments in /dev/shm, written and locked by the test itself.
+//! Fake processes: segments in /dev/shm, written and locked by the test itself.
 
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
@@ -20,7 +20,7 @@ use tt_shm_os::{
 };
 use tt_shm_reader::{DeviceStats, TableSnapshot};
 
-/// A namespace of a test's own; what is in it goes when the test ends, however it ends.
+/// A namespace of a test's own; its files are removed when the test ends in any way.
 pub(crate) struct Scene {
     pub(crate) namespace: Namespace,
 }
@@ -57,7 +57,7 @@ impl Drop for Scene {
     }
 }
 
-/// A segment with a writer that lives until it is dropped; then its file stays, as after kill -9.
+/// A segment with a writer that is alive until it is dropped; then its file stays, as after kill -9.
 pub(crate) struct TestProcess {
     map: WriteMap,
     pub(crate) header: SegmentHeader,
@@ -90,7 +90,7 @@ impl TestProcess {
         TestProcess::with_memory(namespace, ring_slots, identity, None)
     }
 
-    /// One of many: with memory for no more than its ring and so many devices, which it must not exceed.
+    /// One of many: with memory only for its ring and this many devices, which it must not exceed.
     pub(crate) fn lean(namespace: &Namespace, devices: u64) -> TestProcess {
         TestProcess::with_memory(namespace, 64, tt_shm_os::random_u64().unwrap(), Some(devices))
     }
@@ -130,7 +130,7 @@ impl TestProcess {
         TestProcess { map, header, path, devices: 0, accounts, position: 0, clock }
     }
 
-    /// Says something else of itself, before anybody looks.
+    /// Changes its header before anybody looks.
     pub(crate) fn change_header(&mut self, change: impl FnOnce(&mut SegmentHeader)) {
         change(&mut self.header);
         store_pod(self.map.words(), &self.header);
@@ -154,7 +154,7 @@ impl TestProcess {
         self.position += 1;
         let event = Event { stamp: self.position, ..event };
         let words = SegmentWords::carve(self.map.words(), &self.header);
-        // What cannot be counted is there all the same: it is for the aggregator to refuse.
+        // An event that cannot be counted is published nonetheless: the aggregator has to refuse it.
         let _ = self.accounts.count(&event);
         words.publish(&event, None, &mut self.accounts);
     }
@@ -180,7 +180,7 @@ impl TestProcess {
         self.header.pid
     }
 
-    /// Ends in an orderly way: says when, and is noticed at once.
+    /// Closes the segment, with the time, and is noticed at once.
     pub(crate) fn close(self) {
         let control = self.words().control;
         control[control::CLOSED_AT].store(self.clock.ticks(), Ordering::Relaxed);
@@ -188,7 +188,7 @@ impl TestProcess {
     }
 }
 
-/// What has to have memory behind it: everything, or what some devices and the ring need.
+/// What needs memory behind it: everything, or only the ring and some devices.
 fn needed(header: &SegmentHeader, devices: Option<u64>) -> Vec<(u64, u64)> {
     let Some(devices) = devices else { return vec![(0, header.total_len)] };
     let part = |block: Block, next: u64, entries: u64| {

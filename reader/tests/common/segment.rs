@@ -124,7 +124,7 @@ impl Writer {
         self.map = None;
     }
 
-    /// What the process itself knows to be true.
+    /// The process's own counters.
     pub fn truth(&self) -> Vec<Counters> {
         (0..self.devices).map(|device| *self.accounts.counters(device as u8).unwrap()).collect()
     }
@@ -139,7 +139,7 @@ impl Writer {
         let event = self.stamp(event);
         let map = self.map.as_ref().expect("alive");
         let words = SegmentWords::carve(map.words(), &self.header);
-        // What cannot be counted is there all the same: it is for the reader to refuse.
+        // An event that cannot be counted is published nonetheless: the reader has to refuse it.
         let _ = self.accounts.count(&event);
         words.publish(&event, None, &mut self.accounts);
         event
@@ -193,7 +193,7 @@ impl Writer {
         (self.names - 1) as u16
     }
 
-    /// Puts a word, honest or not, into the next place of the name index.
+    /// Writes a word, honest or not, to the next entry of the name index.
     pub fn index_name(&mut self, word: u64) -> u16 {
         self.words().name_index[self.names as usize].store(word, Ordering::Relaxed);
         self.names += 1;

@@ -1,4 +1,4 @@
-//! A table as an aggregator would write it, batch by batch.
+//! A table as an aggregator would write it, one generation at a time.
 
 use std::os::unix::fs::chown;
 use std::path::Path;
@@ -33,7 +33,7 @@ impl Publisher {
         Publisher::with_header(&namespace(), euid(), header())
     }
 
-    /// A table in the place of `uid`, whoever runs the test.
+    /// A table at the name of `uid`, whoever runs the test.
     pub fn with_header(namespace: &Namespace, uid: u32, header: TableHeader) -> Publisher {
         let path = path_of(&table_file_name(namespace, uid));
         let (file, removed) = new_file(&path, header.total_len, 0o644);

@@ -123,7 +123,7 @@ fn used_is_what_is_occupied_and_requested_stands_beside_it() {
     let all = apply(&[&buffers[..], &[dispatch(0, 90_000, 0)]].concat());
     assert_eq!((all.dram_requested(), all.l1_requested()), (75, 98_600));
     assert_eq!(apply(&buffers).lane_of(0), None, "an empty lane has no program");
-    // Of which nobody told what it occupies.
+    // A buffer of which only the requested size is known.
     let told = Event { flags: flags::REQUESTED, ..about(EventKind::Alloc, Class::Dram, 500) };
     let basis = apply(&[told, about(EventKind::Alloc, Class::Dram, 700)]);
     assert_eq!((basis.dram_used(), basis.requested_basis_bytes[Class::Dram as usize]), (1200, 500));
@@ -164,7 +164,7 @@ fn an_impossible_event_changes_nothing() {
     for event in [
         about(EventKind::Free, Class::L1, 65),
         about(EventKind::Free, Class::Dram, 0),
-        // More was asked for than of all that is live, or none of it is known by that only.
+        // More was requested than for all that is live, or none of it is known by its requested size only.
         Event { aux: 65, ..about(EventKind::Free, Class::L1, 64) },
         Event { flags: flags::REQUESTED, ..about(EventKind::Free, Class::L1, 64) },
         about(EventKind::Alloc, Class::L1, MAX_BYTES),
@@ -177,7 +177,7 @@ fn an_impossible_event_changes_nothing() {
         resident(EventKind::CbFree, Class::Cb, 51, 0),
         resident(EventKind::KernelUnload, Class::KernelApplication, 101, 0),
         resident(EventKind::KernelUnload, Class::KernelApplication, 26, flags::ETHERNET),
-        // In a lane that has nothing, in one of two that has it, in one that there is not.
+        // In an empty lane, in one of two lanes that have it, in a lane that does not exist.
         Event { place: 2, ..cb_free },
         Event { place: 3, ..cb_free },
         Event { place: 1 << 8, ..cb_free },
@@ -276,7 +276,7 @@ fn a_gauge_is_what_was_said_last() {
     assert_eq!((kernel_ring_total_bytes, kernel_ring_used_bytes, kernel_ring_programs), (71, 36, 6));
 }
 
-/// It was there before; when it was reached again does not matter.
+/// The value was reached before; when it was reached again does not matter.
 #[test]
 fn the_time_of_a_peak_is_when_it_was_reached_first() {
     for class in [Class::Dram, Class::L1] {
@@ -317,7 +317,7 @@ fn a_lane_that_there_is_not_is_implausible() {
     assert!(Counters { resident_lanes: (1 << 8) - 1, ..Counters::ZERO }.is_plausible());
 }
 
-/// Every time is converted, and one that never was stays none.
+/// Every time is converted, and a time that is not set stays so.
 #[test]
 fn all_times_are_converted() {
     let failed = about(EventKind::AllocFailed, Class::Dram, 1);

@@ -1,5 +1,5 @@
-//! What events do to counters: against a model that adds everything up anew, and against the figures
-//! that the design promises.
+//! What events do to counters, compared with a model that adds everything up again, and with the figures that
+//! the design promises.
 
 mod figures;
 mod oracle;

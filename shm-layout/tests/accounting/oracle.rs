@@ -1,4 +1,4 @@
-//! A naive model of one device: a list of what is live, from which everything is added up anew.
+//! A naive model of one device: a list of what is live, from which everything is added up each time.
 
 use shm_layout::{Class, Counters, Event, EventKind, flags};
 
@@ -7,9 +7,9 @@ use shm_layout::{Class, Counters, Event, EventKind, flags};
 pub(crate) struct Thing {
     pub(crate) class: Class,
     pub(crate) size: u64,
-    /// Bytes asked for; those of a buffer only are others than it occupies.
+    /// Bytes requested; only for a buffer do they differ from what it occupies.
     pub(crate) requested: u64,
-    /// Whether `size` is only what was asked for.
+    /// Whether `size` is only the requested size.
     pub(crate) basis: bool,
     pub(crate) ethernet: bool,
     /// Program of a circular buffer or application kernel.
@@ -31,7 +31,7 @@ pub(crate) enum Command {
         lane: u8,
         times: u32,
     },
-    /// Ends a program: takes what is resident of it out of its lane.
+    /// Ends a program: removes what is resident of it from its lane.
     EndProgram(u64),
     ResetPeaks,
     Fail,
@@ -39,7 +39,7 @@ pub(crate) enum Command {
     Gauge(u64),
 }
 
-/// A largest value and when it was reached first.
+/// A peak and when it was first reached.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Peak {
     pub(crate) bytes: u64,
@@ -109,7 +109,7 @@ impl Oracle {
         self.dram().0 + self.l1() + self.class(Class::SystemMemory).0
     }
 
-    /// Carries out a command and returns the event that says so; `None` if there is nothing to free.
+    /// Executes a command and returns its event; `None` if there is nothing to free.
     pub(crate) fn carry_out(&mut self, command: &Command) -> Option<Event> {
         self.time += 10;
         let event = match command {
@@ -184,7 +184,7 @@ impl Oracle {
     }
 
     fn end_program(&mut self, program: u64) -> Event {
-        // Of all lanes: only the one that it is in matters.
+        // Set in all lanes: only the one that it is in matters.
         self.live.iter_mut().filter(|thing| thing.program == program).for_each(|thing| thing.lane = None);
         Event { id: program, flags: flags::RESIDENT, place: 0xff, ..Event::new(EventKind::ProgramEnd, 0) }
     }

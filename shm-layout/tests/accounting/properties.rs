@@ -43,7 +43,7 @@ fn command() -> impl Strategy<Value = Command> {
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// The counters are what one gets by adding up what is live, after every single event.
+    /// After every single event, the counters equal the sum of what is live.
     #[test]
     fn counters_equal_the_naive_sums(commands in vec(command(), 1..120)) {
         let (mut oracle, mut counters) = (Oracle::default(), Counters::ZERO);
@@ -54,8 +54,8 @@ proptest! {
         }
     }
 
-    /// Whatever an event holds: it is applied to plausible counters and leaves them plausible, or it is
-    /// refused and leaves them as they were.
+    /// Any event is applied to plausible counters and leaves them plausible, or is refused and leaves them
+    /// unchanged.
     #[test]
     fn no_event_harms_plausible_counters(
         commands in vec(command(), 0..20),

@@ -14,7 +14,7 @@ fn payload(stamp: u64) -> Payload {
     [stamp, 10 * stamp, 10 * stamp]
 }
 
-/// A writer changes a cell, a reader looks at it once; what it gets must belong together.
+/// A writer changes a cell while a reader reads it once; what it gets must be consistent.
 pub(crate) fn cell<const V: u8>(
     tally: &Arc<Tally>,
     write: impl Fn(&Cell<V>) + Copy + Send + Sync + 'static,
@@ -68,8 +68,8 @@ fn a_row_is_read_whole_through_clear_and_reuse() {
     tally.assert_both();
 }
 
-/// Why a stamp is never used twice: the reader cannot tell the first write from the second. A bucket of
-/// the history is written that way while its time lasts, so its words are right one by one only.
+/// Why a stamp is never used twice: the reader cannot distinguish the first write from the second. A bucket
+/// of the history is written that way while it is open, so its words are right only individually.
 #[test]
 #[should_panic(expected = "torn")]
 fn a_cell_rewritten_under_its_old_stamp_tears() {
@@ -116,7 +116,7 @@ fn a_latch_is_read_whole() {
     }
 }
 
-/// A successor of a killed writer goes on with the copy that its readers are not told to read.
+/// A successor of a killed writer continues with the copy that its readers are not directed to.
 #[test]
 fn a_latch_can_be_taken_over() {
     explore(None, || {

@@ -1,4 +1,5 @@
-//! The order of a commit: whoever attaches at any moment, and follows, has every event exactly once.
+//! The order of a commit: an observer that attaches at any moment, and follows, gets every event exactly
+//! once.
 
 use crate::word::{Memory, ModelWord, SIZE, SOUND, Tally, event, explore, kill_writer_after, stores_left};
 use loom::thread;
@@ -93,7 +94,7 @@ fn an_observer_has_every_event_exactly_once() {
     }
 }
 
-/// Stores of the first so many commits.
+/// The number of stores of the first commits.
 fn stores_of(events: u64) -> usize {
     let stores = Arc::new(AtomicUsize::new(0));
     let result = stores.clone();

@@ -1,6 +1,6 @@
-//! What happens to files, in the abstract: the kernel's calls take effect one after the other, so what
-//! matters is their order. A name that is reaped must be a dead process's; what a successor adopts must be
-//! whole, and not older than what anybody saw.
+//! What happens to files, in the abstract: system calls take effect one after the other, so what matters is
+//! their order. A name that is reaped must be that of a dead process; what a successor adopts must be intact,
+//! and not older than what any reader saw.
 
 use crate::word::{ModelWord, SOUND, Tally, explore, kill_writer_after, latch_memory};
 use loom::sync::atomic::{AtomicBool, Ordering::SeqCst};
@@ -33,7 +33,7 @@ impl File {
         self.locked.store(false, SeqCst);
     }
 
-    /// As a tracker and the aggregator do it: found by its name, not locked, removed.
+    /// As a tracker and the aggregator do it: found by name, not locked, removed.
     fn reap(&self) -> bool {
         let dead = self.named.load(SeqCst) && !self.locked.load(SeqCst);
         if dead && self.named.swap(false, SeqCst) {
@@ -59,7 +59,7 @@ fn reaped_beside(tally: &Arc<Tally>, make: impl Fn(&File) + Copy + Send + Sync +
         let reaped =
             reapers.map(|reaper| reaper.join().unwrap()).into_iter().filter(|reaped| *reaped).count();
         assert!(reaped <= 1, "removed twice");
-        // Whoever comes later finds what was left.
+        // A later one finds what was left.
         assert_eq!(file.reap(), reaped == 0);
         tally.count(reaped == 1);
     });

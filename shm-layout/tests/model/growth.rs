@@ -20,7 +20,7 @@ pub(crate) fn allocate<const V: u8>(segment: &Segment<'_, V>) {
     segment.publish(&second, None, &mut Accounts::new(4));
 }
 
-/// One row is listed; a second one is made, written, and looked for at the same time.
+/// One row is listed; a second one is created, written and looked for at the same time.
 pub(crate) fn walk<const V: u8>(
     tally: &Arc<Tally>,
     work: impl Fn(&Segment<'_, V>) + Copy + Send + Sync + 'static,

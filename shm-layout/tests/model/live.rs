@@ -77,8 +77,8 @@ fn a_list_is_that_of_its_position() {
     }
 }
 
-/// The event that emptied a row is overwritten while its slot is read: it has happened, even if the head
-/// that counts it is not seen yet.
+/// The event that emptied a row is overwritten while its slot is read: it has happened, even if the head that
+/// includes it is not seen yet.
 #[test]
 fn a_list_does_not_take_an_overwritten_event_for_one_to_come() {
     let sizes: &[&[u64]] = &[&[], &[2], &[], &[], &[]];
@@ -86,7 +86,7 @@ fn a_list_does_not_take_an_overwritten_event_for_one_to_come() {
     let story = Story { slots: 2, differing: &[KIND], rows: 2, before: 1, last: 4, preemptions: 2, sizes };
     walk::<SOUND>(&tally, story, |segment, position| {
         let kinds = [EventKind::Alloc, EventKind::Free, EventKind::Marker, EventKind::Marker];
-        // Row 1, not 0: the walk looks at the ring behind row 0, and again at the end.
+        // Row 1, not 0: the walk drains the ring after row 0, and again at the end.
         let event = Event { row: 1, ..event(position, kinds[position as usize - 1], 2) };
         segment.publish(&event, None, &mut Accounts::new(2));
     });

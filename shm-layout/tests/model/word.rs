@@ -6,19 +6,19 @@ use shm_layout::{DEVICE_COUNTER_WORDS, Event, EventKind, SLOT_WORDS, SegmentWord
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64 as Plain, AtomicUsize, Ordering::Relaxed};
 
-/// What is missing from a word; `SOUND` is what production has.
+/// What a word lacks; `SOUND` is what production has.
 pub(crate) const SOUND: u8 = 0;
 pub(crate) const NO_RELEASE_FENCE: u8 = 1;
 pub(crate) const NO_ACQUIRE_FENCE: u8 = 2;
 pub(crate) const RELAXED_STORE: u8 = 3;
 
 thread_local! {
-    /// Stores that the writer still gets to do. loom's threads are coroutines of one thread, and only
-    /// the writer stores, so one number per test is enough.
+    /// The number of stores that the writer still performs. loom's threads are coroutines of one thread, and
+    /// only the writer stores, so one number per test is enough.
     static STORES_LEFT: Cell<usize> = const { Cell::new(usize::MAX) };
 }
 
-/// Lets the writer die after that many stores: all later ones are lost.
+/// Lets the writer die after this many stores: all later ones are lost.
 pub(crate) fn kill_writer_after(stores: usize) {
     STORES_LEFT.set(stores);
 }
@@ -94,9 +94,9 @@ pub(crate) fn latch_memory<const V: u8>(copy_words: usize) -> Vec<ModelWord<V>> 
     (0..words).map(|word| ModelWord::watched_if(!padding.contains(&word))).collect()
 }
 
-/// A segment small enough to be checked. Of a slot the words that differ between a check's events are
-/// watched, of a row the stamp and the size, of counters the position and the live DRAM bytes: nothing
-/// else changes that an assertion depends on.
+/// A segment small enough to be checked. In a slot the words that differ between a check's events are
+/// watched, in a row the stamp and the size, in counters the position and the live DRAM bytes: no assertion
+/// depends on anything else that changes.
 pub(crate) struct Memory<const V: u8> {
     control: Vec<ModelWord<V>>,
     counters: Vec<[ModelWord<V>; DEVICE_COUNTER_WORDS]>,
@@ -131,7 +131,7 @@ impl<const V: u8> Memory<V> {
         memory
     }
 
-    /// With so many rows published, of which there will be more.
+    /// With this many rows published, and more to come.
     pub(crate) fn with_published(mut self, rows: u64) -> Memory<V> {
         self.control[ROWS_PUBLISHED] = ModelWord::watched();
         self.control[ROWS_PUBLISHED].store(rows);
@@ -158,12 +158,12 @@ impl<const V: u8> Memory<V> {
     }
 }
 
-/// An event on device 0 and row 0. Sizes are powers of two, so that a sum says which events are in it.
+/// An event on device 0 and row 0. Sizes are powers of two, so that a sum tells which events are included.
 pub(crate) fn event(position: u64, kind: EventKind, size: u64) -> Event {
     Event { stamp: position, size, aux: 0, row: 0, ..Event::new(kind, 0) }
 }
 
-/// What happened in all schedules together.
+/// The outcomes of all schedules together.
 #[derive(Default)]
 pub(crate) struct Tally {
     hits: AtomicUsize,

@@ -7,7 +7,7 @@ use shm_layout::protocol::observe::{Attached, Busy};
 use shm_layout::{Counters, Event, EventKind, NO_DEVICE, Word};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
-/// A word that can be made to differ at every look, like the sequence of a latch that turns and turns.
+/// A word that can be made to differ at every load, like the sequence of a latch that keeps turning.
 #[derive(Default)]
 struct Restless {
     word: AtomicU64,
@@ -64,7 +64,7 @@ fn what_a_checkpoint_lacks_is_in_the_ring() {
     assert_exact_at_every_event(&events, 1);
 }
 
-/// It costs as much as the rest of an event, so it waits until it is due.
+/// A checkpoint costs as much as the rest of an event, so it waits until it is due.
 #[test]
 fn a_checkpoint_is_made_when_it_is_due_and_not_before() {
     let memory: Memory<Restless> = Memory::new(SLOTS, 0, 1);
@@ -87,7 +87,7 @@ fn a_device_at_rest_is_not_forgotten() {
     }
 }
 
-/// More devices than the lag has events: every event is then somebody's checkpoint.
+/// With more devices than the lag has events, every event writes a checkpoint.
 #[test]
 fn many_devices_take_turns() {
     let events: Vec<Event> = (1..=1000).map(|stamp| alloc(stamp, (stamp * 37 % 128) as u8)).collect();

@@ -1,4 +1,4 @@
-//! Memory that no honest process writes: whatever it holds, reading it ends, and without a panic.
+//! Memory that no honest process writes: whatever it holds, reading it terminates without a panic.
 
 use crate::support::Memory;
 use proptest::collection::vec;
@@ -12,8 +12,8 @@ use std::sync::atomic::AtomicU64;
 
 const SLOTS: u64 = 8;
 
-/// Does everything that an observer does. Counters are used only if they are plausible: that is their
-/// contract.
+/// Does everything that an observer does. Counters are used only if they are plausible, as their contract
+/// demands.
 fn observe(memory: &Memory<AtomicU64>) {
     let segment = memory.segment();
     if let Ok(mut attached) = Attached::new(&segment)
@@ -37,7 +37,7 @@ fn word() -> impl Strategy<Value = u64> {
     prop_oneof![0..20_u64, (0..20_u64).prop_map(|back| u64::MAX - back), any::<u64>(), Just(1 << 63)]
 }
 
-/// Events that are committed as far as their stamp goes, and wild otherwise.
+/// Events with a valid stamp and otherwise random content.
 fn event() -> impl Strategy<Value = Event> {
     (any::<[u64; 8]>(), 0..EventKind::ALL.len(), 0..10_u32, 0..10_u32, any::<bool>()).prop_map(
         |(words, kind, row, partner, small)| {

@@ -1,5 +1,5 @@
-//! Things that happen between any two loads of an observer, on one thread: every single place, with more
-//! happening there than a model checker can bear.
+//! Changes between any two loads of an observer, on one thread: at every single place, with more changes
+//! there than a model checker can handle.
 
 use crate::support::{Memory, Watched, Writer, before_load, counters_at, life, list_at, never_happened};
 use shm_layout::Event;

@@ -4,8 +4,8 @@ use crate::support::{Memory, Watched, Writer, assert_exact, killed_after, life};
 
 const SLOTS: usize = 16;
 
-/// The state left behind is that before or after the event in flight, and once it is that after, no
-/// later store brings back the one before.
+/// The state left behind is that before or after the event in flight, and once it is the one after, no later
+/// store brings back the one before.
 #[test]
 fn any_store_may_be_the_last() {
     let events = life();
@@ -29,7 +29,7 @@ fn any_store_may_be_the_last() {
     }
 }
 
-/// The same with a ring that has gone round: the slot that is overwritten held an older event.
+/// The same with a ring that has wrapped around: the slot that is overwritten held an older event.
 #[test]
 fn any_store_may_be_the_last_in_a_full_ring() {
     let slots = 4;

@@ -1,4 +1,4 @@
-//! Reading a process's state back: after a kill at any store, between any two loads, beside a writer at
+//! Reading back a process's state: after a kill at any store, between any two loads, while a writer runs at
 //! full speed, and from memory that makes no sense.
 
 mod checkpoint;

@@ -12,7 +12,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 
-/// Loads to go, and what happens then.
+/// The number of loads left, and what happens then.
 type Hook = (usize, Box<dyn FnOnce()>);
 
 thread_local! {
@@ -20,19 +20,19 @@ thread_local! {
     static HOOK: RefCell<Option<Hook>> = const { RefCell::new(None) };
 }
 
-/// Runs `write` until it has stored that many words; whether it came to its end.
+/// Runs `write` until it has stored this many words; returns whether it completed.
 pub(crate) fn killed_after(stores: usize, write: impl FnOnce()) -> bool {
     STORES_LEFT.set(stores);
     write();
     STORES_LEFT.replace(usize::MAX) > 0
 }
 
-/// Lets `then` happen just before the load number `loads` from now.
+/// Runs `then` just before the load number `loads` from now.
 pub(crate) fn before_load(loads: usize, then: impl FnOnce() + 'static) {
     HOOK.set(Some((loads, Box::new(then))));
 }
 
-/// Forgets what [`before_load`] was told; whether it was still to come.
+/// Cancels [`before_load`]; returns whether it was still pending.
 pub(crate) fn never_happened() -> bool {
     HOOK.take().is_some()
 }
@@ -116,8 +116,8 @@ impl<W: Word> Memory<W> {
     }
 }
 
-/// A life of a few allocations on one device: buffers, names that come later, a program with its pair of rows (3
-/// and 4), reuse of row 0, and events that concern no row or no device.
+/// A few allocations on one device: buffers, names that come later, a program with its pair of rows (3 and
+/// 4), reuse of row 0, and events that concern no row or no device.
 pub(crate) fn life() -> Vec<Event> {
     let about = |kind, class: Class, id, size, row| Event {
         class: class as u8,
@@ -208,7 +208,7 @@ pub(crate) fn counters_at(events: &[Event], position: u64) -> Counters {
     counters
 }
 
-/// The live list after the first `position` events, of each program the newer row.
+/// The live list after the first `position` events, with the newer row of each program.
 pub(crate) fn list_at(events: &[Event], position: u64) -> Vec<Row> {
     let mut list = BTreeMap::new();
     events[..position as usize].iter().for_each(|event| change(&mut list, event));
@@ -219,7 +219,7 @@ pub(crate) fn list_at(events: &[Event], position: u64) -> Vec<Row> {
     rows
 }
 
-/// Attaches, follows, lists: all three must be exact. Returns the position.
+/// Attaches, follows and lists: all three must be exact. Returns the position.
 pub(crate) fn assert_exact<W: Word>(memory: &Memory<W>, events: &[Event]) -> u64 {
     let segment = memory.segment();
     let mut attached = Attached::new(&segment).unwrap();

@@ -413,14 +413,14 @@ pub const CASES: &[Case] = &[
         name: "cut short while it is mapped",
         make: |space| filled(space, |words| add_events(words, &[event(EventKind::Alloc, 64); 8])),
         then: Some(|forged| forged.file.set_len(4096).expect("our own file")),
-        followed: Expect::Reason("cut short while it was mapped"),
+        followed: Expect::Reason("truncated while it was mapped"),
         direct: Expect::Reason("total_len"),
     },
     Case {
         name: "emptied while it is mapped",
         make: |space| filled(space, |words| add_events(words, &[event(EventKind::Alloc, 64); 8])),
         then: Some(|forged| forged.file.set_len(0).expect("our own file")),
-        followed: Expect::Reason("cut short while it was mapped"),
+        followed: Expect::Reason("truncated while it was mapped"),
         direct: Expect::Reason("has 0 bytes"),
     },
     Case {

@@ -10,7 +10,7 @@ pub(crate) fn namespace() -> String {
     format!("w-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed))
 }
 
-/// The segment is removed when the tracker is dropped, also when a test panics.
+/// The segment is removed when the tracker is dropped, even when a test panics.
 pub(crate) fn open_with(setting: impl FnOnce(Builder) -> Builder) -> Tracker {
     setting(Tracker::builder().enabled(true).namespace(namespace())).open().unwrap()
 }
