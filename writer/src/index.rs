@@ -114,11 +114,10 @@ pub(crate) struct Index {
 /// returns the hash of any item.
 ///
 /// Each verb exists twice. `x_at_home` handles the usual case, in which everything is in the home line, and
-/// is inlined. `x` handles every case and is called, by functions that are not inlined either, only after
-/// `x_at_home` failed. They are not one method because the two take different closures: on the hot path an
-/// item without a row is only a reason to fall back, while `x` looks it up in private memory. Passing that
-/// lookup, the key and `hash_of` to a fallback inside `x` makes them escape, so that the hot path has to keep
-/// them on the stack.
+/// is inlined. `x` handles every case and is called only after `x_at_home` failed. They are not one method
+/// because the two take different closures: on the hot path an item without a row is only a reason to fall
+/// back, while `x` looks it up in private memory. Merging just the two `take`s, with the rest out of line,
+/// costs 13 instructions more per allocation and free (285 instead of 272).
 impl Index {
     /// An index with room for `capacity` items, so that growing moves none of them. Takes no memory before it
     /// is used.
