@@ -163,6 +163,7 @@ fn python_program(cmdline: &[u8]) -> Option<String> {
 pub fn at_exit(callback: extern "C" fn()) {
     // It fails only if there is no memory for the registration. Then a file is not removed at exit, which the
     // next tracker or the aggregator makes up for.
+    // SAFETY: atexit only stores the pointer of a function that lives as long as its code is loaded.
     let _ = unsafe { libc::atexit(callback) };
 }
 
