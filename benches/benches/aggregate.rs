@@ -4,13 +4,13 @@ use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 use tt_shm_aggregator::{Aggregator, Config};
 use tt_shm_benches::child::{Player, play_part_if_asked};
-use tt_shm_benches::clock::Stopwatch;
 use tt_shm_benches::crowd::{Crowd, Size, fold, observer};
-use tt_shm_benches::measure::{Measured, Timed, best_mean};
-use tt_shm_benches::options::{Effort, Options};
+use tt_shm_benches::options::Options;
 use tt_shm_benches::report::{Base, Report};
-use tt_shm_benches::scene::Scene;
-use tt_shm_benches::workload::{SIZE, Single};
+use tt_shm_measure::clock::Stopwatch;
+use tt_shm_measure::scene::Scene;
+use tt_shm_measure::timing::{Effort, Measured, Timed, best_mean};
+use tt_shm_measure::workload::{SIZE, Single};
 use tt_shm_reader::Table;
 
 const SMALL: Size = Size { processes: 1, devices: 1, live: 1000 };

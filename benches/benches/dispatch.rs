@@ -5,13 +5,13 @@
 
 use serde_json::json;
 use tt_shm_benches::child::{Player, play_part_if_asked};
-use tt_shm_benches::host::HostWork;
-use tt_shm_benches::launches::{Host, Launch};
-use tt_shm_benches::measure::{Measured, median};
 use tt_shm_benches::options::Options;
 use tt_shm_benches::report::Report;
-use tt_shm_benches::scene::Scene;
-use tt_shm_benches::socket::SocketClient;
+use tt_shm_measure::host_work::HostWork;
+use tt_shm_measure::launches::{Host, Launch};
+use tt_shm_measure::scene::Scene;
+use tt_shm_measure::socket::SocketClient;
+use tt_shm_measure::timing::{Measured, median};
 use tt_shm_writer::Tracker;
 
 const WORK_US: [u64; 3] = [2, 5, 20];

@@ -3,14 +3,14 @@
 use serde_json::{Value, json};
 use std::hint::black_box;
 use tt_shm_benches::child::{Player, play_part_if_asked};
-use tt_shm_benches::limit::LimitRing;
-use tt_shm_benches::measure::{Measured, Timed, best_mean, measure};
 use tt_shm_benches::options::Options;
 use tt_shm_benches::report::{Base, Report};
-use tt_shm_benches::scene::Scene;
-use tt_shm_benches::sink::{Nothing, Sink, Tracked};
 use tt_shm_benches::threads::{Team, measure_together};
-use tt_shm_benches::workload::{Order, Pairs, Probe, SIZE, Single, Untimed, Workload};
+use tt_shm_measure::limit::LimitRing;
+use tt_shm_measure::scene::Scene;
+use tt_shm_measure::sink::{Nothing, Sink, Tracked};
+use tt_shm_measure::timing::{Measured, Timed, best_mean, measure};
+use tt_shm_measure::workload::{Order, Pairs, Probe, SIZE, Single, Untimed, Workload};
 use tt_shm_writer::{CoreType, Kernel, KernelType, Launch, ProgramBinaryStatus, Record, Tracker};
 
 const LIVE: [usize; 4] = [1_000, 10_000, 100_000, 1_000_000];

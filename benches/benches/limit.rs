@@ -1,15 +1,17 @@
 //! The least that any event ring with timestamps can cost, and what it is made of.
 
 use serde_json::json;
+use shm_layout::EventKind;
+use std::hint::black_box;
 use tt_shm_benches::child::play_part_if_asked;
-use tt_shm_benches::clock::Stopwatch;
-use tt_shm_benches::limit::{ClockOnly, LimitRing, StoreOnly};
-use tt_shm_benches::measure::{Measured, best_mean, measure};
 use tt_shm_benches::options::Options;
 use tt_shm_benches::report::Report;
-use tt_shm_benches::sink::{Nothing, Sink};
 use tt_shm_benches::walk::Walk;
-use tt_shm_benches::workload::{Order, Pairs, Workload};
+use tt_shm_measure::clock::Stopwatch;
+use tt_shm_measure::limit::LimitRing;
+use tt_shm_measure::sink::{Nothing, Sink};
+use tt_shm_measure::timing::{Measured, best_mean, measure};
+use tt_shm_measure::workload::{Order, Pairs, Untimed, Workload};
 
 /// In the first caches; the index of 100 000 allocations; their rows; these with index and ring; in no cache.
 const MEMORIES_KIB: [usize; 5] = [256, 1200, 6400, 9600, 65_536];
@@ -40,8 +42,40 @@ fn run(sink: impl Sink, options: &Options) -> Measured {
 fn checked(ring: LimitRing) -> LimitRing {
     let mut pairs = Pairs::new(ring, 1000, Order::Random, 0);
     for _ in 0..100 {
-        pairs.step(&mut tt_shm_benches::workload::Untimed);
+        pairs.step(&mut Untimed);
     }
     assert_eq!(pairs.sink.last(), (1200, 1200));
     pairs.sink
+}
+
+/// Only the clock.
+#[derive(Clone, Copy, Debug)]
+struct ClockOnly(Stopwatch);
+
+impl Sink for ClockOnly {
+    #[inline(always)]
+    fn alloc(&mut self, _: u64, _: u64) {
+        black_box(self.0.ticks());
+    }
+
+    #[inline(always)]
+    fn free(&mut self, _: u64, _: u64) {
+        black_box(self.0.ticks());
+    }
+}
+
+/// Only slot and head.
+#[derive(Debug)]
+struct StoreOnly(LimitRing);
+
+impl Sink for StoreOnly {
+    #[inline(always)]
+    fn alloc(&mut self, id: u64, size: u64) {
+        self.0.write_untimed(EventKind::Alloc, id, size);
+    }
+
+    #[inline(always)]
+    fn free(&mut self, id: u64, size: u64) {
+        self.0.write_untimed(EventKind::Free, id, size);
+    }
 }

@@ -3,15 +3,15 @@
 use serde_json::{Value, json};
 use std::hint::black_box;
 use tt_shm_benches::child::{Player, play_part_if_asked};
-use tt_shm_benches::measure::{Measured, measure};
-use tt_shm_benches::message::{Kind, place};
 use tt_shm_benches::options::Options;
 use tt_shm_benches::region::Region;
 use tt_shm_benches::report::{Base, Report};
-use tt_shm_benches::scene::Scene;
-use tt_shm_benches::sink::chip;
-use tt_shm_benches::socket::SocketClient;
-use tt_shm_benches::workload::{SIZE, Single};
+use tt_shm_measure::message::{Kind, place};
+use tt_shm_measure::scene::Scene;
+use tt_shm_measure::sink::chip;
+use tt_shm_measure::socket::SocketClient;
+use tt_shm_measure::timing::{Measured, measure};
+use tt_shm_measure::workload::{SIZE, Single};
 use tt_shm_reader::{Segment, Table};
 use tt_shm_writer::{Alloc, BufferType, Record, Tracker};
 

@@ -3,14 +3,14 @@
 use serde_json::{Value, json};
 use std::process::{Command, Stdio};
 use tt_shm_benches::child::{Player, play_part_if_asked};
-use tt_shm_benches::clock::Stopwatch;
-use tt_shm_benches::measure::{Measured, Timed};
 use tt_shm_benches::options::Options;
 use tt_shm_benches::program;
 use tt_shm_benches::report::Report;
-use tt_shm_benches::scene::Scene;
-use tt_shm_benches::sink::Sink;
-use tt_shm_benches::workload::Probe;
+use tt_shm_measure::clock::Stopwatch;
+use tt_shm_measure::scene::Scene;
+use tt_shm_measure::sink::Sink;
+use tt_shm_measure::timing::{Measured, Timed};
+use tt_shm_measure::workload::Probe;
 use tt_shm_os::NAMESPACE_ENV;
 
 fn main() {

@@ -1,13 +1,13 @@
 //! Other processes: this very program, started again to play another part.
 
-use crate::scene::Scene;
-use crate::socket;
 use rustix::process::{Pid, Signal, kill_process, set_parent_process_death_signal};
 use std::path::Path;
 use std::process::{Child, Command};
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 use tt_shm_aggregator::{DaemonConfig, Log, run_daemon};
+use tt_shm_measure::scene::Scene;
+use tt_shm_measure::socket;
 use tt_shm_os::Namespace;
 
 /// Argument before which a program plays a part: the part and what it is about.

@@ -1,13 +1,10 @@
 //! Many processes with many devices: trackers of this process, each with a segment of its own.
 
-use crate::scene::Scene;
-use crate::sink::chip;
-use crate::workload::{Random, SIZE};
 use tt_shm_aggregator::{Aggregator, Config};
-use tt_shm_writer::{Alloc, BufferType, Device, ExclusiveTracker, Record};
-
-/// Slots of each ring: the default.
-pub const RING: u64 = 1 << 14;
+use tt_shm_measure::scene::Scene;
+use tt_shm_measure::sink::chip;
+use tt_shm_measure::workload::{Random, SIZE};
+use tt_shm_writer::{Alloc, BufferType, DEFAULT_RING_SLOTS, Device, ExclusiveTracker, Record};
 
 /// How large a crowd is.
 #[derive(Clone, Copy, Debug)]
@@ -31,7 +28,7 @@ struct Member {
 
 impl Member {
     fn new(scene: &Scene, size: Size) -> Member {
-        let tracker = scene.builder().ring_slots(RING).open().expect("a segment");
+        let tracker = scene.builder().open().expect("a segment");
         let Ok(tracker) = tracker.into_exclusive() else { panic!("the only handle") };
         let register = |id| tracker.register_device(&chip(id)).expect("a device");
         let devices: Vec<Device> = (0..size.devices as u64).map(register).collect();
@@ -76,7 +73,7 @@ impl Crowd {
     /// Fills every ring with new events, members taking turns after so many, and says how many in all.
     pub fn fill(&mut self, turn: u64) -> u64 {
         // Not to the last slot: a reader may not be lapped.
-        let each = (RING - 64) / turn * turn;
+        let each = (DEFAULT_RING_SLOTS - 64) / turn * turn;
         for _ in 0..each / turn {
             for member in &mut self.members {
                 for _ in 0..turn / 2 {

@@ -1,9 +1,10 @@
 //! Which plots there are, and what is in them.
 
-use crate::outcome::{Case, Outcome, Percentiles};
+use crate::outcome::{Case, Outcome};
 use crate::svg::{Bars, Lines, Series};
 use std::io;
 use std::path::Path;
+use tt_shm_measure::timing::Percentiles;
 
 /// Draws everything for which there are results; says what was drawn.
 pub fn draw_all(results: &Path, folder: &Path) -> io::Result<Vec<String>> {

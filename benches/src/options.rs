@@ -1,6 +1,7 @@
 //! Arguments and environment, the same for all benchmarks.
 
 use std::path::PathBuf;
+use tt_shm_measure::timing::Effort;
 
 /// Set to `1` for a run of a few seconds.
 pub const QUICK_ENV: &str = "BENCH_QUICK";
@@ -65,28 +66,6 @@ impl Options {
     /// One of two numbers: for a careful run, or for a quick one.
     pub fn pick<T>(&self, careful: T, quick: T) -> T {
         if self.quick { quick } else { careful }
-    }
-}
-
-/// Rounds of a mean, events in each, and events timed one by one.
-#[derive(Clone, Copy, Debug)]
-pub struct Effort {
-    /// The best of so many.
-    pub rounds: u64,
-    /// Events in a round. Less than a millisecond in most cases: longer than that, on a machine that
-    /// others use too, no round runs without an interruption.
-    pub events: u64,
-    /// Events in a distribution.
-    pub samples: u64,
-}
-
-impl Effort {
-    /// For a case that takes so many times longer per event.
-    pub fn over(self, times: u64) -> Effort {
-        let least = |number: u64| (number / times).max(20);
-        // Rounds get shorter first; what is slow by itself needs fewer of them.
-        let rounds = if times > 100 { self.rounds.min(20) } else { self.rounds };
-        Effort { rounds, events: least(self.events), samples: least(self.samples) }
     }
 }
 

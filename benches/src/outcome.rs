@@ -5,24 +5,11 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
+use tt_shm_measure::machine::{load, machine};
+use tt_shm_measure::timing::Percentiles;
 
 /// Version of the schema.
 pub const SCHEMA: u32 = 1;
-
-/// Nanoseconds.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Percentiles {
-    /// Median.
-    pub p50: f64,
-    /// One of 100 is slower.
-    pub p99: f64,
-    /// One of 1 000 is slower.
-    pub p99_9: f64,
-    /// One of 10 000 is slower.
-    pub p99_99: f64,
-    /// The slowest.
-    pub max: f64,
-}
 
 /// One case.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -102,29 +89,4 @@ impl Outcome {
     pub fn find(&self, name: &str, parameters: &[(&str, &str)]) -> Option<&Case> {
         self.results.iter().find(|case| case.is(name, parameters))
     }
-}
-
-/// The machine, without anything that tells which one it is.
-pub fn machine() -> String {
-    let cores = std::thread::available_parallelism().map_or(0, usize::from);
-    let cpu = field("/proc/cpuinfo", "model name").unwrap_or_else(|| std::env::consts::ARCH.to_owned());
-    let kernel = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
-    let kernel = kernel.split(['-', '\n']).next().unwrap_or_default().to_owned();
-    let memory = field("/proc/meminfo", "MemTotal").unwrap_or_default();
-    let gib = memory.split(' ').next().and_then(|kib| kib.parse::<f64>().ok()).unwrap_or(0.0) / 1048576.0;
-    let guest = field("/proc/cpuinfo", "flags").is_some_and(|flags| flags.contains("hypervisor"));
-    let kind = if guest { "virtual machine" } else { "bare metal" };
-    format!("{cpu}, {cores} cores ({kind}), {gib:.0} GiB, Linux {kernel}")
-}
-
-fn field(file: &str, key: &str) -> Option<String> {
-    let text = std::fs::read_to_string(file).ok()?;
-    let line = text.lines().find(|line| line.starts_with(key))?;
-    Some(line.split_once(':')?.1.trim().to_owned())
-}
-
-/// The load average of the last minute.
-pub fn load() -> f64 {
-    let text = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
-    text.split(' ').next().and_then(|load| load.parse().ok()).unwrap_or(0.0)
 }

@@ -4,11 +4,11 @@
 //! It keeps sums only: no events, no list of what is live, no peaks, no kernels; and nobody cleans up
 //! after a process that is killed.
 
-use crate::limit::shared_map;
-use crate::sink::Sink;
 use std::io;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
+use tt_shm_measure::limit::shared_map;
+use tt_shm_measure::sink::Sink;
 use tt_shm_os::{WriteMap, realtime_ns};
 
 /// Bytes of the region.

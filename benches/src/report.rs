@@ -1,10 +1,10 @@
 //! Shows results as they come and keeps them at the end.
 
-use crate::measure::Measured;
 use crate::options::Options;
 use crate::outcome::{Case, Outcome};
 use serde_json::Value;
 use std::path::PathBuf;
+use tt_shm_measure::timing::Measured;
 
 /// A base that other cases are a multiple of.
 #[derive(Clone, Debug)]

@@ -1,10 +1,9 @@
 //! Several threads that do the same at the same time.
 
-use crate::clock::Stopwatch;
-use crate::measure::{Measured, Timed, round};
-use crate::options::Effort;
-use crate::workload::Workload;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use tt_shm_measure::clock::Stopwatch;
+use tt_shm_measure::timing::{Effort, Measured, Timed, round};
+use tt_shm_measure::workload::Workload;
 
 /// A workload for each thread.
 #[derive(Debug)]

@@ -1,10 +1,10 @@
 //! What one cache line costs that nobody could ask for earlier.
 
-use crate::limit::shared_map;
-use crate::workload::{Probe, Workload};
 use std::hint::black_box;
 use std::io;
 use std::sync::atomic::Ordering;
+use tt_shm_measure::limit::shared_map;
+use tt_shm_measure::workload::{Probe, Random, Workload};
 use tt_shm_os::WriteMap;
 
 const LINE_WORDS: usize = 8;
@@ -23,10 +23,9 @@ impl Walk {
         let lines = bytes / 64;
         // One cycle through all lines (Sattolo): each changes places with one before it.
         let mut next: Vec<usize> = (0..lines).collect();
-        let mut random = 1_u64;
+        let mut random = Random::new(1);
         for line in (1..lines).rev() {
-            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            next.swap(line, (random >> 33) as usize % line);
+            next.swap(line, random.below(line));
         }
         for (line, next) in next.iter().enumerate() {
             map.words()[line * LINE_WORDS].store(*next as u64, Ordering::Relaxed);

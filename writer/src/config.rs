@@ -17,8 +17,10 @@ pub const RING_SLOTS_ENV: &str = "TT_SHM_RING_SLOTS";
 /// The most rows of the live list; default 2097152 (64 bytes each, used only when needed).
 pub const LIVE_CAPACITY_ENV: &str = "TT_SHM_LIVE_CAPACITY";
 
-const DEFAULT_RING_SLOTS: u64 = 1 << 14;
-const DEFAULT_LIVE_CAPACITY: u64 = 1 << 21;
+/// Slots of the event ring if neither code nor [`RING_SLOTS_ENV`] says otherwise.
+pub const DEFAULT_RING_SLOTS: u64 = 1 << 14;
+/// Most rows of the live list if neither code nor [`LIVE_CAPACITY_ENV`] says otherwise.
+pub const DEFAULT_LIVE_CAPACITY: u64 = 1 << 21;
 const DEFAULT_NAME_BYTES: u64 = 4 << 20;
 
 /// The checked settings of an open tracker.

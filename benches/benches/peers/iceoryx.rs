@@ -4,8 +4,8 @@ use iceoryx2::port::publisher::Publisher;
 use iceoryx2::prelude::*;
 use shm_layout::{Event, EventKind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use tt_shm_benches::clock::Stopwatch;
-use tt_shm_benches::sink::Sink;
+use tt_shm_measure::clock::Stopwatch;
+use tt_shm_measure::sink::Sink;
 
 const NAME: &str = "tt-shm-bench";
 /// Samples that may wait for the subscriber.

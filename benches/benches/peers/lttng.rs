@@ -4,8 +4,7 @@ use crate::Peers;
 use serde::Deserialize;
 use serde_json::json;
 use std::process::{Command, Output};
-use tt_shm_benches::measure::Measured;
-use tt_shm_benches::outcome::Percentiles;
+use tt_shm_measure::timing::{Measured, Percentiles};
 
 const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/lttng.sh");
 const WHAT: &str = "LTTng-UST tracepoint";

@@ -10,16 +10,16 @@ mod queues;
 
 use serde_json::{Value, json};
 use tt_shm_benches::child::{Player, play_part_if_asked};
-use tt_shm_benches::limit::LimitRing;
-use tt_shm_benches::measure::{Measured, measure};
-use tt_shm_benches::message::place;
-use tt_shm_benches::options::{Effort, Options};
+use tt_shm_benches::options::Options;
 use tt_shm_benches::region::{PROCESSES, Region};
 use tt_shm_benches::report::{Base, Report};
-use tt_shm_benches::scene::Scene;
-use tt_shm_benches::sink::{Nothing, Sink};
-use tt_shm_benches::socket::SocketClient;
-use tt_shm_benches::workload::{Order, Pairs, SIZE, Untimed, Workload};
+use tt_shm_measure::limit::LimitRing;
+use tt_shm_measure::message::place;
+use tt_shm_measure::scene::Scene;
+use tt_shm_measure::sink::{Nothing, Sink};
+use tt_shm_measure::socket::SocketClient;
+use tt_shm_measure::timing::{Effort, Measured, measure};
+use tt_shm_measure::workload::{Order, Pairs, SIZE, Untimed, Workload};
 
 const LIVE: usize = 1000;
 

@@ -5,9 +5,9 @@ use shm_layout::{Event, EventKind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
-use tt_shm_benches::clock::Stopwatch;
-use tt_shm_benches::limit::SLOTS;
-use tt_shm_benches::sink::Sink;
+use tt_shm_measure::clock::Stopwatch;
+use tt_shm_measure::limit::SLOTS;
+use tt_shm_measure::sink::Sink;
 
 /// An event as ours, with a timestamp.
 #[inline(always)]

@@ -1,15 +1,15 @@
 //! What is counted. Each case sets itself up, does its operations where they are counted, and says how many.
 
-use crate::crowd::{Crowd, RING, Size, fold, observer};
-use crate::launches::Host;
-use crate::scene::Scene;
-use crate::sink::{Sink, Tracked, chip};
-use crate::workload::{Order, Pairs, SIZE, Untimed, Workload};
+use crate::crowd::{Crowd, Size, fold, observer};
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 use tt_shm_aggregator::Aggregator;
+use tt_shm_measure::launches::Host;
+use tt_shm_measure::scene::Scene;
+use tt_shm_measure::sink::{Sink, Tracked, chip};
+use tt_shm_measure::workload::{Order, Pairs, SIZE, Untimed, Workload};
 use tt_shm_reader::Segment;
-use tt_shm_writer::{Record, Tracker};
+use tt_shm_writer::{DEFAULT_RING_SLOTS, Record, Tracker};
 
 /// Operations of a case, if nothing else bounds them. So many that a rare one, such as a checkpoint of the
 /// counters, has its share.
@@ -97,7 +97,7 @@ fn disabled() -> u64 {
 fn follow() -> u64 {
     let scene = Scene::new();
     let mut pairs = Pairs::new(scene.tracked(), LIVE, Order::Random, 0);
-    for _ in 0..RING {
+    for _ in 0..DEFAULT_RING_SLOTS {
         pairs.step(&mut Untimed);
     }
     let segment = Segment::open(&pairs.sink.tracker.segment_path().expect("enabled")).expect("a segment");
@@ -110,7 +110,7 @@ fn follow() -> u64 {
         }
     });
     // All, or all but the one that is overwritten next.
-    assert!(followed + 1 >= RING, "only {followed} events");
+    assert!(followed + 1 >= DEFAULT_RING_SLOTS, "only {followed} events");
     followed
 }
 

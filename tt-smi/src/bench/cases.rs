@@ -3,14 +3,14 @@
 use std::hint::black_box;
 
 use anyhow::{Context, bail};
-use tt_shm_benches::launches::Host;
-use tt_shm_benches::limit::LimitRing;
-use tt_shm_benches::message::place;
-use tt_shm_benches::scene::Scene;
-use tt_shm_benches::sink::{Tracked, WrongSum, chip};
-use tt_shm_benches::socket::SocketClient;
-use tt_shm_benches::turns::{Figure, Turns};
-use tt_shm_benches::workload::{Order, Pairs, Probe, SIZE, Single, Workload};
+use tt_shm_measure::interleave::{Figure, Interleaved};
+use tt_shm_measure::launches::Host;
+use tt_shm_measure::limit::LimitRing;
+use tt_shm_measure::message::place;
+use tt_shm_measure::scene::Scene;
+use tt_shm_measure::sink::{Tracked, WrongSum, chip};
+use tt_shm_measure::socket::SocketClient;
+use tt_shm_measure::workload::{Order, Pairs, Probe, SIZE, Single, Workload};
 use tt_shm_reader::{Segment, Table, segment_paths};
 use tt_shm_writer::{Alloc, BufferType, Device, Record, Tracker};
 
@@ -103,8 +103,8 @@ fn published(scene: &Scene) -> anyhow::Result<Table> {
 }
 
 /// Adds every case, and says in which order they are.
-pub(crate) fn add_all<'a>(stage: &'a Stage, turns: &mut Turns<'a>) -> anyhow::Result<Vec<Case>> {
-    let mut adding = Adding { stage, turns, cases: Vec::new() };
+pub(crate) fn add_all<'a>(stage: &'a Stage, interleaved: &mut Interleaved<'a>) -> anyhow::Result<Vec<Case>> {
+    let mut adding = Adding { stage, interleaved, cases: Vec::new() };
     adding.limit()?;
     for (live, exclusive, shared) in EMITS {
         let sink = tracked(&stage.scene)?.into_exclusive();
@@ -125,7 +125,7 @@ fn tracked(scene: &Scene) -> anyhow::Result<Tracked<Tracker>> {
 
 struct Adding<'a, 'b> {
     stage: &'a Stage,
-    turns: &'b mut Turns<'a>,
+    interleaved: &'b mut Interleaved<'a>,
     cases: Vec<Case>,
 }
 
@@ -135,7 +135,7 @@ impl<'a> Adding<'a, '_> {
         W: Workload + 'a,
         C: Fn(&mut W) -> Result<(), WrongSum> + 'a,
     {
-        let added = self.turns.add(figure, workload, check);
+        let added = self.interleaved.add(figure, workload, check);
         added.with_context(|| format!("{}: wrong before it was timed", case.name))?;
         self.cases.push(case);
         Ok(())

@@ -1,7 +1,7 @@
 //! What was found, before it is shown.
 
-use tt_shm_benches::launches::Launch;
-use tt_shm_benches::measure::Measured;
+use tt_shm_measure::launches::Launch;
+use tt_shm_measure::timing::Measured;
 
 use crate::bench::notes::Circumstances;
 

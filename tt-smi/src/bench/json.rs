@@ -2,8 +2,8 @@
 
 use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
-use tt_shm_benches::launches::Launch;
-use tt_shm_benches::outcome::Percentiles;
+use tt_shm_measure::launches::Launch;
+use tt_shm_measure::timing::Percentiles;
 
 use crate::bench::findings::{
     Added, EMIT_SHARED, Finding, Findings, LIMIT, ROW_READ, SOCKET_QUERY, SOCKET_SEND,

@@ -2,9 +2,9 @@
 //! dispatches the host uses them for something else.
 
 use anyhow::Context;
-use tt_shm_benches::host::HostWork;
-use tt_shm_benches::launches::{Host, Launch};
-use tt_shm_benches::measure::median;
+use tt_shm_measure::host_work::HostWork;
+use tt_shm_measure::launches::{Host, Launch};
+use tt_shm_measure::timing::median;
 
 use crate::bench::cases::{Stage, one_device};
 use crate::bench::findings::Added;

@@ -1,6 +1,6 @@
 //! What the user should know of the machine while reading the figures.
 
-use tt_shm_benches::outcome::{load, machine};
+use tt_shm_measure::machine::{load, machine};
 
 /// The machine before anything was measured.
 #[derive(Clone, Debug)]

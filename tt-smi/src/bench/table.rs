@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use tt_shm_benches::outcome::Percentiles;
+use tt_shm_measure::timing::Percentiles;
 
 use crate::bench::findings::{
     EMIT_SHARED, Finding, Findings, LIMIT, LOOP_ALONE, ROW_READ, SOCKET_QUERY, SOCKET_SEND,

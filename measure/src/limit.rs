@@ -8,9 +8,10 @@ use std::io;
 use std::os::unix::fs::OpenOptionsExt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tt_shm_os::{SHM_DIR, WriteMap};
+use tt_shm_writer::DEFAULT_RING_SLOTS;
 
 /// As many as a segment's ring has.
-pub const SLOTS: usize = 1 << 14;
+pub const SLOTS: usize = DEFAULT_RING_SLOTS as usize;
 const SLOT_WORDS: usize = 8;
 
 /// A mapping of /dev/shm that has all its pages, without a name: nothing is left behind.
@@ -86,37 +87,5 @@ impl Sink for LimitRing {
     #[inline(always)]
     fn free(&mut self, id: u64, size: u64) {
         self.write(EventKind::Free, id, size);
-    }
-}
-
-/// Only the clock.
-#[derive(Clone, Copy, Debug)]
-pub struct ClockOnly(pub Stopwatch);
-
-impl Sink for ClockOnly {
-    #[inline(always)]
-    fn alloc(&mut self, _: u64, _: u64) {
-        std::hint::black_box(self.0.ticks());
-    }
-
-    #[inline(always)]
-    fn free(&mut self, _: u64, _: u64) {
-        std::hint::black_box(self.0.ticks());
-    }
-}
-
-/// Only slot and head.
-#[derive(Debug)]
-pub struct StoreOnly(pub LimitRing);
-
-impl Sink for StoreOnly {
-    #[inline(always)]
-    fn alloc(&mut self, id: u64, size: u64) {
-        self.0.write_untimed(EventKind::Alloc, id, size);
-    }
-
-    #[inline(always)]
-    fn free(&mut self, id: u64, size: u64) {
-        self.0.write_untimed(EventKind::Free, id, size);
     }
 }

@@ -1,9 +1,8 @@
 //! Cases that take turns, so that whatever else goes on on the machine meets all of them alike, and their
 //! ratios hold.
 
-use crate::measure::{Measured, Timed, mean_ns, round};
-use crate::options::Effort;
 use crate::sink::WrongSum;
+use crate::timing::{Effort, Measured, Timed, mean_ns, round};
 use crate::workload::Workload;
 
 /// How long a round takes, about. Shorter than a scheduler's slice: most run without an interruption.
@@ -32,12 +31,12 @@ pub enum Figure {
 
 /// All cases, in the order in which they were added.
 #[derive(Default)]
-pub struct Turns<'a> {
+pub struct Interleaved<'a> {
     cases: Vec<Box<dyn Turn + 'a>>,
 }
 
-impl<'a> Turns<'a> {
-    /// One more case. What it does must be right before it is timed; [`Turns::finish`] looks again.
+impl<'a> Interleaved<'a> {
+    /// One more case. What it does must be right before it is timed; [`Interleaved::finish`] looks again.
     pub fn add<W, C>(&mut self, figure: Figure, workload: W, check: C) -> Result<(), WrongSum>
     where
         W: Workload + 'a,
@@ -130,18 +129,19 @@ mod tests {
 
     #[test]
     fn every_case_gets_a_figure_and_a_distribution() {
-        let mut turns = Turns::default();
-        turns.add(Figure::BestRound, pairs(), |_| Ok(())).unwrap();
-        turns.add(Figure::BestRound, pairs(), |_| Ok(())).unwrap();
-        turns.pass();
-        let found = turns.finish().unwrap();
+        let mut interleaved = Interleaved::default();
+        interleaved.add(Figure::BestRound, pairs(), |_| Ok(())).unwrap();
+        interleaved.add(Figure::BestRound, pairs(), |_| Ok(())).unwrap();
+        interleaved.pass();
+        let found = interleaved.finish().unwrap();
         assert!(found.len() == 2 && found.iter().all(|one| one.ns > 0.0 && one.percentiles.is_some()));
     }
 
     #[test]
     fn a_wrong_sum_ends_it_before_anything_is_timed() {
-        let mut turns = Turns::default();
-        let wrong = turns.add(Figure::BestRound, pairs(), |_| WrongSum::check("bytes", 1, 2)).unwrap_err();
+        let mut interleaved = Interleaved::default();
+        let wrong =
+            interleaved.add(Figure::BestRound, pairs(), |_| WrongSum::check("bytes", 1, 2)).unwrap_err();
         assert_eq!(wrong.to_string(), "1 bytes, not 2");
     }
 }

@@ -1,6 +1,5 @@
 //! A namespace of a run's own; what is in it goes when the run ends, however it ends.
 
-use crate::crowd::RING;
 use crate::sink::{Tracked, chip};
 use std::error::Error;
 use std::path::PathBuf;
@@ -9,13 +8,10 @@ use std::time::{Duration, Instant};
 use tt_shm_aggregator::{Aggregator, Claim, Config, TablePublisher};
 use tt_shm_os::{Namespace, SHM_DIR, random_u64};
 use tt_shm_reader::{Table, TableSnapshot};
-use tt_shm_writer::{Builder, Record, Tracker};
+use tt_shm_writer::{Builder, DEFAULT_LIVE_CAPACITY, DEFAULT_RING_SLOTS, Record, Tracker};
 
 /// How long another process may take to do what is waited for.
 const PATIENCE: Duration = Duration::from_secs(30);
-
-/// The writer's default.
-const LIVE_CAPACITY: u64 = 1 << 21;
 
 /// A namespace that nobody else uses. Drop it last.
 #[derive(Debug)]
@@ -38,7 +34,7 @@ impl Scene {
     /// Settings of a tracker in it: the defaults, whatever the user's environment says.
     pub fn builder(&self) -> Builder {
         let builder = Tracker::builder().enabled(true).namespace(self.namespace.as_str());
-        builder.ring_slots(RING).live_capacity(LIVE_CAPACITY).backtrace(false)
+        builder.ring_slots(DEFAULT_RING_SLOTS).live_capacity(DEFAULT_LIVE_CAPACITY).backtrace(false)
     }
 
     /// A tracker in it, with one device.

@@ -1,10 +1,46 @@
 //! Means and distributions of a workload.
 
 use crate::clock::Stopwatch;
-use crate::options::Effort;
-use crate::outcome::Percentiles;
 use crate::workload::{Probe, Untimed, Workload};
 use hdrhistogram::Histogram;
+use serde::{Deserialize, Serialize};
+
+/// Rounds of a mean, events in each, and events timed one by one.
+#[derive(Clone, Copy, Debug)]
+pub struct Effort {
+    /// The best of so many.
+    pub rounds: u64,
+    /// Events in a round. Less than a millisecond in most cases: longer than that, on a machine that
+    /// others use too, no round runs without an interruption.
+    pub events: u64,
+    /// Events in a distribution.
+    pub samples: u64,
+}
+
+impl Effort {
+    /// For a case that takes so many times longer per event.
+    pub fn over(self, times: u64) -> Effort {
+        let least = |number: u64| (number / times).max(20);
+        // Rounds get shorter first; what is slow by itself needs fewer of them.
+        let rounds = if times > 100 { self.rounds.min(20) } else { self.rounds };
+        Effort { rounds, events: least(self.events), samples: least(self.samples) }
+    }
+}
+
+/// Nanoseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Percentiles {
+    /// Median.
+    pub p50: f64,
+    /// One of 100 is slower.
+    pub p99: f64,
+    /// One of 1 000 is slower.
+    pub p99_9: f64,
+    /// One of 10 000 is slower.
+    pub p99_99: f64,
+    /// The slowest.
+    pub max: f64,
+}
 
 /// What a measurement came to.
 #[derive(Clone, Copy, Debug)]

@@ -1,7 +1,7 @@
 //! Launches of programs, in a loop with what a host does between them.
 
 use crate::clock::Stopwatch;
-use crate::host::HostWork;
+use crate::host_work::HostWork;
 use crate::message::{Kind, place};
 use crate::sink::{WrongSum, chip};
 use crate::socket::SocketClient;
