@@ -1,14 +1,6 @@
-//! The demonstration: real processes that report a made-up workload.
+//! The processes of the demonstration. What they report is in [`tt_shm_demo`].
 
-mod banks;
-mod board;
-mod models;
-mod pace;
-mod plan;
-mod random;
-mod setup;
 pub mod worker;
-mod workload;
 
 use std::io::Read;
 use std::os::unix::process::ExitStatusExt;

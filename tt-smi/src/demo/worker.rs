@@ -4,11 +4,9 @@ use std::ffi::CString;
 
 use anyhow::Context;
 use rustix::process::{Pid, Signal, getppid, set_parent_process_death_signal};
+use tt_shm_demo::Worker;
 use tt_shm_writer::Tracker;
 
-use super::models::NETWORKS;
-use super::plan::Plan;
-use super::workload::Workload;
 use crate::cli::WorkerArgs;
 use crate::settings::Settings;
 use crate::signals::Stop;
@@ -22,12 +20,11 @@ pub fn run(args: &WorkerArgs, settings: &Settings) -> anyhow::Result<()> {
     if getppid() != parent {
         return Ok(());
     }
-    let network = &NETWORKS[args.worker as usize % NETWORKS.len()];
+    let WorkerArgs { worker: number, workers, devices, seed, rate, .. } = *args;
+    let worker = Worker { number, workers, devices, seed, rate };
     // What monitors show as the name of the process.
-    let _ = rustix::thread::set_name(&CString::new(network.name).context("a name without zero bytes")?);
+    let _ = rustix::thread::set_name(&CString::new(worker.network()).context("a name without zero bytes")?);
     let tracker = Tracker::builder().enabled(true).namespace(settings.namespace.as_str()).open()?;
-    let plan = Plan::new(network, args);
-    let stopped = || stop.is_set();
-    Workload::open(&tracker, &plan, args.devices)?.run(&stopped)?;
+    worker.run(&tracker, &|| stop.is_set())?;
     Ok(())
 }

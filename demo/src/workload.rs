@@ -5,15 +5,15 @@ use tt_shm_writer::{
     Record, RecordError,
 };
 
-use super::banks::Banks;
-use super::board::{self, DRAM_BANKS, ETH_CORES, L1_PER_CORE, TENSIX_CORES};
-use super::models::OPERATIONS;
-use super::pace::Pace;
-use super::plan::Plan;
-use super::random::{Random, hash};
-use super::setup;
+use crate::banks::Banks;
+use crate::board::{self, DRAM_BANKS, ETH_CORES, L1_PER_CORE, TENSIX_CORES};
+use crate::models::OPERATIONS;
+use crate::pace::Pace;
+use crate::random::{Random, hash};
+use crate::setup;
+use crate::worker::Assignment;
 
-pub(super) type Recorded<T = ()> = Result<T, RecordError>;
+pub(crate) type Recorded<T = ()> = Result<T, RecordError>;
 
 /// Kernels that a process loads when it opens a device: bytes and cores.
 const FABRIC: (u64, u32) = (57_344, ETH_CORES);
@@ -21,7 +21,7 @@ const DISPATCH: (u64, u32) = (47_104, 2);
 /// Ids are the host's own: buffers count up, programs and kernels have ranges of their own.
 const FABRIC_KERNEL: u64 = 0xf000;
 const DISPATCH_KERNEL: u64 = 0xd000;
-pub(super) const FIRST_PROGRAM: u64 = 0x1000;
+pub(crate) const FIRST_PROGRAM: u64 = 0x1000;
 const FIRST_BUFFER: u64 = 0x10_0000;
 /// The ring buffer that application kernels share.
 const KERNEL_RING_BYTES: u64 = 70 << 10;
@@ -29,44 +29,44 @@ const KERNEL_RING_BYTES: u64 = 70 << 10;
 const CACHE_BLOCKS: usize = 24;
 
 /// A compiled program.
-pub(super) struct Compiled {
-    pub(super) id: u64,
-    pub(super) kernel: Kernel,
+pub(crate) struct Compiled {
+    pub(crate) id: u64,
+    pub(crate) kernel: Kernel,
 }
 
 /// A running workload.
 pub(crate) struct Workload<'a, R: Record> {
-    pub(super) record: &'a R,
-    pub(super) plan: &'a Plan,
-    pub(super) mesh: Mesh,
+    pub(crate) record: &'a R,
+    pub(crate) assignment: &'a Assignment,
+    pub(crate) mesh: Mesh,
     devices: Vec<Device>,
     random: Random,
-    pub(super) next_buffer: u64,
+    pub(crate) next_buffer: u64,
     dram: Banks,
     l1: Banks,
     /// Everything that lives until the end.
-    pub(super) lasting: Vec<u64>,
+    pub(crate) lasting: Vec<u64>,
     cache: Vec<u64>,
     trace: Option<u64>,
-    pub(super) programs: Vec<Compiled>,
+    pub(crate) programs: Vec<Compiled>,
     activation: NameId,
     step: NameId,
 }
 
 impl<'a, R: Record> Workload<'a, R> {
     /// Opens the devices: the runtime's own kernels are loaded.
-    pub(crate) fn open(record: &'a R, plan: &'a Plan, devices: u32) -> Recorded<Self> {
+    pub(crate) fn open(record: &'a R, assignment: &'a Assignment, devices: u32) -> Recorded<Self> {
         let devices = (0..devices).map(|number| record.register_device(&board::device(number)));
         let devices = devices.collect::<Recorded<Vec<Device>>>()?;
         let workload = Workload {
             record,
-            plan,
+            assignment,
             mesh: Mesh::new(devices.clone()),
             devices,
-            random: Random::new(plan.seed),
+            random: Random::new(assignment.seed),
             next_buffer: FIRST_BUFFER,
-            dram: plan.dram.clone(),
-            l1: plan.l1.clone(),
+            dram: assignment.dram.clone(),
+            l1: assignment.l1.clone(),
             lasting: Vec::new(),
             cache: Vec::new(),
             trace: None,
@@ -75,7 +75,7 @@ impl<'a, R: Record> Workload<'a, R> {
             step: record.intern("step")?,
         };
         record.device_open(&workload.mesh)?;
-        if plan.fabric {
+        if assignment.fabric {
             workload.load(
                 FABRIC_KERNEL,
                 KernelType::Fabric,
@@ -98,7 +98,7 @@ impl<'a, R: Record> Workload<'a, R> {
         let mut pace = Pace::per_second(setup::LOAD_RATE);
         if self.load_weights(&mut pace, stop)? && self.warm_up(&mut pace, stop)? {
             self.capture_trace()?;
-            let mut pace = Pace::per_second(self.plan.rate);
+            let mut pace = Pace::per_second(self.assignment.rate);
             let mut step = 0;
             while self.run_step(step, &mut pace, stop)? {
                 step += 1;
@@ -107,12 +107,12 @@ impl<'a, R: Record> Workload<'a, R> {
         self.close()
     }
 
-    pub(super) fn buffer(&mut self, of: BufferType, size: u64, name: NameId) -> Alloc {
+    pub(crate) fn buffer(&mut self, of: BufferType, size: u64, name: NameId) -> Alloc {
         self.next_buffer += 1;
         let alloc = Alloc::new(of, self.next_buffer, size).name(name);
         let (alloc, banks) = match of {
             BufferType::Dram | BufferType::Trace => (alloc, &mut self.dram),
-            _ => (alloc.cores(self.plan.cores), &mut self.l1),
+            _ => (alloc.cores(self.assignment.cores), &mut self.l1),
         };
         match banks.take(self.next_buffer, size) {
             Some(place) => alloc.address(place.address).bytes_per_bank(place.bytes_per_bank),
@@ -128,7 +128,7 @@ impl<'a, R: Record> Workload<'a, R> {
     }
 
     /// Which binaries the ring buffer of kernels holds changes as it goes round.
-    pub(super) fn note_kernel_ring(&mut self) -> Recorded {
+    pub(crate) fn note_kernel_ring(&mut self) -> Recorded {
         let used = self.random.range(KERNEL_RING_BYTES / 2, KERNEL_RING_BYTES).next_multiple_of(32);
         let programs = self.random.range(1, self.programs.len() as u64 + 1);
         self.record.kernel_ring(&self.mesh, KERNEL_RING_BYTES, used, programs)
@@ -152,12 +152,13 @@ impl<'a, R: Record> Workload<'a, R> {
         let record = self.record;
         record.marker(MarkerPhase::Begin, number, self.step)?;
         let mut input = None;
-        for operation in self.plan.network.step {
+        for operation in self.assignment.network.step {
             if !pace.wait(stop) {
                 return Ok(false);
             }
             let most = OPERATIONS[*operation].activation << 10;
-            let size = self.random.range(most / 2, most).next_multiple_of(32) * u64::from(self.plan.cores);
+            let size =
+                self.random.range(most / 2, most).next_multiple_of(32) * u64::from(self.assignment.cores);
             let alloc = self.buffer(BufferType::L1, size, self.activation);
             let output = record.alloc_guard(self.mesh.clone(), alloc)?;
             record.dispatch(&self.mesh, FIRST_PROGRAM + *operation as u64)?;
@@ -191,7 +192,7 @@ impl<'a, R: Record> Workload<'a, R> {
             }
         }
         let name = self.record.intern("kv_cache")?;
-        let block = self.plan.dram_share / 100 / CACHE_BLOCKS as u64;
+        let block = self.assignment.dram_share / 100 / CACHE_BLOCKS as u64;
         self.next_buffer += 1;
         let id = self.next_buffer;
         // Each device serves other requests, so each needs another amount under the same id; the place is the
@@ -230,7 +231,7 @@ impl<'a, R: Record> Workload<'a, R> {
             self.record.program_end(&self.mesh, program.id)?;
         }
         self.record.kernel_unload(&self.mesh, DISPATCH_KERNEL, None)?;
-        if self.plan.fabric {
+        if self.assignment.fabric {
             self.record.kernel_unload(&self.mesh, FABRIC_KERNEL, None)?;
         }
         self.record.device_close(&self.mesh)
@@ -240,20 +241,19 @@ impl<'a, R: Record> Workload<'a, R> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cli::WorkerArgs;
-    use crate::demo::board::DRAM_BYTES;
-    use crate::demo::models::NETWORKS;
+    use crate::board::DRAM_BYTES;
+    use crate::worker::Worker;
     use std::time::{Duration, Instant};
     use tt_shm_reader::Segment;
     use tt_shm_writer::Tracker;
 
     #[test]
     fn a_worker_uses_what_it_may_and_frees_it_all() {
-        let namespace = format!("smi-workload-{}", std::process::id());
+        let namespace = format!("demo-workload-{}", std::process::id());
         let tracker = Tracker::builder().enabled(true).namespace(namespace).open().unwrap();
-        let args = WorkerArgs { worker: 1, workers: 3, devices: 2, seed: 5, rate: 10_000, parent: 0 };
-        let plan = Plan::new(&NETWORKS[1], &args);
-        let mut workload = Workload::open(&tracker, &plan, args.devices).unwrap();
+        let worker = Worker { number: 1, workers: 3, devices: 2, seed: 5, rate: 10_000 };
+        let assignment = worker.assignment();
+        let mut workload = Workload::open(&tracker, &assignment, worker.devices).unwrap();
         let begun = Instant::now();
         workload.run(&|| begun.elapsed() > Duration::from_millis(400)).unwrap();
         for device in &workload.devices {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 /// A part of every bank of a kind of memory.
 #[derive(Clone, Debug)]
-pub(super) struct Banks {
+pub(crate) struct Banks {
     base: u64,
     length: u64,
     banks: u64,
@@ -15,7 +15,7 @@ pub(super) struct Banks {
 
 /// A place for a buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Place {
+pub(crate) struct Place {
     /// On every bank.
     pub address: u64,
     /// On every bank.
@@ -24,13 +24,13 @@ pub(super) struct Place {
 
 impl Banks {
     /// The `worker`-th of `workers` equal parts of banks of this size.
-    pub(super) fn part(bank_bytes: u64, banks: u64, worker: u64, workers: u64) -> Banks {
+    pub(crate) fn part(bank_bytes: u64, banks: u64, worker: u64, workers: u64) -> Banks {
         let length = bank_bytes / workers / 32 * 32;
         Banks { base: length * worker, length, banks, taken: BTreeMap::new() }
     }
 
     /// Finds a place for a buffer, if there is one.
-    pub(super) fn take(&mut self, id: u64, size: u64) -> Option<Place> {
+    pub(crate) fn take(&mut self, id: u64, size: u64) -> Option<Place> {
         let needed = size.div_ceil(self.banks).next_multiple_of(32);
         let mut taken: Vec<(u64, u64)> = self.taken.values().copied().collect();
         taken.sort_unstable();
@@ -49,7 +49,7 @@ impl Banks {
     }
 
     /// The buffer is gone.
-    pub(super) fn give_back(&mut self, id: u64) {
+    pub(crate) fn give_back(&mut self, id: u64) {
         self.taken.remove(&id);
     }
 }

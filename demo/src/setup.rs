@@ -4,20 +4,20 @@ use tt_shm_writer::{
     BufferType, CircularBuffer, CoreType, Kernel, KernelType, Launch, ProgramBinaryStatus, Record,
 };
 
-use super::models::{Network, OPERATIONS};
-use super::pace::Pace;
-use super::random::hash;
-use super::workload::{Compiled, FIRST_PROGRAM, Recorded, Workload};
+use crate::models::{Network, OPERATIONS};
+use crate::pace::Pace;
+use crate::random::hash;
+use crate::workload::{Compiled, FIRST_PROGRAM, Recorded, Workload};
 
 /// Tensors loaded per second at the start, so that one sees it happen.
-pub(super) const LOAD_RATE: u32 = 400;
+pub(crate) const LOAD_RATE: u32 = 400;
 
 impl<R: Record> Workload<'_, R> {
     /// Model weights in DRAM, and what stays in L1; false if it is time to end.
-    pub(super) fn load_weights(&mut self, pace: &mut Pace, stop: &dyn Fn() -> bool) -> Recorded<bool> {
-        let Network { layers, weights_percent, tensors, .. } = self.plan.network;
+    pub(crate) fn load_weights(&mut self, pace: &mut Pace, stop: &dyn Fn() -> bool) -> Recorded<bool> {
+        let Network { layers, weights_percent, tensors, .. } = self.assignment.network;
         let parts: u64 = tensors.iter().map(|(_, part)| part).sum::<u64>() * u64::from(layers);
-        let unit = self.plan.dram_share * weights_percent / 100 / parts;
+        let unit = self.assignment.dram_share * weights_percent / 100 / parts;
         for layer in 0..layers {
             for (tensor, part) in tensors {
                 let name = self.record.intern(&format!("layers.{layer}.{tensor}"))?;
@@ -31,26 +31,26 @@ impl<R: Record> Workload<'_, R> {
             }
         }
         let name = self.record.intern("semaphores")?;
-        let small = self.buffer(BufferType::L1Small, u64::from(self.plan.cores) * 8192, name);
+        let small = self.buffer(BufferType::L1Small, u64::from(self.assignment.cores) * 8192, name);
         self.record.alloc(&self.mesh, small)?;
         self.lasting.push(self.next_buffer);
         Ok(true)
     }
 
     /// Compiles each operation of a step once: circular buffers, then a launch that sends the binary.
-    pub(super) fn warm_up(&mut self, pace: &mut Pace, stop: &dyn Fn() -> bool) -> Recorded<bool> {
-        let mut operations = self.plan.network.step.to_vec();
+    pub(crate) fn warm_up(&mut self, pace: &mut Pace, stop: &dyn Fn() -> bool) -> Recorded<bool> {
+        let mut operations = self.assignment.network.step.to_vec();
         operations.sort_unstable();
         operations.dedup();
         for number in operations {
             let (id, operation) = (FIRST_PROGRAM + number as u64, &OPERATIONS[number]);
             let name = self.record.intern(operation.name)?;
             for (index, kib) in operation.circular_buffers.iter().enumerate() {
-                let cb = CircularBuffer::new(id, index as u64, kib << 10, self.plan.cores).name(name);
+                let cb = CircularBuffer::new(id, index as u64, kib << 10, self.assignment.cores).name(name);
                 self.record.cb_alloc(&self.mesh, cb)?;
             }
             let (application, tensix) = (KernelType::Application, CoreType::Tensix);
-            let kernel = Kernel::new(id, application, tensix, operation.binary_bytes, self.plan.cores)
+            let kernel = Kernel::new(id, application, tensix, operation.binary_bytes, self.assignment.cores)
                 .hash(hash(operation.name))
                 .name(name);
             self.record.launch(&self.mesh, Launch::new(id, &[kernel], ProgramBinaryStatus::NotSent))?;
