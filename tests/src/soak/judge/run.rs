@@ -1,40 +1,29 @@
 //! The judged soak: accidents, readings all the time, and quiet moments in which the readings are judged.
 
-use super::actor::Plan;
-use super::claims::{self, Claim, What};
-use super::log::Log;
-use super::oracle::{CHIPS, Oracle, Source};
-use super::shown;
-use super::verdict::{Judge, Reading, Verdicts};
-use crate::soak::options::{Accident, Options};
-use crate::soak::processes::{Role, Stoppable, command};
+mod accidents;
+mod outcome;
+mod readings;
+
+pub use outcome::Outcome;
+
+use super::claims::{Claim, What};
+use super::oracle::{Oracle, Source};
+use super::verdict::{Judge, Reading};
+use crate::soak::options::Options;
+use crate::soak::processes::Stoppable;
 use crate::space::Space;
 use crate::workload::Random;
+use accidents::{Standstill, WRITERS, Writer};
 use anyhow::{Context, Result};
 use shm_layout::RowKind;
-use shm_layout::protocol::observe::Slot;
 use shm_layout::table::{Bucket, HISTORY_RESOLUTIONS};
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
-use std::io::{BufRead, BufReader, IsTerminal};
+use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
-use std::process::{ChildStdin, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
-use tt_shm_aggregator::{Aggregator, Config, request_reset};
 use tt_shm_os::monotonic_ns;
-use tt_shm_reader::{Segment, Table, TableSnapshot};
-
-/// How far behind its heartbeat a table usually is: events wait 0.5 ms to be merged.
-const LAG_NS: u64 = 2_000_000;
-/// How far the clocks of a writer and an aggregator may be apart.
-const CLOCKS_NS: u64 = 200_000;
-/// How long the aggregator may take to catch up with writers that do nothing.
-const PATIENCE: Duration = Duration::from_secs(15);
-/// Stops in a row: few of them hit the span between clock and commit.
-const STOPS: usize = 6;
-/// Writer processes that last: with them, an aggregator and this process two cores are busy.
-const WRITERS: usize = 3;
 
 /// What was done to the processes lately, for whoever has to find out why a claim was false.
 #[derive(Default)]
@@ -54,68 +43,6 @@ impl Diary {
 impl fmt::Display for Diary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.iter().try_for_each(|(time, what)| writeln!(f, "  {time} {what}"))
-    }
-}
-
-/// A writer that lasts.
-struct Writer {
-    process: Stoppable,
-    source: Source,
-    input: Option<ChildStdin>,
-    path: PathBuf,
-}
-
-impl Writer {
-    fn name(&self) -> String {
-        self.source.segment.as_ref().map_or(String::new(), |segment| format!("{:x}", segment.identity()))
-    }
-}
-
-/// A moment at which a writer stood still: events behind `position` with an earlier time came late.
-struct Standstill {
-    identity: u64,
-    position: u64,
-    ticks: u64,
-}
-
-/// What a soak did.
-#[derive(Clone, Debug, Default)]
-pub struct Outcome {
-    verdicts: Verdicts,
-    calls: u64,
-    segments: u64,
-    kills: u64,
-    stops: u64,
-    restarts: u64,
-    resets: u64,
-    /// Events that a reader could not see for more than the merge window after their time.
-    late: u64,
-    /// Of these, events seen to be committed only after their thread had stood still.
-    delayed: u64,
-    readings: u64,
-    lists: u64,
-    /// What is wrong beside the claims.
-    faults: u64,
-}
-
-impl Outcome {
-    /// Everything that is wrong.
-    pub fn wrong(&self) -> u64 {
-        self.verdicts.wrong() + self.faults
-    }
-}
-
-impl fmt::Display for Outcome {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Outcome { verdicts, calls, segments, kills, stops, restarts, resets, late, delayed, .. } = self;
-        let Outcome { readings, lists, faults, .. } = self;
-        write!(
-            f,
-            "{calls} calls of {segments} segments, {kills} kills, {stops} stops, {restarts} restarts, {resets} \
-             resets, {late} events late ({delayed} seen delayed between clock and commit), {readings} readings, \
-             {lists} live lists, {} claims open, {faults} faults; {verdicts}",
-            verdicts.open
-        )
     }
 }
 
@@ -197,285 +124,9 @@ impl Soak {
         Ok(std::mem::take(&mut self.outcome))
     }
 
-    fn start_missing(&mut self) -> Result<()> {
-        for number in 0..WRITERS {
-            let is_full = |writer: &mut Writer| writer.source.calls + 50_000 > super::log::CAPACITY;
-            if self.writers[number].as_mut().is_some_and(is_full) {
-                self.end_writer(number)?;
-            }
-            if self.writers[number].is_none() {
-                self.writers[number] = Some(self.start_writer()?);
-            }
-        }
-        let gaps = [Accident::KillAggregator, Accident::EndAggregator];
-        let gaps = gaps.iter().any(|accident| self.options.allows(*accident));
-        // Now and then nobody aggregates for a while.
-        if self.aggregator.is_none() && (!gaps || self.random.below(3) > 0) {
-            let mut daemon = command(&self.space, Role::Smi)?;
-            daemon.arg("aggregate").stderr(Stdio::null());
-            self.aggregator = Some(Stoppable::spawn(daemon));
-            self.diary.note("an aggregator is started".to_owned());
-            self.count_start();
-        }
-        Ok(())
-    }
-
-    fn count_start(&mut self) {
-        self.started += 1;
-        self.outcome.restarts = self.started.saturating_sub(WRITERS as u64 + 1);
-    }
-
-    fn plan(&mut self, lives: u64) -> Plan {
-        let laps = self.options.allows(Accident::Lap);
-        let random = &mut self.random;
-        let threads = if lives > 0 { 1 } else { 1 + random.below(3) as usize };
-        Plan {
-            seed: random.below(1 << 40),
-            threads: threads.min(CHIPS - 1),
-            ring_slots: if lives > 0 {
-                64
-            } else if laps {
-                [64, 1024, 16384, 16384][random.below(4) as usize]
-            } else {
-                16384
-            },
-            pause_us: [5000, 20_000, 50_000][random.below(3) as usize],
-            burst: [2, 20, 60][random.below(3) as usize],
-            lives,
-            log: self.folder.join(format!("{}.log", self.started)),
-        }
-    }
-
-    fn start_writer(&mut self) -> Result<Writer> {
-        let plan = self.plan(0);
-        self.count_start();
-        let log = Log::create(&plan.log)?;
-        let mut command = command(&self.space, Role::Judged)?;
-        command.arg(serde_json::to_string(&plan)?).stdin(Stdio::piped()).stdout(Stdio::piped());
-        let mut process = Stoppable::spawn(command);
-        let (input, output) = process.take_pipes();
-        let mut path = String::new();
-        BufReader::new(output.context("stdout is piped")?).read_line(&mut path)?;
-        let path = PathBuf::from(path.trim_end());
-        let mut source = Source::new(log, plan);
-        let segment = Segment::open(&path).context("a writer that has started has a segment")?;
-        self.diary.note(format!("{:x} has been started", segment.identity()));
-        source.segment = Some(segment);
-        Ok(Writer { process, source, input, path })
-    }
-
-    /// A process that makes a few segments, each for microseconds, and ends.
-    fn start_brief(&mut self) -> Result<()> {
-        let lives = 1 + self.random.below(6);
-        let plan = self.plan(lives);
-        self.count_start();
-        let log = Log::create(&plan.log)?;
-        let mut command = command(&self.space, Role::Judged)?;
-        command.arg(serde_json::to_string(&plan)?);
-        let path = plan.log.clone();
-        self.diary.note(format!("{lives} short lives"));
-        self.brief.push((Stoppable::spawn(command), Source::new(log, plan), path));
-        Ok(())
-    }
-
-    /// Some time at work, with some accidents in it and readings between them.
-    fn accidents(&mut self) -> Result<()> {
-        for _ in 0..2 + self.random.below(6) {
-            std::thread::sleep(Duration::from_micros(self.random.below(30_000)));
-            let writer = self.random.below(WRITERS as u64) as usize;
-            let accident = Accident::SUDDEN[self.random.below(Accident::SUDDEN.len() as u64) as usize];
-            match accident {
-                accident if !self.options.allows(accident) => {}
-                Accident::Kill => self.kill_writer(writer),
-                Accident::End => self.end_writer(writer)?,
-                Accident::Stop => self.stop_at_work(writer)?,
-                Accident::Brief => self.start_brief()?,
-                Accident::Reset => self.reset(),
-                Accident::KillAggregator => self.kill_aggregator(),
-                Accident::EndAggregator => self.terminate_aggregator(),
-                Accident::StopAggregator => self.stop_aggregator()?,
-                Accident::None | Accident::Lap => {}
-            }
-            self.read_table();
-        }
-        Ok(())
-    }
-
-    fn kill_writer(&mut self, number: usize) {
-        let Some(mut writer) = self.writers[number].take() else { return };
-        let before = self.oracle.timeline.now();
-        self.diary.note(format!("{} is killed", writer.name()));
-        writer.process.kill();
-        writer.source.killed = Some((before, self.oracle.timeline.now()));
-        self.outcome.kills += 1;
-        let log = writer.source.plan.log.clone();
-        self.ended.push((writer.source, log));
-    }
-
-    fn end_writer(&mut self, number: usize) -> Result<()> {
-        let Some(mut writer) = self.writers[number].take() else { return Ok(()) };
-        self.diary.note(format!("{} is ended", writer.name()));
-        writer.input = None;
-        if !writer.process.wait() {
-            self.fault("a writer did not end in an orderly way");
-        }
-        let log = writer.source.plan.log.clone();
-        self.ended.push((writer.source, log));
-        Ok(())
-    }
-
     fn fault(&mut self, text: &str) {
         println!("fault: {text}");
         self.outcome.faults += 1;
-    }
-
-    /// Stops a writer again and again, as soon as it does something, for longer than events wait to be merged.
-    fn stop_at_work(&mut self, number: usize) -> Result<()> {
-        for _ in 0..STOPS {
-            self.stop_once(number)?;
-            self.read_table();
-        }
-        Ok(())
-    }
-
-    fn stop_once(&mut self, number: usize) -> Result<()> {
-        let pause = Duration::from_micros(600 + self.random.below(3_000));
-        let Some(writer) = &mut self.writers[number] else { return Ok(()) };
-        let Some(segment) = &writer.source.segment else { return Ok(()) };
-        let (head, begun) = (segment.words().head(), Instant::now());
-        while segment.words().head() == head && begun.elapsed() < Duration::from_millis(20) {
-            std::hint::spin_loop();
-        }
-        self.diary.note(format!("{} is stopped for a while", writer.name()));
-        writer.process.stop()?;
-        let ticks = self.oracle.timeline.now();
-        let mut position = segment.words().head();
-        while matches!(segment.words().read_slot(position + 1), Slot::Ready(_)) {
-            position += 1;
-        }
-        self.standstills.push(Standstill { identity: segment.identity(), position, ticks });
-        self.outcome.stops += 1;
-        self.meanwhile((number + 1) % WRITERS, pause)?;
-        if let Some(writer) = &mut self.writers[number] {
-            writer.process.go_on();
-            self.diary.note(format!("{} goes on", writer.name()));
-        }
-        Ok(())
-    }
-
-    /// What happens while a writer stands still: most often nothing. Its next event comes late into what that settled.
-    fn meanwhile(&mut self, other: usize, pause: Duration) -> Result<()> {
-        let mut pause = pause;
-        match self.random.below(12) {
-            0 if self.options.allows(Accident::Reset) => self.reset(),
-            1 if self.options.allows(Accident::Brief) => self.start_brief()?,
-            2 if self.options.allows(Accident::Kill) => {
-                self.kill_writer(other);
-                // Until its end was noticed.
-                pause = Duration::from_millis(400);
-            }
-            _ => {}
-        }
-        std::thread::sleep(pause);
-        Ok(())
-    }
-
-    fn kill_aggregator(&mut self) {
-        if let Some(mut aggregator) = self.aggregator.take() {
-            aggregator.kill();
-            self.diary.note("the aggregator was killed".to_owned());
-            self.outcome.kills += 1;
-        }
-    }
-
-    fn terminate_aggregator(&mut self) {
-        if let Some(aggregator) = self.aggregator.take() {
-            aggregator.terminate();
-            self.diary.note("the aggregator was ended".to_owned());
-        }
-    }
-
-    fn stop_aggregator(&mut self) -> Result<()> {
-        let pause = Duration::from_micros(self.random.below(60_000));
-        let Some(aggregator) = &mut self.aggregator else { return Ok(()) };
-        aggregator.stop()?;
-        self.diary.note("the aggregator is stopped".to_owned());
-        std::thread::sleep(pause);
-        aggregator.go_on();
-        self.diary.note("the aggregator goes on".to_owned());
-        self.outcome.stops += 1;
-        Ok(())
-    }
-
-    fn reset(&mut self) {
-        let owner = rustix::process::geteuid().as_raw();
-        if self.aggregator.is_some()
-            && request_reset(self.space.namespace(), owner, Duration::from_secs(5)).is_ok()
-        {
-            self.outcome.resets += 1;
-            self.diary.note("a window was asked for".to_owned());
-        }
-    }
-
-    /// The table of the aggregator that runs, if it has one.
-    fn table(&self) -> Option<Table> {
-        let aggregator = self.aggregator.as_ref()?.pid();
-        let table = Table::open(self.space.namespace()).ok()?;
-        (table.header().pid == u64::from(aggregator)).then_some(table)
-    }
-
-    /// Reads the table. Returns as of when it is.
-    fn read_table(&mut self) -> Option<u64> {
-        let table = self.table()?;
-        let snapshot = table.snapshot();
-        let read = self.oracle.timeline.now();
-        if !snapshot.consistent || !snapshot.freshness.is_fresh() {
-            return None;
-        }
-        // Clocks differ a little.
-        let as_of = snapshot.as_of.saturating_sub(CLOCKS_NS);
-        let mut reading = reading("table", &snapshot, as_of, read);
-        for device in 0..snapshot.devices.len() {
-            self.read_history(&table, &snapshot, device, &mut reading);
-        }
-        self.readings.push(reading);
-        Some(as_of)
-    }
-
-    /// Buckets that are complete and old enough to be judged, once each unless they change.
-    fn read_history(
-        &mut self,
-        table: &Table,
-        snapshot: &TableSnapshot,
-        number: usize,
-        reading: &mut Reading,
-    ) {
-        let (row, device) = &snapshot.devices[number];
-        let chip = device.entry.chip_id.saturating_sub(1) as usize;
-        for (resolution, length) in HISTORY_RESOLUTIONS.into_iter().enumerate().take(2) {
-            for bucket in table.history(*row, resolution) {
-                let held = self.shown.insert((chip, resolution, bucket.start), bucket);
-                if resolution == 0 && held != Some(bucket) && bucket.start + length < reading.as_of {
-                    self.diary.note(format!(
-                        "device {chip} bucket {} reads l1 {}..{} flags {} of {:x}",
-                        bucket.start,
-                        bucket.l1_min,
-                        bucket.l1_max,
-                        bucket.flags,
-                        table.header().identity
-                    ));
-                }
-                let settled = bucket.start + length + 10_000_000;
-                if settled > self.oracle.base_ns() || settled > reading.as_of {
-                    continue;
-                }
-                let key = (table.header().identity, chip, resolution, bucket.start);
-                if self.buckets.insert(key, bucket) == Some(bucket) {
-                    continue;
-                }
-                reading.claims.figures.extend(claims::of_bucket(chip, resolution, length, &bucket));
-            }
-        }
     }
 
     /// Stops all writers, reads everything and judges it.
@@ -564,59 +215,6 @@ impl Soak {
         }
     }
 
-    /// Waits until the table has seen everything, and reads it. Returns as of when it is.
-    fn await_table(&mut self, stopped: u64) -> Option<u64> {
-        let begun = Instant::now();
-        while self.aggregator.is_some() {
-            let heartbeat = self.table().map(|table| table.freshness().heartbeat_ns);
-            if heartbeat.is_some_and(|heartbeat| heartbeat > stopped + 2 * LAG_NS) {
-                return self.read_table();
-            }
-            if begun.elapsed() > PATIENCE {
-                self.fault("the aggregator publishes nothing");
-                return None;
-            }
-            std::thread::sleep(Duration::from_millis(2));
-        }
-        None
-    }
-
-    /// What a tool that aggregates by itself finds.
-    fn read_embedded(&mut self) -> Result<()> {
-        let mut config = Config::new(self.space.namespace().clone());
-        (config.watch, config.reap) = (false, false);
-        let as_of = monotonic_ns();
-        let mut aggregator = Aggregator::new(config)?;
-        aggregator.settle();
-        let snapshot = aggregator.snapshot();
-        let read = self.oracle.timeline.now();
-        self.readings.push(reading("embedded", &snapshot, as_of, read));
-        Ok(())
-    }
-
-    /// What `tt-smi` prints.
-    fn read_shown(&mut self, table: Option<u64>) -> Result<()> {
-        let begun = monotonic_ns();
-        // The table of a killed aggregator is shown for a second more.
-        if table.is_none()
-            && Table::open(self.space.namespace()).is_ok_and(|table| table.freshness().is_fresh())
-        {
-            return Ok(());
-        }
-        let as_of = table.unwrap_or(begun);
-        let peak = command(&self.space, Role::Smi)?.args(["peak", "--json"]).output()?;
-        let used = command(&self.space, Role::Smi)?.args(["snapshot", "--json"]).output()?;
-        let read = self.oracle.timeline.now();
-        let (peaks, since) = shown::of_peak(&peak.stdout, |wall| self.oracle.timeline.from_realtime(wall))?;
-        let mut figures = peaks;
-        figures.extend(shown::of_snapshot(&used.stdout)?);
-        let window = since.map_or((begun, false), |since| (since, true));
-        let claims = claims::Claims { figures, ..Default::default() };
-        let source = if table.is_some() { "tt-smi of a table" } else { "tt-smi alone" };
-        self.readings.push(Reading { source, as_of, read, window, claims });
-        Ok(())
-    }
-
     /// Makes one claim wrong by a byte.
     fn plant(&mut self) {
         let wanted =
@@ -663,12 +261,6 @@ impl Soak {
         }
         wrong.iter().for_each(|text| self.fault(text));
     }
-}
-
-fn reading(source: &'static str, snapshot: &TableSnapshot, as_of: u64, read: u64) -> Reading {
-    let window = (snapshot.window_since, snapshot.windows > 0);
-    let claims = claims::of_snapshot(snapshot);
-    Reading { source, as_of, read, window, claims }
 }
 
 impl Drop for Soak {
