@@ -1,10 +1,8 @@
 //! What a chip can hold according to processes with pools, and what exceeds it.
 
-mod common;
-
 use std::os::unix::fs::chown;
 
-use common::{Scene, TestProcess, buffer, chip, device, settled};
+use crate::common::{Scene, TestProcess, buffer, chip, device, settled};
 use shm_layout::{Class, DeviceEntry, Event, EventKind, Pool, flags as flag, known};
 use tt_shm_reader::{DeviceStats, TableSnapshot, device_flags, usage_flags};
 

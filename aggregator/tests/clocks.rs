@@ -1,8 +1,6 @@
 //! Clocks that step, disagree or lie: times may be wrong then, totals never.
 
-mod common;
-
-use common::{Scene, buffer, chip, settled};
+use crate::common::{Scene, buffer, chip, settled};
 use shm_layout::{Class, Event, EventKind};
 use tt_shm_os::monotonic_ns;
 use tt_shm_reader::process_state;

@@ -1,8 +1,6 @@
 //! Rings made to be read forever: each look at them is short, and the last one says why.
 
-mod common;
-
-use common::{Scene, TestProcess, buffer, chip};
+use crate::common::{Scene, TestProcess, buffer, chip};
 use shm_layout::table::process_flags;
 use shm_layout::{Class, Counters, Event, EventKind, control, store_pod, words_of};
 use std::sync::atomic::Ordering;

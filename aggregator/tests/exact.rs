@@ -1,8 +1,6 @@
 //! What may be reported as exact: each case was once reported as exact and was not.
 
-mod common;
-
-use common::{Scene, TestProcess, buffer, chip, device, settled};
+use crate::common::{Scene, TestProcess, buffer, chip, device, settled};
 use shm_layout::table::{Peak, bucket_flags, device_flags};
 use shm_layout::{Class, Event, EventKind, UNKNOWN};
 use tt_shm_aggregator::{Aggregator, Claim, Config, TablePublisher};

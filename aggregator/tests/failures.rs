@@ -1,8 +1,6 @@
 //! Failed allocations: who held what at that moment, what came before, and who may be believed.
 
-mod common;
-
-use common::{Scene, TestProcess, buffer, chip};
+use crate::common::{Scene, TestProcess, buffer, chip};
 use shm_layout::table::{FailureRecord, MAX_FAILURES, failure_flags};
 use shm_layout::{Class, Event, EventKind};
 use tt_shm_aggregator::{Aggregator, Claim, Config, TablePublisher};

@@ -1,10 +1,8 @@
 //! What an aggregator derives from real segments in /dev/shm.
 
-mod common;
-
 use std::time::Duration;
 
-use common::{Scene, TestProcess, buffer, chip, device, settled};
+use crate::common::{self, Scene, TestProcess, buffer, chip, device, settled};
 use shm_layout::table::{DeviceStats, device_flags, notice_kind, process_flags, process_state, usage_flags};
 use shm_layout::{Class, Counters, EventKind, UNKNOWN};
 use tt_shm_aggregator::{Aggregator, Config};

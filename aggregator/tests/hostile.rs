@@ -1,10 +1,8 @@
 //! Segments with arbitrary content.
 
-mod common;
-
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use common::{Scene, TestProcess, chip};
+use crate::common::{Scene, TestProcess, chip};
 use shm_layout::table::TABLE_DEVICES;
 use shm_layout::{Class, control};
 

@@ -1,12 +1,10 @@
 //! Deaths, windows and unfollowed processes between two looks of an aggregator. Each of these cases was once
 //! reported as exact, and was not.
 
-mod common;
-
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use common::{Scene, TestProcess, buffer, chip, device, settled};
+use crate::common::{Scene, TestProcess, buffer, chip, device, settled};
 use shm_layout::table::{HISTORY_RESOLUTIONS, Peak, bucket_flags, failure_flags};
 use shm_layout::{Class, Event, EventKind, UNKNOWN, flags};
 use tt_shm_aggregator::{Aggregator, Claim, Config, Only, TablePublisher};

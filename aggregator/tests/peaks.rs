@@ -1,8 +1,6 @@
 //! Peaks over several processes: exact, or a range that contains the true one.
 
-mod common;
-
-use common::{Scene, TestProcess, buffer, chip, device, settled};
+use crate::common::{Scene, TestProcess, buffer, chip, device, settled};
 use shm_layout::{Class, Event, EventKind, UNKNOWN};
 use tt_shm_aggregator::{Aggregator, Config};
 

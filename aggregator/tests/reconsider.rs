@@ -1,11 +1,9 @@
 //! A refused file is considered again when it, or what kept it out, has changed.
 
-mod common;
-
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
 
-use common::{Scene, TestProcess, chip, settled};
+use crate::common::{Scene, TestProcess, chip, settled};
 use shm_layout::Class;
 use tt_shm_aggregator::Aggregator;
 use tt_shm_reader::{TableSnapshot, notice_kind};

@@ -1,11 +1,9 @@
 //! More devices and usages than there is room for: who is affected, who is not, and what happens when there
 //! is room again. Needs root, which can create files of other users.
 
-mod common;
-
 use std::os::unix::fs::chown;
 
-use common::{Scene, TestProcess, chip, device, settled};
+use crate::common::{Scene, TestProcess, chip, device, settled};
 use shm_layout::table::device_flags;
 use shm_layout::{Class, MAX_DEVICES, UNKNOWN};
 use tt_shm_aggregator::Aggregator;

@@ -1,12 +1,10 @@
 //! The published table: read back, replaced, contested, reset.
 
-mod common;
-
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 use std::time::Duration;
 
-use common::{Scene, TestProcess, buffer, chip};
+use crate::common::{Scene, TestProcess, buffer, chip};
 use shm_layout::table::{HISTORY_RESOLUTIONS, bucket_flags};
 use shm_layout::{Class, Event, EventKind};
 use tt_shm_aggregator::{

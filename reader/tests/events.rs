@@ -1,8 +1,6 @@
 //! Following events, including those of a process that is faster than its follower.
 
-mod common;
-
-use common::segment::{SLOTS, Writer};
+use crate::common::segment::{SLOTS, Writer};
 use tt_shm_reader::{Class, EventKind};
 
 fn positions(follow: &mut tt_shm_reader::Follow<'_>) -> Vec<u64> {

@@ -1,12 +1,10 @@
 //! What is published without memory behind it is refused, and never allocated by reading it.
 
-mod common;
-
 use std::os::unix::fs::MetadataExt;
 
-use common::segment::{Writer, header, path_in};
-use common::table::Publisher;
-use common::{namespace, new_file};
+use crate::common::segment::{Writer, header, path_in};
+use crate::common::table::Publisher;
+use crate::common::{namespace, new_file};
 use rustix::fs::{FallocateFlags, fallocate};
 use shm_layout::control::{DEVICE_COUNT, NAME_COUNT, ROWS_PUBLISHED};
 use shm_layout::{Block, store_pod, table};

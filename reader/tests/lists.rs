@@ -1,8 +1,6 @@
 //! Live allocations, programs, and how kernels share binaries.
 
-mod common;
-
-use common::segment::Writer;
+use crate::common::segment::Writer;
 use shm_layout::control;
 use tt_shm_reader::{
     Class, CoreType, Event, EventKind, KernelSharing, KernelType, Row, RowKind, flags, kernel_sharing,

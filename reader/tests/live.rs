@@ -1,13 +1,11 @@
 //! Reading while the other side writes at full speed: what is claimed to be exact must be.
 
-mod common;
-
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use common::segment::{Writer, header};
-use common::table::Publisher;
+use crate::common::segment::{Writer, header};
+use crate::common::table::Publisher;
 use shm_layout::table::control;
 use tt_shm_reader::{
     Class, DeviceStats, Event, EventKind, ProcessStats, Segment, SegmentHeader, Table, UsageStats,

@@ -1,13 +1,11 @@
 //! What is refused as a segment, and why.
 
-mod common;
-
 use std::fs::{hard_link, set_permissions};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::Path;
 
-use common::segment::{Writer, header, path_in};
-use common::{Removed, euid, namespace, new_file};
+use crate::common::segment::{Writer, header, path_in};
+use crate::common::{Removed, euid, namespace, new_file};
 use shm_layout::control::ROWS_PUBLISHED;
 use shm_layout::store_pod;
 use tt_shm_os::{WriteMap, path_of, segment_file_name};

@@ -1,10 +1,8 @@
 //! What is in a table: rows, notices, history, and all of it at one generation.
 
-mod common;
-
 use std::sync::atomic::Ordering;
 
-use common::table::Publisher;
+use crate::common::table::Publisher;
 use shm_layout::table::control;
 use tt_shm_reader::{
     Bucket, DeviceStats, HISTORY_BUCKETS, HISTORY_RESOLUTIONS, Notice, ProcessStats, UsageStats, monotonic_ns,

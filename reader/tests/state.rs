@@ -1,11 +1,9 @@
 //! Liveness, flags, counters and names of a segment.
 
-mod common;
-
 use std::mem::offset_of;
 use std::sync::atomic::Ordering;
 
-use common::segment::{SLOTS, Writer};
+use crate::common::segment::{SLOTS, Writer};
 use shm_layout::control::{self, Anomaly, state};
 use tt_shm_reader::{
     Class, ClockKind, Counters, Event, EventKind, ReadError, Segment, SegmentHeader, monotonic_ns,

@@ -1,9 +1,7 @@
 //! The aggregator's table: which user's is read, and how old it is.
 
-mod common;
-
-use common::table::{Publisher, header};
-use common::{Removed, euid, namespace};
+use crate::common::table::{Publisher, header};
+use crate::common::{Removed, euid, namespace};
 use shm_layout::table::control;
 use tt_shm_reader::{FileError, Freshness, LayoutError, Table, TableError, TableHeader, monotonic_ns};
 

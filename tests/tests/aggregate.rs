@@ -1,8 +1,6 @@
 //! The aggregator as a process among others: the table equals what the hosts know, whatever happens.
 
-mod common;
-
-use common::{HOST, SMI, host};
+use crate::common::{self, HOST, SMI, host};
 use rustix::process::Signal;
 use shm_layout::Class;
 use tt_shm_reader::{notice_kind, process_state};

@@ -1,8 +1,6 @@
 //! What may happen to an aggregator and its table, while hosts work and readers read.
 
-mod common;
-
-use common::{FAIL, SMI, host, json, segment_of};
+use crate::common::{FAIL, SMI, host, json, segment_of};
 use rustix::process::Signal;
 use serde_json::Value;
 use shm_layout::Class;

@@ -1,8 +1,6 @@
 //! What a person or a script gets from `tt-smi`, while real processes run.
 
-mod common;
-
-use common::{SMI, host, json, smi, tracker};
+use crate::common::{self, SMI, host, json, smi, tracker};
 use rustix::process::Signal;
 use serde_json::Value;
 use std::io::{BufRead, BufReader};

@@ -1,8 +1,6 @@
 //! `list`, `ps`, `watch`, queries, settings, and what the tool tells of itself.
 
-mod common;
-
-use common::{SMI, host, json, smi, tracker};
+use crate::common::{self, SMI, host, json, smi, tracker};
 use rustix::process::Signal;
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Read};

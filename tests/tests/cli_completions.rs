@@ -1,8 +1,6 @@
 //! The completions, tried in the shells that they are for. A shell that is not installed is skipped, and that is said.
 
-mod common;
-
-use common::{SMI, smi};
+use crate::common::{SMI, smi};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use tt_shm_tests::Space;

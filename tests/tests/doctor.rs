@@ -1,8 +1,6 @@
 //! What `tt-smi doctor` finds on this very machine, beside real processes.
 
-mod common;
-
-use common::{SMI, host};
+use crate::common::{SMI, host};
 use serde_json::Value;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;

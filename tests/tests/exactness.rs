@@ -1,11 +1,9 @@
 //! What outputs say of peaks and histories, with and without an aggregator.
 
-mod common;
-
 use std::collections::HashMap;
 use std::time::Duration;
 
-use common::{SMI, host, json, smi, tracker};
+use crate::common::{SMI, host, json, smi, tracker};
 use serde_json::Value;
 use tt_shm_reader::{Bucket, monotonic_ns, realtime_ns};
 use tt_shm_tests::space::until;

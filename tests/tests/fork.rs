@@ -1,8 +1,6 @@
 //! fork without exec: the child has a segment of its own, and neither disturbs the other.
 
-mod common;
-
-use common::segment_of;
+use crate::common::segment_of;
 use std::io::{BufRead, BufReader};
 use std::process::Stdio;
 use tt_shm_reader::Segment;

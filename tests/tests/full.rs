@@ -2,9 +2,7 @@
 //!
 //! Each host gets a small /dev/shm of its own in a mount namespace.
 
-mod common;
-
-use common::{HOST, SMI};
+use crate::common::{HOST, SMI};
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{ChildStdin, ChildStdout, Stdio};

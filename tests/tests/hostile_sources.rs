@@ -106,6 +106,24 @@ fn the_keyword_is_found_where_it_is_and_nowhere_else() {
     assert_eq!(unsafe_places(&text), ["a", "impl Sync", "b"]);
 }
 
+/// Where tests are not discovered, each file is a part of the suite or a program of its own.
+#[test]
+fn no_test_file_is_forgotten() {
+    let mut suites = 0;
+    for package in std::fs::read_dir(root()).unwrap().flatten().map(|entry| entry.path()) {
+        let Ok(suite) = std::fs::read_to_string(package.join("tests/suite.rs")) else { continue };
+        suites += 1;
+        let manifest = read(&package.join("Cargo.toml"));
+        for file in std::fs::read_dir(package.join("tests")).unwrap().flatten().map(|entry| entry.path()) {
+            let name = file.file_stem().unwrap().to_str().unwrap();
+            let runs = suite.contains(&format!("\nmod {name};\n"))
+                || manifest.contains(&format!("[[test]]\nname = \"{name}\"\n"));
+            assert!(runs || file.extension().is_none(), "nothing runs {}", file.display());
+        }
+    }
+    assert_eq!(suites, 5);
+}
+
 /// Name, version and licence of every package that is built here; `cargo metadata` lists others as well.
 fn packages() -> Vec<(String, String, String)> {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or("cargo".into()));

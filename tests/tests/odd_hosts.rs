@@ -1,8 +1,6 @@
 //! Hosts that do unusual things to themselves, or have little of what they need.
 
-mod common;
-
-use common::{HOST, SMI, host, segment_of};
+use crate::common::{HOST, SMI, host, segment_of};
 use std::io::{BufRead, BufReader, Write};
 use std::process::Stdio;
 use tt_shm_reader::Segment;

@@ -1,8 +1,6 @@
 //! What `tt-smi oom` tells of allocations that failed in real processes.
 
-mod common;
-
-use common::{FAIL, HOST, SMI, host, json, smi, tracker};
+use crate::common::{FAIL, HOST, SMI, host, json, smi, tracker};
 use serde_json::Value;
 use tt_shm_tests::space::until;
 use tt_shm_tests::{Command, Host, Monitor, Space};

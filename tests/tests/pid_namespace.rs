@@ -1,8 +1,6 @@
 //! A writer in another PID namespace: its death is noticed, and its pid is shown as it is called here.
 
-mod common;
-
-use common::{HOST, SMI};
+use crate::common::{HOST, SMI};
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Write};
 use std::process::Stdio;

@@ -1,8 +1,6 @@
 //! What `tt-smi run` reports of real processes, and that it stands in nobody's way.
 
-mod common;
-
-use common::{HOST, SMI, host};
+use crate::common::{self, HOST, SMI, host};
 use rustix::process::Signal;
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Write};

@@ -1,8 +1,6 @@
 //! Real output of `tt-smi` against docs/schema: closed objects, so that a key without a description fails.
 
-mod common;
-
-use common::{FAIL, HOST, SMI, host, json, smi, tracker};
+use crate::common::{FAIL, HOST, SMI, host, json, smi, tracker};
 use serde_json::Value;
 use std::path::PathBuf;
 use tt_shm_tests::space::until;

@@ -1,10 +1,8 @@
 //! The live screen in a real pseudo-terminal, against the demonstration and real processes.
 
-mod common;
-
 use std::sync::atomic::Ordering::Relaxed;
 
-use common::{SMI, host, tracker};
+use crate::common::{SMI, host, tracker};
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 use tt_shm_reader::Segment;
 use tt_shm_tests::terminal::{Terminal, program};

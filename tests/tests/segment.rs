@@ -1,8 +1,6 @@
 //! One process and an observer of its segment: exact, whatever happens to the process.
 
-mod common;
-
-use common::{HOST, assert_exact, host, open, segment_of};
+use crate::common::{HOST, assert_exact, host, open, segment_of};
 use rustix::process::Signal;
 use std::os::unix::fs::MetadataExt;
 use tt_shm_reader::Segment;

@@ -1,8 +1,6 @@
 //! A writer in another time namespace, where CLOCK_MONOTONIC is shifted: its times are right, or said to be unknown.
 
-mod common;
-
-use common::{HOST, SMI, json};
+use crate::common::{HOST, SMI, json};
 use std::io::{BufRead, BufReader, Write};
 use std::process::Stdio;
 use tt_shm_os::{Calibration, ClockKind, monotonic_ns};

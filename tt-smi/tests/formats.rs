@@ -1,9 +1,6 @@
 //! The snapshot for Prometheus and for spreadsheets.
 
-mod common;
-#[path = "common/strict.rs"]
-mod strict;
-
+use crate::common::{self, strict};
 use tt_smi::model::Model;
 use tt_smi::output::{csv, prometheus};
 use tt_smi::source::Origin;

@@ -1,7 +1,6 @@
 //! The snapshot as JSON: its shape, and that unknown is null.
 
-mod common;
-
+use crate::common;
 use serde_json::Value;
 use tt_smi::model::Model;
 use tt_smi::output::snapshot_json::SnapshotJson;

@@ -1,11 +1,10 @@
 //! Pictures of the views that are lists, and what their keys do.
 
-mod common;
-
+use crate::common;
 use std::sync::Arc;
 
-use common::lists::{allocations, doubtful_allocations, events, items, news, processes, programs};
-use common::session::Session;
+use crate::common::lists::{allocations, doubtful_allocations, events, items, news, processes, programs};
+use crate::common::session::Session;
 use tt_smi::model::{Clock, Model};
 use tt_smi::screen::{Chosen, Effect, Message, More, View};
 

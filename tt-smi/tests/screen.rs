@@ -1,10 +1,9 @@
 //! Pictures of every view in unusual circumstances, and of the overview.
 
-mod common;
-
-use common::lists::{allocations, items, news, programs};
-use common::session::Session;
-use common::views::history;
+use crate::common;
+use crate::common::lists::{allocations, items, news, programs};
+use crate::common::session::Session;
+use crate::common::views::history;
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use tt_shm_reader::TableSnapshot;
 use tt_smi::model::Model;

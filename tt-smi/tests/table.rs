@@ -1,7 +1,6 @@
 //! The snapshot as text.
 
-mod common;
-
+use crate::common;
 use tt_smi::model::Model;
 use tt_smi::output::paint::Paint;
 use tt_smi::output::snapshot_json::SnapshotJson;

@@ -1,9 +1,8 @@
 //! Pictures of the views of one device.
 
-mod common;
-
-use common::session::Session;
-use common::views::{disputed_listing, history, listing};
+use crate::common;
+use crate::common::session::Session;
+use crate::common::views::{disputed_listing, history, listing};
 use tt_shm_reader::{TableSnapshot, bucket_flags};
 use tt_smi::model::Model;
 use tt_smi::screen::{More, Palette, Signs, Theme, View};

@@ -1,8 +1,6 @@
 //! What a process reports about its devices, at once or step by step, and about itself.
 
-mod common;
-
-use common::{counters, info, observe, open, open_with};
+use crate::common::{counters, info, observe, open, open_with};
 use shm_layout::control::Anomaly;
 use tt_shm_reader::Class;
 use tt_shm_writer::{Alloc, Arch, BufferType, CoreMemory, DeviceInfo, Pool, Pools, Record, Source};

@@ -1,8 +1,6 @@
 //! Everything that can be reported, as an observer sees it in the ring and in the counters.
 
-mod common;
-
-use common::{counters, device, info, observe, open, open_with};
+use crate::common::{counters, device, info, observe, open, open_with};
 use tt_shm_reader::{Event, EventKind, UNKNOWN, flags};
 use tt_shm_writer::{
     Alloc, BufferType, Class, ExclusiveTracker, FailedAlloc, Kernel, KernelType, MarkerPhase, Record, Tracker,

@@ -1,8 +1,6 @@
 //! The figures that users know from tt-metal, as an observer in shared memory sees them.
 
-mod common;
-
-use common::{counters, device, info, observe, open};
+use crate::common::{counters, device, info, observe, open};
 use tt_shm_writer::{
     Alloc, BufferType, CircularBuffer, Class, CoreType, Kernel, KernelType, Launch, Loaded, Mesh,
     ProgramBinaryStatus, Record,

@@ -1,8 +1,6 @@
 //! A call on a mesh that one device refuses changes none of them.
 
-mod common;
-
-use common::{info, observe, open};
+use crate::common::{info, observe, open};
 use shm_layout::MAX_BYTES;
 use shm_layout::control::Anomaly;
 use tt_shm_writer::{

@@ -1,8 +1,6 @@
 //! Misuse is returned and counted, and never makes a total wrong.
 
-mod common;
-
-use common::{counters, device, info, observe, open, open_with};
+use crate::common::{self, counters, device, info, observe, open, open_with};
 use shm_layout::control::Anomaly;
 use shm_layout::{MAX_BYTES, MAX_DEVICES};
 use tt_shm_writer::{

@@ -1,8 +1,6 @@
 //! Names that come after their allocations, and lists that are complete again.
 
-mod common;
-
-use common::{counters, device, observe, open, open_with};
+use crate::common::{counters, device, observe, open, open_with};
 use tt_shm_reader::EventKind;
 use tt_shm_writer::{
     Alloc, Allocation, BufferType, CircularBuffer, CoreType, Kernel, KernelType, NameId, Record, RecordError,

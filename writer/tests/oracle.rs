@@ -1,9 +1,7 @@
 //! Any sequence of right and wrong calls, with any number of rows: every result and every figure matches that
 //! of a plain map.
 
-mod common;
-
-use common::{info, observe, open, open_with};
+use crate::common::{info, observe, open, open_with};
 use proptest::prelude::*;
 use shm_layout::{Class, MAX_BYTES, RowKind};
 use std::collections::{HashMap, HashSet};

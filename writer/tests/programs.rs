@@ -1,8 +1,6 @@
 //! Any order of calls on programs, compared with a model that tracks what every dispatch made resident.
 
-mod common;
-
-use common::{counters, device, observe, open_with};
+use crate::common::{counters, device, observe, open_with};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};

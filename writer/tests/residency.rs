@@ -1,9 +1,7 @@
 //! Which circular buffers and kernels are resident: those of the program dispatched last in each lane, and of it
 //! only what was there when it was dispatched.
 
-mod common;
-
-use common::{counters, device, observe, open};
+use crate::common::{counters, device, observe, open};
 use tt_shm_writer::{
     Alloc, BufferType, CircularBuffer, Class, CoreType, Counters, Dispatch, Kernel, KernelType, Launch,
     ProgramBinaryStatus, Record, RecordError,

@@ -1,9 +1,7 @@
 //! Any sequence of calls on any part of a mesh: what is resident, and the peaks of L1, match those of plain
 //! sets, and a call that one device refuses changes none.
 
-mod common;
-
-use common::{info, observe, open_with};
+use crate::common::{info, observe, open_with};
 use proptest::prelude::*;
 use shm_layout::{Class, MAX_BYTES};
 use std::collections::{BTreeMap, BTreeSet};

@@ -4,6 +4,7 @@
 
 pub(crate) mod lists;
 pub(crate) mod session;
+pub(crate) mod strict;
 pub(crate) mod views;
 
 use bytemuck::Zeroable;

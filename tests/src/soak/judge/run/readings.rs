@@ -56,6 +56,17 @@ impl Soak {
         let chip = device.entry.chip_id.saturating_sub(1) as usize;
         for (resolution, length) in HISTORY_RESOLUTIONS.into_iter().enumerate().take(2) {
             for bucket in table.history(*row, resolution) {
+                let held = self.shown.insert((chip, resolution, bucket.start), bucket);
+                if resolution == 0 && held != Some(bucket) && bucket.start + length < reading.as_of {
+                    self.diary.note(format!(
+                        "device {chip} bucket {} reads l1 {}..{} flags {} of {:x}",
+                        bucket.start,
+                        bucket.l1_min,
+                        bucket.l1_max,
+                        bucket.flags,
+                        table.header().identity
+                    ));
+                }
                 let settled = bucket.start + length + 10_000_000;
                 if settled > self.oracle.base_ns() || settled > reading.as_of {
                     continue;

@@ -1,0 +1,12 @@
+//! Tests of the reader that may run beside each other in one process. `race.rs` is for ThreadSanitizer.
+
+mod common;
+
+mod events;
+mod holes;
+mod lists;
+mod live;
+mod open;
+mod rows;
+mod state;
+mod table;

@@ -1,0 +1,24 @@
+//! Tests that may run beside each other. Those with a program of their own (see `Cargo.toml`) do so much in /dev/shm or on
+//! the processor that others would notice.
+
+mod common;
+
+mod aggregate;
+mod aggregator_faults;
+mod cli;
+mod cli_commands;
+mod cli_completions;
+mod cli_packaging;
+mod doctor;
+mod exactness;
+mod fork;
+mod full;
+mod hostile_sources;
+mod odd_hosts;
+mod oom;
+mod pid_namespace;
+mod run;
+mod schema;
+mod screen;
+mod segment;
+mod time_namespace;

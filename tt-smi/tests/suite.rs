@@ -1,0 +1,10 @@
+//! Tests of what is printed and drawn, in one program.
+
+mod common;
+
+mod formats;
+mod json;
+mod lists_views;
+mod screen;
+mod table;
+mod views;
