@@ -20,23 +20,18 @@ const TURNS: [u64; 2] = [64, 2];
 fn main() {
     play_part_if_asked();
     let options = Options::from_env();
-    let mut bench = Aggregate { report: Report::new("aggregate", &options), base: None, options };
+    let mut bench =
+        Aggregate { report: Report::new("aggregate", &options), base: None, options: options.clone() };
     bench.base();
-    let groups: [(&str, Group); 4] = [
+    let groups: [(&str, fn(&mut Aggregate)); 4] = [
         ("fold", Aggregate::fold),
         ("delay", Aggregate::delay),
         ("rest", Aggregate::rest),
         ("series", Aggregate::series),
     ];
-    for (name, group) in groups {
-        if bench.options.wants(name) {
-            group(&mut bench);
-        }
-    }
+    options.run(&groups, &mut bench);
     bench.report.finish();
 }
-
-type Group = fn(&mut Aggregate);
 
 struct Aggregate {
     options: Options,

@@ -19,9 +19,9 @@ const ORDERS: [Order; 3] = [Order::Random, Order::RandomSameId, Order::Lifo];
 fn main() {
     play_part_if_asked();
     let options = Options::from_env();
-    let mut emit = Emit { report: Report::new("emit", &options), limit: None, options };
+    let mut emit = Emit { report: Report::new("emit", &options), limit: None, options: options.clone() };
     emit.bases();
-    let groups: [(&str, Group); 6] = [
+    let groups: [(&str, fn(&mut Emit)); 6] = [
         ("disabled", Emit::disabled),
         ("pairs", Emit::pairs),
         ("dispatch", Emit::dispatch),
@@ -29,15 +29,9 @@ fn main() {
         ("observers", Emit::observers),
         ("growth", Emit::growth),
     ];
-    for (name, group) in groups {
-        if emit.options.wants(name) {
-            group(&mut emit);
-        }
-    }
+    options.run(&groups, &mut emit);
     emit.report.finish();
 }
-
-type Group = fn(&mut Emit);
 
 struct Emit {
     options: Options,

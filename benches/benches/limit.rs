@@ -9,7 +9,7 @@ use tt_shm_benches::report::Report;
 use tt_shm_benches::walk::Walk;
 use tt_shm_measure::clock::Stopwatch;
 use tt_shm_measure::limit::LimitRing;
-use tt_shm_measure::sink::{Nothing, Sink};
+use tt_shm_measure::sink::{EventSink, Nothing, Sink};
 use tt_shm_measure::timing::{Measured, best_mean, measure};
 use tt_shm_measure::workload::{Order, Pairs, Untimed, Workload};
 
@@ -52,14 +52,9 @@ fn checked(ring: LimitRing) -> LimitRing {
 #[derive(Clone, Copy, Debug)]
 struct ClockOnly(Stopwatch);
 
-impl Sink for ClockOnly {
+impl EventSink for ClockOnly {
     #[inline(always)]
-    fn alloc(&mut self, _: u64, _: u64) {
-        black_box(self.0.ticks());
-    }
-
-    #[inline(always)]
-    fn free(&mut self, _: u64, _: u64) {
+    fn put(&mut self, _: EventKind, _: u64, _: u64) {
         black_box(self.0.ticks());
     }
 }
@@ -68,14 +63,9 @@ impl Sink for ClockOnly {
 #[derive(Debug)]
 struct StoreOnly(LimitRing);
 
-impl Sink for StoreOnly {
+impl EventSink for StoreOnly {
     #[inline(always)]
-    fn alloc(&mut self, id: u64, size: u64) {
-        self.0.write_untimed(EventKind::Alloc, id, size);
-    }
-
-    #[inline(always)]
-    fn free(&mut self, id: u64, size: u64) {
-        self.0.write_untimed(EventKind::Free, id, size);
+    fn put(&mut self, kind: EventKind, id: u64, size: u64) {
+        self.0.write_untimed(kind, id, size);
     }
 }

@@ -54,6 +54,15 @@ impl Options {
         self.filters.is_empty() || self.filters.iter().any(|filter| group.contains(filter.as_str()))
     }
 
+    /// Runs the groups of cases that are wanted.
+    pub fn run<B>(&self, groups: &[(&str, fn(&mut B))], bench: &mut B) {
+        for (name, group) in groups {
+            if self.wants(name) {
+                group(bench);
+            }
+        }
+    }
+
     /// How much is done for a case that takes tens of nanoseconds per event.
     pub fn effort(&self) -> Effort {
         if self.quick {

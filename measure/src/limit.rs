@@ -1,7 +1,7 @@
 //! The least that any event ring with timestamps can cost: a timestamp, one slot, the head.
 
 use crate::clock::Stopwatch;
-use crate::sink::Sink;
+use crate::sink::EventSink;
 use shm_layout::{Event, EventKind};
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -78,14 +78,9 @@ fn write_slot(words: &[AtomicU64], position: u64, event: &Event) {
     words[0].store(position, Ordering::Release);
 }
 
-impl Sink for LimitRing {
+impl EventSink for LimitRing {
     #[inline(always)]
-    fn alloc(&mut self, id: u64, size: u64) {
-        self.write(EventKind::Alloc, id, size);
-    }
-
-    #[inline(always)]
-    fn free(&mut self, id: u64, size: u64) {
-        self.write(EventKind::Free, id, size);
+    fn put(&mut self, kind: EventKind, id: u64, size: u64) {
+        self.write(kind, id, size);
     }
 }

@@ -84,12 +84,16 @@ impl Default for Scene {
 
 impl Drop for Scene {
     fn drop(&mut self) {
-        let prefix = self.prefix();
-        let Ok(entries) = std::fs::read_dir(SHM_DIR) else { return };
-        for entry in entries.flatten() {
-            if entry.file_name().to_string_lossy().starts_with(&prefix) {
-                let _ = std::fs::remove_file(entry.path());
-            }
+        remove_files(&self.prefix());
+    }
+}
+
+/// Removes everything in /dev/shm whose name begins like this.
+pub fn remove_files(prefix: &str) {
+    let Ok(entries) = std::fs::read_dir(SHM_DIR) else { return };
+    for entry in entries.flatten() {
+        if entry.file_name().to_string_lossy().starts_with(prefix) {
+            let _ = std::fs::remove_file(entry.path());
         }
     }
 }

@@ -1,5 +1,6 @@
 //! One face for everything that can be told of allocations, so that all get the same work.
 
+use shm_layout::EventKind;
 use std::fmt;
 use std::hint::black_box;
 use tt_shm_writer::{Alloc, BufferType, CoreMemory, Device, DeviceInfo, ExclusiveTracker, Record, Tracker};
@@ -37,6 +38,24 @@ pub trait Sink {
 
     /// Waits until whoever was told is done with it, so that it does not run beside what comes next.
     fn settle(&mut self) {}
+}
+
+/// Is given an event for each call.
+pub trait EventSink {
+    /// Takes one event.
+    fn put(&mut self, kind: EventKind, id: u64, size: u64);
+}
+
+impl<S: EventSink> Sink for S {
+    #[inline(always)]
+    fn alloc(&mut self, id: u64, size: u64) {
+        self.put(EventKind::Alloc, id, size);
+    }
+
+    #[inline(always)]
+    fn free(&mut self, id: u64, size: u64) {
+        self.put(EventKind::Free, id, size);
+    }
 }
 
 /// Does nothing with what it is told: the harness alone.

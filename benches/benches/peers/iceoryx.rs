@@ -5,7 +5,8 @@ use iceoryx2::prelude::*;
 use shm_layout::{Event, EventKind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use tt_shm_measure::clock::Stopwatch;
-use tt_shm_measure::sink::Sink;
+use tt_shm_measure::scene::remove_files;
+use tt_shm_measure::sink::{EventSink, Sink};
 
 const NAME: &str = "tt-shm-bench";
 /// Samples that may wait for the subscriber.
@@ -22,25 +23,13 @@ pub(crate) struct Iceoryx {
     clock: Stopwatch,
 }
 
-impl Iceoryx {
+impl EventSink for Iceoryx {
     #[inline(always)]
     fn put(&mut self, kind: EventKind, id: u64, size: u64) {
         let event = Event { time: self.clock.ticks(), id, size, ..Event::new(kind, 0) };
         let sample = self.publisher.loan_uninit().expect("a free sample");
         let sample = sample.write_payload(Payload(bytemuck::must_cast(event)));
         sample.send().expect("a subscriber");
-    }
-}
-
-impl Sink for Iceoryx {
-    #[inline(always)]
-    fn alloc(&mut self, id: u64, size: u64) {
-        self.put(EventKind::Alloc, id, size);
-    }
-
-    #[inline(always)]
-    fn free(&mut self, id: u64, size: u64) {
-        self.put(EventKind::Free, id, size);
     }
 }
 
@@ -69,12 +58,7 @@ impl Files {
 impl Drop for Files {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(&self.root);
-        let Ok(entries) = std::fs::read_dir(tt_shm_os::SHM_DIR) else { return };
-        for entry in entries.flatten() {
-            if entry.file_name().to_string_lossy().starts_with(&self.prefix) {
-                let _ = std::fs::remove_file(entry.path());
-            }
-        }
+        remove_files(&self.prefix);
     }
 }
 

@@ -26,24 +26,18 @@ const LIVE: usize = 1000;
 fn main() {
     play_part_if_asked();
     let options = Options::from_env();
-    let mut peers = Peers { report: Report::new("peers", &options), ours: None, options };
+    let mut peers = Peers { report: Report::new("peers", &options), ours: None, options: options.clone() };
     peers.ours();
-    let groups: [(&str, Group); 5] = [
+    let groups: [(&str, fn(&mut Peers)); 5] = [
         ("region", Peers::region),
         ("socket", Peers::socket),
         ("queues", Peers::queues),
         ("iceoryx2", Peers::iceoryx),
         ("lttng", lttng::run),
     ];
-    for (name, group) in groups {
-        if peers.options.wants(name) {
-            group(&mut peers);
-        }
-    }
+    options.run(&groups, &mut peers);
     peers.report.finish();
 }
-
-type Group = fn(&mut Peers);
 
 struct Peers {
     options: Options,
@@ -103,8 +97,8 @@ impl Peers {
 
     fn queues(&mut self) {
         let effort = self.options.effort();
-        self.run("rtrb + timestamp", &[], queues::Rtrb::start(), effort);
-        self.run("crossbeam ArrayQueue + timestamp", &[], queues::Crossbeam::start(), effort);
+        self.run("rtrb + timestamp", &[], queues::rtrb(), effort);
+        self.run("crossbeam ArrayQueue + timestamp", &[], queues::crossbeam(), effort);
     }
 
     #[cfg(feature = "peers")]

@@ -7,13 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use tt_shm_measure::clock::Stopwatch;
 use tt_shm_measure::limit::SLOTS;
-use tt_shm_measure::sink::Sink;
-
-/// An event as ours, with a timestamp.
-#[inline(always)]
-fn event(clock: Stopwatch, kind: EventKind, id: u64, size: u64) -> Event {
-    Event { time: clock.ticks(), id, size, ..Event::new(kind, 0) }
-}
+use tt_shm_measure::sink::EventSink;
 
 /// Takes events out until told to stop, and says how many there were.
 struct Consumer {
@@ -52,76 +46,37 @@ impl Drop for Consumer {
     }
 }
 
-/// A wait-free queue with one producer and one consumer.
-pub(crate) struct Rtrb {
-    producer: rtrb::Producer<Event>,
+/// The producer's end of a queue, and who empties it.
+pub(crate) struct Queue<P> {
+    /// Puts an event in unless the queue is full.
+    push: P,
     clock: Stopwatch,
     consumer: Consumer,
 }
 
-impl Rtrb {
-    pub(crate) fn start() -> Rtrb {
-        let (producer, mut queue) = rtrb::RingBuffer::new(SLOTS);
-        let consumer = Consumer::start(move || queue.pop().ok());
-        Rtrb { producer, clock: Stopwatch::get(), consumer }
-    }
-
+impl<P: FnMut(Event) -> bool> EventSink for Queue<P> {
     #[inline(always)]
     fn put(&mut self, kind: EventKind, id: u64, size: u64) {
         self.consumer.sent += 1;
-        let event = event(self.clock, kind, id, size);
+        let event = Event { time: self.clock.ticks(), id, size, ..Event::new(kind, 0) };
         // Full: nothing may be lost, so wait.
-        while self.producer.push(event).is_err() {
+        while !(self.push)(event) {
             std::thread::yield_now();
         }
     }
 }
 
-impl Sink for Rtrb {
-    #[inline(always)]
-    fn alloc(&mut self, id: u64, size: u64) {
-        self.put(EventKind::Alloc, id, size);
-    }
-
-    #[inline(always)]
-    fn free(&mut self, id: u64, size: u64) {
-        self.put(EventKind::Free, id, size);
-    }
+/// A wait-free queue with one producer and one consumer.
+pub(crate) fn rtrb() -> Queue<impl FnMut(Event) -> bool> {
+    let (mut producer, mut queue) = rtrb::RingBuffer::new(SLOTS);
+    let consumer = Consumer::start(move || queue.pop().ok());
+    Queue { push: move |event| producer.push(event).is_ok(), clock: Stopwatch::get(), consumer }
 }
 
 /// A queue that any thread may put into, as our shared handle.
-pub(crate) struct Crossbeam {
-    queue: Arc<ArrayQueue<Event>>,
-    clock: Stopwatch,
-    consumer: Consumer,
-}
-
-impl Crossbeam {
-    pub(crate) fn start() -> Crossbeam {
-        let queue = Arc::new(ArrayQueue::new(SLOTS));
-        let other = queue.clone();
-        let consumer = Consumer::start(move || other.pop());
-        Crossbeam { queue, clock: Stopwatch::get(), consumer }
-    }
-
-    #[inline(always)]
-    fn put(&mut self, kind: EventKind, id: u64, size: u64) {
-        self.consumer.sent += 1;
-        let event = event(self.clock, kind, id, size);
-        while self.queue.push(event).is_err() {
-            std::thread::yield_now();
-        }
-    }
-}
-
-impl Sink for Crossbeam {
-    #[inline(always)]
-    fn alloc(&mut self, id: u64, size: u64) {
-        self.put(EventKind::Alloc, id, size);
-    }
-
-    #[inline(always)]
-    fn free(&mut self, id: u64, size: u64) {
-        self.put(EventKind::Free, id, size);
-    }
+pub(crate) fn crossbeam() -> Queue<impl FnMut(Event) -> bool> {
+    let queue = Arc::new(ArrayQueue::new(SLOTS));
+    let other = queue.clone();
+    let consumer = Consumer::start(move || other.pop());
+    Queue { push: move |event| queue.push(event).is_ok(), clock: Stopwatch::get(), consumer }
 }
