@@ -1,4 +1,4 @@
-//! Arguments of what is about the tool itself.
+//! Arguments of the commands about the tool itself: `completions`, `man`, `config`.
 
 use std::path::PathBuf;
 
@@ -15,10 +15,10 @@ Examples:
   tt-smi completions zsh > \"${fpath[1]}/_tt-smi\"
   tt-smi completions fish > ~/.config/fish/completions/tt-smi.fish")]
 pub struct CompletionsArgs {
-    /// Which shell they are for
+    /// Shell to write completions for
     #[arg(value_enum)]
     pub shell: Shell,
-    /// What the command is called there, if not tt-smi
+    /// Name under which the program is installed, if not tt-smi
     #[arg(long, default_value = "tt-smi", hide_default_value = true, value_parser = command_name)]
     pub name: String,
 }
@@ -30,7 +30,7 @@ Examples:
   tt-smi man | man -l -
   tt-smi man --dir /usr/local/share/man/man1")]
 pub struct ManArgs {
-    /// Write a page for each command into DIR, which must exist
+    /// Write one page per command into DIR, which must exist
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub dir: Option<PathBuf>,
 }
@@ -38,29 +38,29 @@ pub struct ManArgs {
 /// `config`
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Keys: theme, color, ascii, graph, view, interval, readonly. A flag wins over TT_SMI_THEME and so on
-in the environment, that over the file, and that over the default.
+Keys: theme, color, ascii, graph, view, interval, readonly. Precedence: command-line
+option, environment (TT_SMI_THEME and so on), config file, built-in default.
 
 Examples:
   tt-smi config init && $EDITOR \"$(tt-smi config path)\"
   TT_SMI_THEME=light tt-smi config print")]
 pub struct ConfigArgs {
-    /// What to do
+    /// What to do with the config file
     #[command(subcommand)]
     pub action: ConfigAction,
 }
 
-/// What to do with the settings.
+/// The actions of `config`.
 #[derive(Debug, Subcommand)]
 pub enum ConfigAction {
-    /// Write a file with every key, commented out (mode 0600)
+    /// Write a file with every key commented out (mode 0600)
     Init {
-        /// Replace one that is there
+        /// Replace an existing file
         #[arg(long)]
         force: bool,
     },
-    /// Show the settings in effect, and where each comes from
+    /// Print the settings in effect and where each comes from
     Print,
-    /// Show where the file is, or would be
+    /// Print the path of the file, whether or not it exists
     Path,
 }

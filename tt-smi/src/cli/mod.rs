@@ -27,47 +27,47 @@ use tt_shm_os::Namespace;
 #[derive(Debug, Parser)]
 #[command(name = "tt-smi", version, propagate_version = true, max_term_width = 100, after_help = EXAMPLES)]
 pub struct Cli {
-    /// Look at the processes that were started with this TT_SHM_NAMESPACE [default: default]
+    /// Show the processes that run with this TT_SHM_NAMESPACE [default: default]
     #[arg(long, global = true, env = tt_shm_os::NAMESPACE_ENV, value_name = "NS", hide_env_values = true)]
     #[arg(help_heading = EVERYWHERE)]
     pub namespace: Option<String>,
     /// When to use colours [default: auto]; NO_COLOR is honoured
     #[arg(long, global = true, value_enum, value_name = "WHEN", help_heading = EVERYWHERE)]
     pub color: Option<ColorChoice>,
-    /// Without a command.
+    /// Options of the official tool; they stand without a command.
     #[command(flatten)]
     pub official: OfficialArgs,
     /// Options of the screen.
     #[command(flatten)]
     pub screen: ScreenArgs,
-    /// What to do; a live screen if nothing is said
+    /// Command to run; the live screen if there is none
     #[command(subcommand)]
     pub command: Option<Command>,
 }
 
-/// Apart from a command's own options, so that those are together.
-const EVERYWHERE: &str = "With every command";
+/// Heading of the global options, so that a command's own options stay together.
+const EVERYWHERE: &str = "Global options";
 
 const EXAMPLES: &str = "\
 Examples:
   tt-smi                                  live screen
   tt-smi snapshot --detail                devices now, with kernels by type and peaks
-  tt-smi snapshot --json | jq .devices    the same for scripts; unknown is null
-  tt-smi ps --sort dram                   who uses most
+  tt-smi snapshot --json | jq .devices    the same for scripts; unknown values are null
+  tt-smi ps --sort dram                   processes, largest DRAM use first
   tt-smi allocations --device 0 --top 20  the largest live allocations on device 0
   tt-smi allocations --query 'class=kernel size>1MiB age>1h'
-  tt-smi watch --interval 1s              a line of JSON each second
-  tt-smi events --follow --pid 4242       what one process allocates, as it happens
-  tt-smi run -- python3 train.py          its peaks, and what it never freed, at the end
+  tt-smi watch --interval 1s              one line of JSON per second
+  tt-smi events --follow --pid 4242       allocations of one process, live
+  tt-smi run -- python3 train.py          peaks and leaks of a job, when it ends
   tt-smi oom                              why an allocation failed, and who held the memory
-  tt-smi doctor                           whether this machine is set up, and what to do if not
-  tt-smi bench                            what tracking costs on this machine, in 10 seconds
-  tt-smi demo                             real processes with a made-up workload; needs no hardware
+  tt-smi doctor                           check the set-up of this machine
+  tt-smi bench                            cost of tracking on this machine (takes 10 seconds)
+  tt-smi demo                             simulated workload; needs no hardware
 
-Exit codes: 0 success, 1 nothing could be read, 2 wrong usage. `doctor` has 1 for warnings and 2 for
-what cannot work; `run` has that of its command.";
+Exit codes: 0 success, 1 nothing could be read, 2 wrong usage. `doctor` exits with 1 for warnings
+and 2 for errors; `run` exits with the exit code of its command.";
 
-/// When to colour.
+/// When to use colours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum ColorChoice {
     /// On a terminal, unless NO_COLOR is set.
@@ -81,68 +81,70 @@ pub enum ColorChoice {
 /// The commands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// The live screen, as without a command
+    /// Show the live screen; the default without a command
     Top(ScreenArgs),
-    /// Devices and processes as they are now
+    /// Print the current state of devices and processes
     Snapshot(SnapshotArgs),
-    /// Snapshots as lines of JSON, one every so often
+    /// Print a snapshot at every interval, as one line of JSON each
     Watch(WatchArgs),
-    /// The devices: index, board, PCI address, chip id, capacities
+    /// List devices: index, board, PCI address, chip id, capacities
     List(ListArgs),
-    /// The processes: who they are, what they use, their peaks
+    /// List processes: identity, memory in use, peaks
     Ps(PsArgs),
-    /// Live allocations: sums per device and class, then one by one
+    /// List live allocations: sums per device and class, then each allocation
     Allocations(AllocationsArgs),
-    /// Programs: binaries, circular buffers, dispatches, cache hits
+    /// List programs: binaries, circular buffers, dispatches, cache hits
     Programs(ProgramsArgs),
-    /// What happened: the last events of each process, or with --follow all from now on
+    /// Print the latest events of each process, or with --follow new ones as they happen
     Events(EventsArgs),
-    /// Peaks: the most that was used on each device, when, and by whom
+    /// Show the peak memory use of each device: how much, when, and by whom
     Peak(PeakArgs),
-    /// The last allocations that failed: why, who held what then, and what came before
+    /// Explain recent allocation failures: why, who held the memory, what came before
     ///
-    /// A running aggregator keeps the last 32 of the host with exact holders. Without one, only what the processes
-    /// themselves still tell is known: what is not is "-" or null.
+    /// A running aggregator keeps the last 32 failures of the host, with the exact holders of the memory. Without one,
+    /// failures are read from the processes' own rings; what these do not tell is "-" or null.
     Oom(OomArgs),
-    /// Run a command with tracking on, and report its peaks and what it never freed
+    /// Run a command with tracking on, then report its peaks and what it never freed
     ///
-    /// Signals and the exit code pass through (128 + signal if it was killed), its input and output are not touched; the
-    /// report goes to stderr. All that the command starts counts, however briefly it lives, and nothing else in the
-    /// namespace. Others may watch the run meanwhile.
+    /// Signals, input, output and the exit code (128 + signal if it was killed) pass through unchanged; the report goes
+    /// to stderr. It covers every process that the command starts, however short-lived, and nothing else in the
+    /// namespace. The run can be watched from other terminals meanwhile.
     Run(RunArgs),
-    /// Run the aggregator: keeps peaks, history and failures while nobody looks
+    /// Run the aggregator daemon, which records peaks, history and failures
     ///
-    /// Stays in the foreground until Ctrl-C or SIGTERM. While it runs, every command reads what it publishes: peaks of
-    /// all processes together are exact, events per second are known, and failures keep who held what. Without it each
-    /// command aggregates by itself, from when it is started.
+    /// Stays in the foreground until Ctrl-C or SIGTERM. While it runs, every command reads what it publishes: peaks over
+    /// several processes are exact, event rates are known, and failures record who held the memory. Without it, each
+    /// command aggregates by itself, beginning when it starts.
     Aggregate(AggregateArgs),
-    /// Check this machine (/dev/shm, segments, aggregator, driver), and say what to do
+    /// Check this machine (/dev/shm, segments, aggregator, driver) and suggest fixes
     ///
-    /// Changes nothing and opens no device. Exit codes: 0 all is well, 1 there are warnings, 2 something cannot work.
+    /// Changes nothing and opens no device. Exit codes: 0 no problems, 1 warnings, 2 errors.
     Doctor(DoctorArgs),
-    /// Remove what dead processes left in /dev/shm
+    /// Remove the files that dead processes left in /dev/shm
     ///
-    /// Nobody who lives is disturbed. What other users left only root can remove. The table of a killed aggregator stays: the next one takes history and peaks from it.
+    /// Running processes are not affected. Only root can remove the files of other users. The table of a killed aggregator
+    /// is kept: the next aggregator takes over its history and peaks.
     Clean(CleanArgs),
-    /// Start a made-up workload in real processes and watch it
+    /// Simulate a workload in real processes and watch it; needs no hardware
     Demo(DemoArgs),
     /// Measure what tracking costs on this machine
     ///
-    /// In turns, so that ratios hold on a busy machine: the least that an event can cost (the limit), an event
-    /// with 1 000, 10 000 and 100 000 live allocations, a dispatch, a call while tracking is off, reading a row,
-    /// and the same told and asked through a socket. Works in a namespace of its own and leaves nothing behind.
+    /// Measures, in turn so that ratios hold on a busy machine: the least that an event can cost (the limit), an event
+    /// with 1 000, 10 000 and 100 000 live allocations, a dispatch, a call while tracking is off, reading a row, and,
+    /// for comparison, sending an event and asking for a row through a socket. Uses a namespace of its own and
+    /// leaves nothing behind.
     ///
-    /// Keys of --json: CASE_ns is what one costs; beside it CASE_p50_ns, _p99_ns, _p99_9_ns, _p99_99_ns and
-    /// _max_ns of single calls; CASE_multiple_of_limit compares. Cases: limit, emit_exclusive, emit_shared
+    /// Keys of --json: CASE_ns is the mean cost of a call; CASE_p50_ns, _p99_ns, _p99_9_ns, _p99_99_ns and _max_ns are
+    /// percentiles of single calls; CASE_multiple_of_limit is the ratio to the limit. Cases: limit, emit_exclusive, emit_shared
     /// (1 000 live), each with _10000 and _100000, dispatch_cached, dispatch_first, loop_alone, disabled,
-    /// socket_send, row_read, socket_query. dispatch_cached_percent_of_5us (2us, 20us; dispatch_first) is what a
-    /// loop with so much host work notices.
+    /// socket_send, row_read, socket_query. dispatch_cached_percent_of_5us (2us, 20us;
+    /// dispatch_first) is the slowdown of a loop with that much host work per dispatch.
     Bench(BenchArgs),
     /// Manage the config file: write, show or find it
     Config(ConfigArgs),
-    /// Completions for a shell, to stdout
+    /// Print a completion script for a shell
     Completions(CompletionsArgs),
-    /// The manual page, to stdout; or all of them, to a folder
+    /// Print the manual page, or write one page per command into a folder
     Man(ManArgs),
     /// One process of the demo.
     #[command(hide = true)]
@@ -150,30 +152,32 @@ pub enum Command {
 }
 
 impl Cli {
-    /// An error if options of the screen stand before a command that has no use for them.
+    /// Refuses screen options in front of a command that does not use them.
     pub fn check(&self) -> Result<(), &'static str> {
         match self.command.is_some() && self.screen.is_any() {
-            true => Err("options of the live screen go with `tt-smi` alone, or behind `top` and `demo`"),
+            true => {
+                Err("options of the live screen can be used without a command, or after `top` and `demo`")
+            }
             false => Ok(()),
         }
     }
 
-    /// Whether what is asked for depends on the user's settings.
+    /// Whether the command depends on the user's settings.
     pub fn wants_config(&self) -> bool {
         use Command::{Aggregate, Completions, Config, DemoWorker, Man};
         !matches!(&self.command, Some(Aggregate(_) | Config(_) | Completions(_) | Man(_) | DemoWorker(_)))
     }
 
-    /// The namespace that was asked for, if any. An empty one is a mistake, such as a variable of a script that is not
-    /// set: which namespace was meant, and `clean` to remove files of, is not for us to guess.
+    /// The namespace from the option or the environment. An empty one is refused: it is most likely an unset variable
+    /// of a script, and `clean` must not guess whose files to remove.
     pub fn namespace(&self) -> anyhow::Result<Option<Namespace>> {
         let Some(name) = self.namespace.as_deref() else { return Ok(None) };
         let origin = format!("--namespace or {}", tt_shm_os::NAMESPACE_ENV);
         let unset = tt_shm_os::NAMESPACE_ENV;
         anyhow::ensure!(
             !name.is_empty(),
-            "{origin} is empty; give 1 to 32 of A-Z a-z 0-9 _ -, or leave out the option and unset {unset} \
-             for namespace default"
+            "{origin} is empty; give 1 to 32 of A-Z a-z 0-9 _ -, or omit the option and unset {unset} \
+             to use the namespace default"
         );
         Ok(Some(Namespace::new(name).context(origin)?))
     }
@@ -189,7 +193,7 @@ mod tests {
         Cli::command().debug_assert();
     }
 
-    /// The help is at most 100 columns wide; what is wider would be broken in the middle of a table.
+    /// The help is at most 100 columns wide; longer lines would wrap in the middle of a table.
     #[test]
     fn examples_fit_into_the_help_and_are_there() {
         for command in std::iter::once(&Cli::command()).chain(Cli::command().get_subcommands()) {

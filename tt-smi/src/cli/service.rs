@@ -1,4 +1,4 @@
-//! Arguments of what runs beside the processes, or cleans up after them.
+//! Arguments of the commands that serve or maintain a namespace: `peak`, `aggregate`, `clean`, `doctor`.
 
 use std::time::Duration;
 
@@ -10,13 +10,13 @@ use super::values::duration;
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  tt-smi peak                       the most that was used of each memory, and who held it
+  tt-smi peak                       peak use of each memory, and who held it
   tt-smi peak --reset && run-step && tt-smi peak --json
-                                    the peak of one step alone; needs a running aggregator
+                                    the peak of a single step; needs a running aggregator
 
 JSON is described by docs/schema/peak.json.")]
 pub struct PeakArgs {
-    /// Ask the running aggregator to begin a new window: its peaks start at what is used now
+    /// Ask the running aggregator to start a new window: peaks restart at the current use
     #[arg(long)]
     pub reset: bool,
     /// JSON instead of a table
@@ -28,10 +28,10 @@ pub struct PeakArgs {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  tt-smi aggregate &                one for this user and namespace; root's is seen by all users
+  tt-smi aggregate &                for this user and namespace; all users can read root's
   tt-smi aggregate --stats-interval 10s")]
 pub struct AggregateArgs {
-    /// Write a summary to stderr this often, such as 10s or 500ms
+    /// Print a summary to stderr at this interval, such as 10s or 500ms
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub stats_interval: Option<Duration>,
 }
@@ -40,13 +40,13 @@ pub struct AggregateArgs {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  tt-smi clean --dry-run            what dead processes left, and what they held
+  tt-smi clean --dry-run            files of dead processes, and what these held
   tt-smi clean --all-namespaces")]
 pub struct CleanArgs {
-    /// In every namespace, not only this one
+    /// Clean every namespace, not only this one
     #[arg(long)]
     pub all_namespaces: bool,
-    /// Say what would be removed, and remove nothing
+    /// Print what would be removed, without removing it
     #[arg(long, short = 'n')]
     pub dry_run: bool,
 }

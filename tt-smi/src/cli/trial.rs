@@ -1,4 +1,4 @@
-//! Arguments of what starts processes: a command of one's own, the demonstration, benchmarks.
+//! Arguments of the commands that start processes: `run`, `demo`, `bench`.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -19,7 +19,7 @@ pub struct BenchArgs {
     /// JSON instead of tables
     #[arg(long)]
     pub json: bool,
-    /// How long to measure: longer gives steadier figures
+    /// Seconds to measure; more give steadier figures
     #[arg(long, default_value_t = 10, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=600))]
     pub seconds: u64,
 }
@@ -28,26 +28,26 @@ pub struct BenchArgs {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  tt-smi demo                                   four devices, three processes, until q
+  tt-smi demo                                   four devices, three processes; q quits
   tt-smi --namespace try demo --devices 32 --workers 8 --rate 1000
   tt-smi --namespace try snapshot --detail      from another terminal")]
 pub struct DemoArgs {
-    /// How many devices to make up
+    /// Number of simulated devices
     #[arg(long, default_value_t = 4, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=128))]
     pub devices: u32,
-    /// How many processes to start
+    /// Number of processes
     #[arg(long, default_value_t = 3, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=64))]
     pub workers: u32,
-    /// The same seed gives the same workload
+    /// Random seed; the same seed gives the same workload
     #[arg(long, default_value_t = 1, value_name = "N")]
     pub seed: u64,
-    /// Dispatches per second of each process
+    /// Dispatches per second and process
     #[arg(long, default_value_t = 200, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub rate: u32,
-    /// End after N seconds [default: until q or Ctrl-C]
+    /// Exit after N seconds [default: run until q or Ctrl-C]
     #[arg(long, value_name = "N")]
     pub seconds: Option<u64>,
-    /// How it is shown.
+    /// Options of the screen.
     #[command(flatten)]
     pub screen: ScreenArgs,
 }
@@ -58,7 +58,7 @@ pub struct WorkerArgs {
     /// Number of this worker, from 0
     #[arg(long)]
     pub worker: u32,
-    /// Workers in all
+    /// Total number of workers
     #[arg(long)]
     pub workers: u32,
     /// Devices of the mesh
@@ -70,7 +70,7 @@ pub struct WorkerArgs {
     /// Dispatches per second
     #[arg(long)]
     pub rate: u32,
-    /// Process to end with
+    /// Parent process; the worker ends when it does
     #[arg(long)]
     pub parent: u32,
 }
@@ -84,11 +84,11 @@ Examples:
   tt-smi run -- python3 train.py --steps 10
   tt-smi run --json report.json -- ./test && jq '.processes[].never_freed' report.json
 
-The file is described by docs/schema/run.json. Exit codes: that of the command, 128 + signal if it
-was killed, 127 if it is not there, 126 if it cannot be started."
+JSON is described by docs/schema/run.json. Exit codes: that of the command, 128 + signal if it was
+killed, 127 if it was not found, 126 if it could not be started."
 )]
 pub struct RunArgs {
-    /// Also write the report as JSON to this file (mode 0600, replaced as a whole); - is stdout
+    /// Also write the report as JSON to FILE (mode 0600, replaced atomically); - is stdout
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
     /// The command and its arguments

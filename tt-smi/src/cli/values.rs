@@ -1,4 +1,4 @@
-//! Values as they are typed.
+//! Parsers of argument values.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use crate::query::{
     ALLOCATION_FIELDS, EVENT_FIELDS, PROCESS_FIELDS, PROGRAM_FIELDS, Query, QueryError, time_ns,
 };
 
-// A wrong query is found before anything is read.
+// Queries are parsed with the arguments, so that a wrong one is refused before anything is read.
 
 pub(super) fn allocation_query(text: &str) -> Result<Query, QueryError> {
     Query::about(text, ALLOCATION_FIELDS)
@@ -37,7 +37,7 @@ fn time(text: &str) -> Result<Duration, String> {
     Ok(Duration::from_nanos(nanos))
 }
 
-/// Between two looks. Shorter would only keep a processor busy; longer is no watching.
+/// A refresh interval. Shorter ones would only keep a core busy; longer ones would not be live.
 pub fn interval(text: &str) -> Result<Duration, String> {
     let allowed = Duration::from_millis(20)..=Duration::from_secs(3600);
     match time(text)? {
@@ -46,12 +46,12 @@ pub fn interval(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// A name that stands in a script as it is.
+/// A command name that needs no quoting in a shell script.
 pub(super) fn command_name(text: &str) -> Result<String, String> {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
     match !text.is_empty() && !text.starts_with(['-', '.']) && text.chars().all(plain) {
         true => Ok(text.to_owned()),
-        false => Err("a command is called by letters, digits, -, _ and .".to_owned()),
+        false => Err("a command name consists of letters, digits, '-', '_' and '.'".to_owned()),
     }
 }
 

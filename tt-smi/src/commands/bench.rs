@@ -11,7 +11,7 @@ use crate::output::json;
 use crate::settings::Settings;
 use crate::signals::Stop;
 
-/// Runs it.
+/// Runs the command.
 pub(crate) fn run(args: &BenchArgs, settings: &Settings) -> anyhow::Result<()> {
     let stop = Stop::on_signals().context("cannot catch signals")?;
     let mut progress = Progress::new(args.seconds);
@@ -30,11 +30,11 @@ pub(crate) fn run(args: &BenchArgs, settings: &Settings) -> anyhow::Result<()> {
     Ok(out.flush()?)
 }
 
-/// A line on stderr that says how far it is, if somebody is there to see it.
+/// A progress line on stderr, if that is a terminal.
 struct Progress {
     shown: bool,
     seconds: u64,
-    /// Seconds that the line said last.
+    /// Seconds shown by the last line.
     last: Option<u64>,
 }
 
@@ -43,12 +43,12 @@ impl Progress {
         Progress { shown: stderr().is_terminal(), seconds, last: None }
     }
 
-    /// Writes only when the line changes: what is measured is not to be disturbed.
+    /// Writes only when the line changes, so as not to disturb what is measured.
     fn show(&mut self, share: f64) {
         let over = (share * self.seconds as f64) as u64;
         if self.shown && self.last.replace(over) != Some(over) {
-            // Who cannot be told how far it is can still be told the result.
-            let _ = write!(stderr(), "\rmeasuring: {over} of {} s (Ctrl-C ends it) ", self.seconds);
+            // A failure to show progress must not lose the result.
+            let _ = write!(stderr(), "\rmeasuring: {over} of {} s (Ctrl-C stops) ", self.seconds);
         }
     }
 

@@ -1,4 +1,4 @@
-//! `tt-smi clean`: removes what dead processes left in /dev/shm, and says what they held.
+//! `tt-smi clean`: removes the files of dead processes from /dev/shm, and prints what they held.
 
 use std::io::{self, Write};
 use std::os::fd::AsFd;
@@ -14,7 +14,7 @@ use crate::escape::escape;
 use crate::output::units::{bytes, plural};
 use crate::settings::Settings;
 
-/// Runs it.
+/// Runs the command.
 pub(crate) fn run(args: &CleanArgs, settings: &Settings) -> anyhow::Result<()> {
     let only = (!args.all_namespaces).then_some(&settings.namespace);
     let mut out = super::stdout();
@@ -36,21 +36,21 @@ pub(crate) fn run(args: &CleanArgs, settings: &Settings) -> anyhow::Result<()> {
     Ok(out.flush()?)
 }
 
-/// Removes what these processes left, if they are dead, without a word.
+/// Removes the files of these processes if they are dead, without printing anything.
 pub(crate) fn remove_dead(namespace: &Namespace, pids: &[u32]) -> io::Result<()> {
     let of_these =
         |file: &&DeadFile| parse_segment_name(&file.name).is_some_and(|name| pids.contains(&name.pid));
     dead_files(Some(namespace))?.iter().filter(of_these).try_for_each(|file| file.remove().map(drop))
 }
 
-/// A file that nobody will write again.
+/// A file whose writer is gone.
 struct DeadFile {
     path: PathBuf,
     name: String,
     inode: (u64, u64),
 }
 
-/// The files in /dev/shm, of one namespace or all, whose process is dead.
+/// The files of dead processes in /dev/shm, of one namespace or of all.
 fn dead_files(only: Option<&Namespace>) -> io::Result<Vec<DeadFile>> {
     let mut files = Vec::new();
     for entry in std::fs::read_dir(SHM_DIR)? {
@@ -71,7 +71,7 @@ fn dead_files(only: Option<&Namespace>) -> io::Result<Vec<DeadFile>> {
 }
 
 /// Device and inode of a segment whose process is dead. A segment has its name only while its lock is held
-/// or after its process ended: no lock, no process. What is left to its run is not ours.
+/// or after its process ended: no lock, no process. Segments kept for a `tt-smi run` are left to that run.
 fn dead_segment(path: &Path) -> Option<(u64, u64)> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let file = rustix::fs::open(path, flags, Mode::empty()).ok()?;
@@ -81,7 +81,8 @@ fn dead_segment(path: &Path) -> Option<(u64, u64)> {
     (dead && !Segment::open(path).is_ok_and(left)).then_some((stat.st_dev, stat.st_ino))
 }
 
-/// The namespace of a table that never got its name: `tt-shm.v2.<namespace>.<uid>.table-<random>`, of this user.
+/// The namespace of a table that was never renamed to its final name (`tt-shm.v2.<namespace>.<uid>.table-<random>`),
+/// if it belongs to this user.
 fn temporary_table(name: &str) -> Option<Namespace> {
     let (table, random) = name.rsplit_once('-')?;
     let namespace = Namespace::new(table.strip_prefix("tt-shm.v2.")?.split('.').next()?).ok()?;
@@ -89,9 +90,9 @@ fn temporary_table(name: &str) -> Option<Namespace> {
     (table == own && random.len() == 16).then_some(namespace)
 }
 
-/// Device and inode of such a table, if no aggregator of this user is just about to name it.
+/// Device and inode of such a table, unless an aggregator of this user is about to rename it.
 fn abandoned_table(namespace: &Namespace, path: &Path) -> Option<(u64, u64)> {
-    // Holding the lock for a moment tells that no aggregator does.
+    // Getting the lock, even for a moment, shows that no aggregator holds it.
     tt_shm_aggregator::Claim::take(namespace).ok()?;
     let stat = rustix::fs::lstat(path).ok()?;
     Some((stat.st_dev, stat.st_ino))
@@ -114,7 +115,7 @@ impl DeadFile {
 fn describe(path: &Path) -> String {
     let segment = match Segment::open(path) {
         Ok(segment) => segment,
-        Err(error) => return format!("not readable ({})", escape(&error.to_string())),
+        Err(error) => return format!("unreadable ({})", escape(&error.to_string())),
     };
     let who = format!("pid {} ({})", segment.pid(), escape(&segment.process_name()));
     let snapshot = match segment.counters() {

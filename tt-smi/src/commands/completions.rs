@@ -1,4 +1,4 @@
-//! `tt-smi completions`: from the same definition that reads the arguments.
+//! `tt-smi completions`: generated from the definition that parses the arguments.
 
 use std::io::Write;
 
@@ -7,9 +7,9 @@ use clap_complete::Shell;
 
 use crate::cli::{Cli, CompletionsArgs};
 
-/// Runs it.
+/// Runs the command.
 pub(crate) fn run(args: &CompletionsArgs) -> anyhow::Result<()> {
-    // Into memory first: it would panic where nobody reads any more.
+    // Into memory first: the generator would panic on a closed pipe.
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut offered(), &args.name, &mut script);
     let script = String::from_utf8_lossy(&script);
@@ -19,13 +19,13 @@ pub(crate) fn run(args: &CompletionsArgs) -> anyhow::Result<()> {
     Ok(out.flush()?)
 }
 
-/// clap_complete 4.6 (clap issue 6421) takes a hyphen in the name of the tool for the border of a command in some places and not in others,
-/// so that nothing behind a command would be completed.
+/// Works around clap_complete 4.6 (clap issue 6421): in some places it takes a hyphen in the program's name for the
+/// separator of a subcommand, so that nothing after a subcommand would be completed.
 fn mend_bash(script: &str, name: &str) -> String {
     script.replace(&name.replace('-', "__subcmd__"), &name.replace('-', "__"))
 }
 
-/// The definition without what is hidden, which shells would offer too, and without what is refused.
+/// The definition without hidden commands, which shells would offer too, and without the unsupported `--reset`.
 fn offered() -> clap::Command {
     let all = Cli::command();
     let commands = all.get_subcommands().filter(|command| !command.is_hide_set()).cloned();

@@ -1,4 +1,4 @@
-//! `tt-smi demo`: starts workers, and shows what they use.
+//! `tt-smi demo`: starts simulated workers and shows what they use.
 
 use std::io::Write;
 use std::time::{Duration, Instant};
@@ -16,10 +16,10 @@ use crate::settings::Settings;
 use crate::signals::Stop;
 use crate::source::Source;
 
-/// Between two tables when stdout is not a terminal.
+/// Time between tables when stdout is not a terminal.
 const REFRESH: Duration = Duration::from_secs(1);
 
-/// Runs until the time is over, q or a signal. Leaves nothing in /dev/shm.
+/// Runs until the time is up, q or a signal. Leaves nothing in /dev/shm.
 pub(crate) fn run(args: &DemoArgs, settings: &Settings) -> anyhow::Result<()> {
     let stop = Stop::on_signals().context("cannot catch signals")?;
     let settings = &private(settings)?;
@@ -31,12 +31,12 @@ pub(crate) fn run(args: &DemoArgs, settings: &Settings) -> anyhow::Result<()> {
     let shown = show(args, settings, || stop.is_set() || workers.have_ended());
     let pids = workers.pids();
     let ended = workers.stop();
-    // Should a worker have been killed, its segment is still there.
+    // The segment of a worker that was killed is still there.
     crate::commands::remove_dead(namespace, &pids).context("cannot clean up")?;
     shown.and(ended)
 }
 
-/// The settings with a namespace of the demo's own, unless the user chose one.
+/// The settings with a namespace for this demo, unless the user chose one.
 fn private(settings: &Settings) -> anyhow::Result<Settings> {
     let mut settings = settings.clone();
     if !settings.namespace_given {

@@ -1,4 +1,4 @@
-//! `tt-smi list`: the devices, whatever is on them.
+//! `tt-smi list`: the devices, whether or not anything is allocated on them.
 
 use std::io::{self, Write};
 
@@ -15,7 +15,7 @@ use crate::output::table::{why_nothing, write_problems};
 use crate::output::units::{UNKNOWN, bytes_or_unknown};
 use crate::settings::Settings;
 
-/// Runs it.
+/// Runs the command.
 pub(crate) fn run(args: &ListArgs, settings: &Settings) -> anyhow::Result<()> {
     let model = super::model_now(settings)?;
     let mut out = super::stdout();

@@ -1,4 +1,4 @@
-//! `tt-smi man`: pages from the same definition that reads the arguments.
+//! `tt-smi man`: pages generated from the definition that parses the arguments.
 
 use std::io::{self, Write};
 use std::path::Path;
@@ -10,7 +10,7 @@ use clap_mangen::Man;
 use crate::cli::{Cli, ManArgs};
 use crate::escape::escape;
 
-/// Runs it.
+/// Runs the command.
 pub(crate) fn run(args: &ManArgs) -> anyhow::Result<()> {
     let mut tool = Cli::command().disable_help_subcommand(true);
     tool.build();
@@ -25,7 +25,7 @@ pub(crate) fn run(args: &ManArgs) -> anyhow::Result<()> {
     }
 }
 
-/// A page for a command and each below it.
+/// Writes a page for a command and for each of its subcommands.
 fn write_all(command: &Command, folder: &Path) -> io::Result<()> {
     shown(command).try_for_each(|inner| write_all(inner, folder))?;
     let name = Man::new(command.clone()).get_filename();
@@ -36,12 +36,12 @@ fn shown(command: &Command) -> impl Iterator<Item = &Command> {
     command.get_subcommands().filter(|inner| !inner.is_hide_set())
 }
 
-/// Where the commands of a command are described.
+/// Where subcommands are described.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Commands {
-    /// There is this page only.
+    /// On this page; there is no other.
     Here,
-    /// Each has a page of its own.
+    /// On a page of their own each.
     OnTheirPages,
 }
 
@@ -49,7 +49,7 @@ fn page(command: &Command, commands: Commands) -> io::Result<Vec<u8>> {
     let man = Man::new(command.clone()).source(concat!("tt-smi ", env!("CARGO_PKG_VERSION")));
     let mut out = Vec::new();
     man.render_title(&mut out)?;
-    // No hyphens in names, no gaps in lines.
+    // No hyphenation, ragged right margin.
     out.extend_from_slice(b".nh\n.ad l\n");
     man.render_name_section(&mut out)?;
     man.render_synopsis_section(&mut out)?;
@@ -67,7 +67,7 @@ fn page(command: &Command, commands: Commands) -> io::Result<Vec<u8>> {
 }
 
 fn write_commands(command: &Command, out: &mut dyn Write) -> io::Result<()> {
-    writeln!(out, ".SH COMMANDS\nEach has options of its own: {}.", roff("tt-smi COMMAND --help"))?;
+    writeln!(out, ".SH COMMANDS\nFor the options of a command, see {}.", roff("tt-smi COMMAND --help"))?;
     for inner in shown(command) {
         let about = inner.get_about().map(ToString::to_string).unwrap_or_default();
         writeln!(out, ".TP\n\\fB{}\\fR\n{}", roff(inner.get_name()), roff(&about))?;
@@ -75,7 +75,7 @@ fn write_commands(command: &Command, out: &mut dyn Write) -> io::Result<()> {
     Ok(())
 }
 
-/// What stands below the help. Examples keep their lines, whatever the width; the rest is filled.
+/// Text after the options. Examples keep their line breaks; the rest is filled.
 fn write_text(text: &str, out: &mut dyn Write) -> io::Result<()> {
     let (examples, notes): (Vec<&str>, Vec<&str>) =
         text.split("\n\n").filter(|part| !part.is_empty()).partition(|part| part.starts_with(EXAMPLES));
@@ -92,10 +92,10 @@ fn write_text(text: &str, out: &mut dyn Write) -> io::Result<()> {
     Ok(())
 }
 
-/// What a list of examples begins with.
+/// First line of a list of examples.
 const EXAMPLES: &str = "Examples:\n";
 
-/// A line as it is: no escapes, no hyphens for minus signs, no requests, no curly quotes.
+/// Escapes a line for roff: backslashes, minus signs, quotes, and a leading request character.
 fn roff(line: &str) -> String {
     let line = line.replace('\\', "\\e").replace('-', "\\-").replace('\'', "\\(aq").replace('`', "\\(ga");
     let line = line.replace('~', "\\(ti").replace('^', "\\(ha");

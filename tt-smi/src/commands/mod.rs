@@ -1,4 +1,4 @@
-//! One file per command.
+//! The commands, one file or folder each.
 
 mod aggregate;
 mod allocations;
@@ -33,7 +33,7 @@ use crate::segments::Segments;
 use crate::settings::Settings;
 use crate::source::Source;
 
-/// Runs a command; the live screen if there is none.
+/// Runs a command, or the live screen if there is none.
 pub fn run(cli: Cli, settings: &Settings) -> anyhow::Result<()> {
     let Cli { command, official, screen, .. } = cli;
     if official.is_any() {
@@ -64,14 +64,14 @@ pub fn run(cli: Cli, settings: &Settings) -> anyhow::Result<()> {
     }
 }
 
-/// Where nobody looks, a screen is of no use.
+/// The screen, or the snapshot table when stdout is not a terminal.
 fn top_or_snapshot(args: &ScreenArgs, settings: &Settings) -> anyhow::Result<()> {
     match settings.stdout_is_terminal {
         true => top::run(args, settings),
         false => {
             if args.is_any() {
                 eprintln!(
-                    "tt-smi: stdout is not a terminal: printing the snapshot table and ignoring the options of the live screen"
+                    "tt-smi: stdout is not a terminal: printing the snapshot table; options of the live screen are ignored"
                 );
             }
             snapshot::run(&SnapshotArgs::default(), settings)
@@ -79,25 +79,25 @@ fn top_or_snapshot(args: &ScreenArgs, settings: &Settings) -> anyhow::Result<()>
     }
 }
 
-/// Devices and processes as they are now, with what the system knows of the processes.
+/// The current state of devices and processes, with what /proc tells about the processes.
 fn model_now(settings: &Settings) -> anyhow::Result<Model> {
     let mut model = Model::new(&Source::open(&settings.namespace)?.read()?);
     model.look_up(&mut crate::procinfo::Cache::default());
     Ok(model)
 }
 
-/// An error if there is something, and none of it can be read. Asked after all that is known was written.
+/// Fails if there are segments and none could be read. Call it after printing what is known.
 fn ensure_readable(model: &Model) -> anyhow::Result<()> {
     let unread = model.refused + model.hidden;
     anyhow::ensure!(
         unread == 0 || !model.processes.is_empty(),
-        "nothing could be read: {} left out",
+        "nothing could be read: {} skipped",
         plural(unread, "segment")
     );
     Ok(())
 }
 
-/// The segments for a command that lists what is in them, and their devices.
+/// The segments and their devices, for commands that list what is in segments.
 fn look(settings: &Settings) -> anyhow::Result<(Segments, Directory)> {
     let mut segments = Segments::open(&settings.namespace).context("cannot list the segments")?;
     let table = crate::source::table_snapshot(&settings.namespace);
@@ -107,15 +107,15 @@ fn look(settings: &Settings) -> anyhow::Result<(Segments, Directory)> {
     Ok((segments, directory))
 }
 
-/// What to add to "nothing is there", if that is since nobody reports.
+/// The reason to add to an empty listing, if no process reports.
 fn why_nothing_listed(segments: &Segments) -> &'static str {
     match segments.live.is_empty() {
-        true => ": no process reports here (`tt-smi doctor` says what to do)",
+        true => ": no process reports in this namespace (see `tt-smi doctor`)",
         false => "",
     }
 }
 
-/// Stdout for a command's data: locked, and buffered until it is flushed.
+/// Locked and buffered stdout for a command's data.
 fn stdout() -> std::io::BufWriter<std::io::StdoutLock<'static>> {
     std::io::BufWriter::new(std::io::stdout().lock())
 }

@@ -1,4 +1,4 @@
-//! Options that scripts of Tenstorrent's own tool use.
+//! Options of Tenstorrent's own tool, for scripts that use them.
 
 use std::io::Write;
 use std::path::Path;
@@ -14,8 +14,8 @@ use crate::private_file;
 use crate::settings::Settings;
 
 const RESET: &str = "\
-resetting devices is not this tool's job: it only reads, and never opens a device. Stop who uses the device \
-(`tt-smi ps` shows them), then reset with Tenstorrent's own tool: `tt-smi -r` of the Python package tt-smi";
+cannot reset a device: this tool only reads shared memory and never opens a device. Stop the processes that use \
+the device (`tt-smi ps` lists them), then reset it with Tenstorrent's own tool: `tt-smi -r` of the Python package tt-smi";
 
 /// Runs what they ask for.
 pub(crate) fn run(args: &OfficialArgs, with_command: bool, settings: &Settings) -> anyhow::Result<()> {
@@ -23,10 +23,10 @@ pub(crate) fn run(args: &OfficialArgs, with_command: bool, settings: &Settings) 
         return Err(Usage(RESET.to_owned()).into());
     }
     if with_command {
-        let text = "-s, -f, -l and -r stand alone: each command has options of its own (see --help)";
+        let text = "-s, -f, -l and -r cannot be combined with a command; see `tt-smi COMMAND --help` for its own options";
         return Err(Usage(text.to_owned()).into());
     }
-    // -ls is -l -s, and means the list.
+    // -ls parses as -l -s, and means the list.
     if args.list {
         return super::list::run(&ListArgs::default(), settings);
     }

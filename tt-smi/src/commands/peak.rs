@@ -1,4 +1,4 @@
-//! `tt-smi peak`: the most that was used, when, and by whom.
+//! `tt-smi peak`: peak memory use, when it was reached, and by whom.
 
 use std::io::{self, Write};
 use std::os::unix::fs::MetadataExt;
@@ -18,14 +18,14 @@ use crate::output::units::{UNKNOWN, age, bytes, percent};
 use crate::settings::Settings;
 use crate::source::Source;
 
-/// How long to wait for the aggregator to carry a reset out.
+/// Time limit for the aggregator to carry out a reset.
 const RESET_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Runs it.
+/// Runs the command.
 pub(crate) fn run(args: &PeakArgs, settings: &Settings) -> anyhow::Result<()> {
     if args.reset {
         reset(settings)?;
-        eprintln!("tt-smi: new window: peaks start at what is used now");
+        eprintln!("tt-smi: started a new window: peaks restart at the current use");
     }
     let model = Model::new(&Source::open(&settings.namespace)?.read()?);
     let mut out = super::stdout();
@@ -42,14 +42,14 @@ fn reset(settings: &Settings) -> anyhow::Result<()> {
     let namespace = &settings.namespace;
     let table = Table::open(namespace).ok().filter(|table| table.freshness().is_fresh());
     let table = table.with_context(|| {
-        format!("no aggregator runs in namespace {namespace}, so there is no window to reset; start one: tt-smi aggregate")
+        format!("no aggregator is running in namespace {namespace}, so there are no peaks to reset; start one with `tt-smi aggregate`")
     })?;
     let owner = std::fs::metadata(table.path()).map(|file| file.uid());
     let owner = owner.unwrap_or_else(|_| rustix::process::geteuid().as_raw());
     Ok(tt_shm_aggregator::request_reset(&settings.namespace, owner, RESET_TIMEOUT)?)
 }
 
-/// A line of the table: what, its peak, and what it was made of.
+/// A line of the table: a memory or class, its peak, and what the peak was made of.
 struct Entry<'a> {
     name: &'static str,
     now: Interval,
@@ -78,7 +78,7 @@ fn entries(device: &Device) -> Vec<Entry<'_>> {
         },
         Entry { name: "eth L1", now: eth.used_range(), total: eth.total, peak: &eth.peak, makeup: None },
     ];
-    // Kernels lie in reserved memory, which is no part of what can be allocated.
+    // Kernels are in reserved memory, which cannot be allocated from.
     let residents = [
         ("CBs resident", device.live(device.cb_resident), l1.total, &device.cb_resident_peak),
         ("kernels resident", device.live(device.kernel_resident), None, &device.kernel_resident_peak),
@@ -102,7 +102,7 @@ fn write(out: &mut dyn Write, model: &Model, paint: Paint) -> io::Result<()> {
         return write_problems(out, model, paint);
     }
     let since = model.window_since.and_then(|since| model.clock.rfc3339(since));
-    let since = since.unwrap_or_else(|| "the processes started".to_owned());
+    let since = since.unwrap_or_else(|| "the start of the processes".to_owned());
     writeln!(out, "Peaks since {since} ({})", model.origin.describe())?;
     for device in &model.devices {
         let head = format!("Device {}  {}", device.index, device.kind());
@@ -137,7 +137,7 @@ fn write_entries(out: &mut dyn Write, entries: &[Entry<'_>], clock: Clock, paint
     columns.write(out, paint)
 }
 
-/// How long ago a peak was reached first; "unknown" if nobody knows when.
+/// How long ago a peak was first reached; "time unknown" if that is not known.
 fn ago(peak: &Peak, clock: Clock) -> String {
     match peak.time {
         Some(time) => age(clock.age_ns(time)),
@@ -152,11 +152,11 @@ fn describe(makeup: &Makeup) -> String {
     let holders = makeup.holders.iter().map(|holder| format!("pid {} {}", holder.pid, bytes(holder.bytes)));
     let others = (makeup.others > 0).then(|| format!("others {}", bytes(makeup.others)));
     let (classes, holders) = (classes.collect::<Vec<_>>(), holders.chain(others).collect::<Vec<_>>());
-    let doubt = if makeup.exact { "" } else { " (not certain to be all)" };
+    let doubt = if makeup.exact { "" } else { " (may be incomplete)" };
     match (classes.is_empty(), holders.is_empty()) {
-        (true, true) if makeup.exact => "made of nothing".to_owned(),
-        (true, true) => "what it was made of is not known".to_owned(),
-        // A peak from before anybody merged the rings: whose it was is known, of what it was not.
+        (true, true) if makeup.exact => "nothing was used".to_owned(),
+        (true, true) => "composition unknown".to_owned(),
+        // A peak from before any aggregator merged the rings: the holder is known, the classes are not.
         (true, false) => format!("held by {}{doubt}", holders.join(", ")),
         _ => format!("{}; held by {}{doubt}", classes.join(", "), holders.join(", ")),
     }

@@ -1,4 +1,4 @@
-//! `tt-smi snapshot`: devices and processes as they are now.
+//! `tt-smi snapshot`: the current state of devices and processes.
 
 use std::io::Write;
 
@@ -8,7 +8,7 @@ use crate::output::table::{self, Parts};
 use crate::output::{csv, json, prometheus};
 use crate::settings::Settings;
 
-/// Runs it.
+/// Runs the command.
 pub(crate) fn run(args: &SnapshotArgs, settings: &Settings) -> anyhow::Result<()> {
     let model = super::model_now(settings)?;
     let namespace = settings.namespace.as_str();
@@ -27,7 +27,7 @@ pub(crate) fn run(args: &SnapshotArgs, settings: &Settings) -> anyhow::Result<()
     }
     out.flush()?;
     if is_csv {
-        // Columns have no place for it.
+        // CSV has no column for problems.
         model.problems.iter().for_each(|problem| eprintln!("tt-smi: {}", problem.text()));
     }
     super::ensure_readable(&model)

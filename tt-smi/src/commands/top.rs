@@ -13,13 +13,13 @@ pub(crate) fn run(args: &ScreenArgs, settings: &Settings) -> anyhow::Result<()> 
     let stop = Stop::on_signals()?;
     let mut source = Source::open(&settings.namespace)?;
     if !args.device.is_empty() {
-        // Later it shows whatever may be meant: a screen that is open does not end because of what others say.
+        // Checked only at the start: an open screen does not end because another process makes a selector ambiguous.
         refuse_ambiguous(&args.device, &directory(&source.read()?.snapshot))?;
     }
     screen::run(&mut source, settings, options(args, settings), || stop.is_set())
 }
 
-/// How the screen looks at first: what was typed, else what the settings say.
+/// The initial look of the screen: options, else settings.
 pub(super) fn options(args: &ScreenArgs, settings: &Settings) -> Options {
     let config = &settings.config;
     let palette = if settings.paint.colored { args.theme.unwrap_or(config.theme) } else { Palette::Mono };

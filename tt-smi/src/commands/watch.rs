@@ -1,4 +1,4 @@
-//! `tt-smi watch`: a snapshot in each line, one after each interval.
+//! `tt-smi watch`: one snapshot per interval, one per line.
 
 use std::io::Write;
 use std::time::{Duration, Instant};
@@ -15,10 +15,10 @@ use crate::settings::Settings;
 use crate::signals::Stop;
 use crate::source::Source;
 
-/// A signal ends a pause, unless it comes just before it: then it is seen after at most this.
+/// Longest pause: a signal interrupts it, unless it arrives just before; then this is the delay.
 const LONGEST_PAUSE: Duration = Duration::from_millis(200);
 
-/// Runs it.
+/// Runs the command.
 pub(crate) fn run(args: &WatchArgs, settings: &Settings) -> anyhow::Result<()> {
     let stop = Stop::on_signals().context("cannot catch signals")?;
     let mut source = Source::open(&settings.namespace)?;
@@ -30,7 +30,7 @@ pub(crate) fn run(args: &WatchArgs, settings: &Settings) -> anyhow::Result<()> {
         model.look_up(&mut processes);
         let mut out = super::stdout();
         json::write_line(&mut out, &SnapshotJson::new(&model, settings.namespace.as_str()))?;
-        // Who reads gets each line when it is made, also through a pipe.
+        // Flushed, so that a reader gets each line when it is made, also through a pipe.
         out.flush()?;
         left -= 1;
         if left == 0 {
@@ -41,7 +41,7 @@ pub(crate) fn run(args: &WatchArgs, settings: &Settings) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Looks at the rings meanwhile, so that none goes round unseen.
+/// Polls the rings meanwhile, so that none wraps around unread.
 fn wait_until(time: Instant, source: &mut Source, stop: &Stop) {
     while !stop.is_set() {
         let left = time.saturating_duration_since(Instant::now());
@@ -53,7 +53,7 @@ fn wait_until(time: Instant, source: &mut Source, stop: &Stop) {
     }
 }
 
-/// Unlike the standard library's, this ends when a signal comes.
+/// Unlike `std::thread::sleep`, ends when a signal arrives.
 fn pause(time: Duration) {
     let time = Timespec { tv_sec: time.as_secs() as i64, tv_nsec: i64::from(time.subsec_nanos()) };
     match nanosleep(&time) {
@@ -62,7 +62,7 @@ fn pause(time: Duration) {
     }
 }
 
-/// When lines are due: all a whole number of intervals after the first, however long each takes.
+/// When lines are due: whole numbers of intervals after the first, however long each takes.
 struct Beat {
     next: Instant,
     interval: Duration,
@@ -73,7 +73,7 @@ impl Beat {
         Beat { next: first, interval }
     }
 
-    /// When the next is due; what was missed is left out, and not made up for by a burst.
+    /// When the next line is due; missed ones are skipped, not caught up on in a burst.
     fn next(&mut self, now: Instant) -> Instant {
         let behind = now.saturating_duration_since(self.next).as_nanos() / self.interval.as_nanos();
         self.next += self.interval * (u32::try_from(behind).unwrap_or(u32::MAX - 1) + 1);

@@ -19,11 +19,11 @@ pub(super) struct ListingJson<'a> {
     unlisted: u64,
     subtotals: Vec<SubtotalJson>,
     overlaps: Vec<Overlaps>,
-    /// How many there are of each size; `null` unless asked for.
+    /// The size histogram; `null` unless requested.
     histogram: Option<Vec<SizeJson>>,
-    /// `null` unless asked for.
+    /// `null` unless requested.
     groups: Option<Vec<GroupJson>>,
-    /// `null` if groups stand in their place.
+    /// `null` if groups are listed instead.
     allocations: Option<Vec<ItemJson<'a>>>,
     errors: &'a [String],
 }
@@ -40,7 +40,7 @@ struct SubtotalJson {
 struct ItemJson<'a> {
     device: usize,
     pid: u32,
-    /// Whether that pid is only claimed.
+    /// Whether /proc does not confirm the pid.
     claimed: bool,
     class: &'static str,
     id: u64,
@@ -65,7 +65,7 @@ struct SizeJson {
 
 #[derive(Serialize)]
 struct GroupJson {
-    /// Name, class, pid, or the power of two that no member is smaller than; `null`: without a name.
+    /// Name, class, pid, or the lower bound of the size bin; `null` for allocations without a name.
     key: Option<String>,
     live_count: u64,
     live_bytes: u64,

@@ -1,4 +1,4 @@
-//! `tt-smi allocations`: what is live, per device and class, then one by one.
+//! `tt-smi allocations`: live allocations, summed up per device and class, then one by one.
 
 mod groups;
 mod json;
@@ -18,10 +18,10 @@ use crate::select::select;
 use crate::settings::Settings;
 use json::ListingJson;
 
-/// Columns that a call site takes at most; JSON has all of it.
+/// Widest call site in the table; JSON has it in full.
 const SITE: usize = 120;
 
-/// Runs it.
+/// Runs the command.
 pub(crate) fn run(args: &AllocationsArgs, settings: &Settings) -> anyhow::Result<()> {
     let (segments, directory) = super::look(settings)?;
     let devices = select(&args.only.device, &directory)?;
@@ -53,17 +53,17 @@ pub(crate) fn run(args: &AllocationsArgs, settings: &Settings) -> anyhow::Result
     Ok(())
 }
 
-/// What of a listing is shown.
+/// Which parts of a listing to print.
 struct Shown {
-    /// Why nothing is there at all, if so.
+    /// Why there is nothing at all, if so.
     why: &'static str,
-    /// Only some were asked for.
+    /// Whether a filter was given.
     is_part: bool,
-    /// At most so many single ones or groups.
+    /// Most allocations or groups to print.
     most: usize,
-    /// Instead of single ones.
+    /// Groups to print instead of single allocations.
     groups: Option<Vec<Group>>,
-    /// How many there are of each size.
+    /// Size histogram.
     sizes: Option<Vec<Group>>,
 }
 
@@ -102,7 +102,7 @@ fn write_subtotals(out: &mut dyn Write, listing: &Listing, paint: Paint) -> io::
     columns.write(out, paint)
 }
 
-/// One by one; where they were made stands in a column of its own if a process records that.
+/// Single allocations; with a column for the call site if any process records it.
 fn write_items(out: &mut dyn Write, items: &[Item], paint: Paint) -> io::Result<()> {
     use Align::{Left, Right};
     let mut heads = vec![

@@ -1,17 +1,17 @@
-//! What a check found, and what to do about it.
+//! A finding of a check, and the advice that goes with it.
 
-/// How bad it is; the worst of all is the exit code.
+/// Severity; the highest one is the exit code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Level {
     Pass,
-    /// Something is missing or limited, and the rest works.
+    /// Something is missing or limited; the rest works.
     Warn,
-    /// It cannot work like this.
+    /// Something cannot work.
     Fail,
 }
 
 impl Level {
-    /// The word for it.
+    /// Its name.
     pub(super) fn name(self) -> &'static str {
         match self {
             Level::Pass => "pass",
@@ -21,7 +21,7 @@ impl Level {
     }
 }
 
-/// What a check found. Texts may hold foreign names: escape them before showing.
+/// The result of a check. Texts may contain foreign names: escape them before printing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Finding {
     pub(super) check: &'static str,
@@ -31,22 +31,22 @@ pub(super) struct Finding {
 }
 
 impl Finding {
-    /// All is well.
+    /// No problem.
     pub(super) fn pass(check: &'static str, found: impl Into<String>) -> Finding {
         Finding { check, level: Level::Pass, found: found.into(), advice: None }
     }
 
-    /// Something is limited.
+    /// A limitation.
     pub(super) fn warn(check: &'static str, found: impl Into<String>, advice: impl Into<String>) -> Finding {
         Finding { check, level: Level::Warn, found: found.into(), advice: Some(advice.into()) }
     }
 
-    /// Something cannot work.
+    /// An error.
     pub(super) fn fail(check: &'static str, found: impl Into<String>, advice: impl Into<String>) -> Finding {
         Finding { level: Level::Fail, ..Finding::warn(check, found, advice) }
     }
 
-    /// The same with a hint that is no warning.
+    /// Adds a hint without making it a warning.
     pub(super) fn hint(self, advice: impl Into<String>) -> Finding {
         Finding { advice: Some(advice.into()), ..self }
     }

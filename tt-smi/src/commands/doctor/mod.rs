@@ -1,5 +1,4 @@
-//! `tt-smi doctor`: whether everything is as it has to be, and what to do if not. It changes nothing and opens no
-//! device.
+//! `tt-smi doctor`: checks the set-up of the machine and suggests fixes. It changes nothing and opens no device.
 
 mod finding;
 mod host;
@@ -24,7 +23,7 @@ use crate::settings::Settings;
 use finding::{Finding, Level};
 use roots::Roots;
 
-/// Runs it; the exit code is 0, 1 or 2 for the worst finding.
+/// Runs the command; the exit code is 0, 1 or 2 for the worst finding.
 pub(crate) fn run(args: &DoctorArgs, settings: &Settings) -> anyhow::Result<()> {
     let findings = examine(&Roots::here(&settings.namespace, settings.namespace_given));
     let worst = findings.iter().map(|finding| finding.level).max().unwrap_or(Level::Pass);
@@ -42,7 +41,7 @@ pub(crate) fn run(args: &DoctorArgs, settings: &Settings) -> anyhow::Result<()> 
     }
 }
 
-/// All checks.
+/// Runs all checks.
 fn examine(roots: &Roots) -> Vec<Finding> {
     let mut findings =
         vec![host::kernel(roots), shm::folder(roots), shm::room(roots), reports::namespace(roots)];

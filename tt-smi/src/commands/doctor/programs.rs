@@ -1,4 +1,4 @@
-//! Which `tt-smi` a shell would start: there is an official tool of that name, written in Python.
+//! Checks which `tt-smi` a shell would start: Tenstorrent's official tool, written in Python, has the same name.
 
 use std::fs::File;
 use std::io::Read;
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use super::finding::Finding;
 use super::roots::Roots;
 
-/// What a file is.
+/// What a file called `tt-smi` is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     This,
@@ -17,30 +17,28 @@ enum Kind {
     Other,
 }
 
-/// The first `tt-smi` in PATH.
+/// Checks the first `tt-smi` in PATH.
 pub(super) fn first(roots: &Roots) -> Finding {
     const CHECK: &str = "path";
     let folders = roots.path.iter().flat_map(std::env::split_paths);
     let found: Vec<PathBuf> =
         folders.map(|folder| folder.join("tt-smi")).filter(|file| is_program(file)).collect();
     let Some(first) = found.first() else {
-        return Finding::pass(CHECK, "no tt-smi in PATH").hint("this one was started by its path");
+        return Finding::pass(CHECK, "no tt-smi in PATH").hint("this program was started by its path");
     };
     let shown = first.display();
     let behind = |kind| found.iter().skip(1).any(|file| kind_of(file, roots.program.as_deref()) == kind);
     match kind_of(first, roots.program.as_deref()) {
         Kind::This if behind(Kind::Official) => {
-            Finding::pass(CHECK, format!("{shown} is this one; the official tool comes after it"))
+            Finding::pass(CHECK, format!("{shown} is this program; the official tool comes later in PATH"))
         }
-        Kind::This => Finding::pass(CHECK, format!("{shown} is this one")),
+        Kind::This => Finding::pass(CHECK, format!("{shown} is this program")),
         Kind::Official => Finding::warn(
             CHECK,
-            format!("{shown} is the official tool, which shows no memory"),
-            "start this one as `tt-smi-mem`, or let `update-alternatives --config tt-smi` choose",
+            format!("{shown} is Tenstorrent's official tool, which does not show memory"),
+            "run this program as `tt-smi-mem` (Debian package) or by its full path",
         ),
-        Kind::Other => {
-            Finding::warn(CHECK, format!("{shown} is another program than this"), "check your PATH")
-        }
+        Kind::Other => Finding::warn(CHECK, format!("{shown} is a different program"), "check your PATH"),
     }
 }
 

@@ -1,4 +1,4 @@
-//! The files of the namespace: segments and tables, and why some are refused.
+//! Checks of the files of the namespace: segments and tables, and why some are refused.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -11,26 +11,26 @@ use super::finding::Finding;
 use super::roots::Roots;
 use crate::output::units::{age, plural};
 
-/// Refusals told one by one.
+/// Most refusals listed one by one.
 const MAX_REFUSALS: usize = 8;
 
-/// Which namespace is looked at.
+/// Reports the namespace.
 pub(super) fn namespace(roots: &Roots) -> Finding {
     let name = roots.namespace.as_str();
     match roots.namespace_given {
-        true => Finding::pass("namespace", format!("{name}, as --namespace or TT_SHM_NAMESPACE says"))
-            .hint("processes must have the same TT_SHM_NAMESPACE to be seen"),
+        true => Finding::pass("namespace", format!("{name}, set by --namespace or TT_SHM_NAMESPACE"))
+            .hint("only processes with the same TT_SHM_NAMESPACE are seen"),
         false => Finding::pass("namespace", name),
     }
 }
 
-/// Every segment of the namespace.
+/// Checks every segment of the namespace.
 pub(super) fn segments(roots: &Roots) -> Vec<Finding> {
     const CHECK: &str = "segments";
     let files = match segment_files(roots) {
         Ok(files) => files,
         Err(error) => {
-            return vec![Finding::fail(CHECK, format!("cannot be listed: {error}"), "mount /dev/shm")];
+            return vec![Finding::fail(CHECK, format!("cannot list segments: {error}"), "mount /dev/shm")];
         }
     };
     let (mut live, mut dead, mut hidden) = (0, Vec::new(), 0);
@@ -74,7 +74,7 @@ fn accepted(live: u64) -> Finding {
     let found = Finding::pass("segments", format!("{} reporting", plural(live, "process")));
     match live {
         0 => found.hint(
-            "a process reports if it uses the tracker and TT_ALLOC_TRACKING_ENABLED is 1: `tt-smi run`",
+            "a process reports if it links the tt-shm-writer crate and runs with TT_ALLOC_TRACKING_ENABLED=1 (`tt-smi run` sets it)",
         ),
         _ => found,
     }
@@ -88,12 +88,17 @@ fn left_behind(dead: &[String]) -> Option<Finding> {
 fn not_ours(hidden: u64) -> Option<Finding> {
     let found = format!("{} of other users cannot be read", plural(hidden, "segment"));
     (hidden > 0).then(|| {
-        Finding::warn("segments", found, "what they use is missing; let root run `tt-smi aggregate`")
+        Finding::warn(
+            "segments",
+            found,
+            "their use is missing from all totals; let root run `tt-smi aggregate`",
+        )
     })
 }
 
 fn refusals(refused: &[OpenError]) -> Vec<Finding> {
-    let advice = "remove the file if it is nobody's; a version that differs needs a tt-smi of that version";
+    let advice =
+        "remove the file if no process uses it; another layout version needs a tt-smi of that version";
     let told = refused.iter().take(MAX_REFUSALS);
     let mut findings: Vec<Finding> =
         told.map(|error| Finding::warn("segments", format!("refused: {error}"), advice)).collect();
@@ -112,19 +117,19 @@ fn layouts(versions: &BTreeMap<(u32, u32), u64>) -> Finding {
         .collect();
     match others.is_empty() {
         true => Finding::pass("layout", own),
-        // Minor versions only add.
-        false => Finding::pass("layout", format!("{own}, {}: they go together", others.join(", "))),
+        // Minor versions only add fields.
+        false => Finding::pass("layout", format!("{own}, {}: compatible", others.join(", "))),
     }
 }
 
-/// The tables that this user would read.
+/// Checks the tables that this user would read.
 pub(super) fn aggregator(roots: &Roots) -> Vec<Finding> {
     let mut owners = vec![0, roots.uid];
     owners.dedup();
     let found: Vec<Finding> = owners.into_iter().filter_map(|uid| table(roots, uid)).collect();
     if found.is_empty() {
-        let none = Finding::pass("aggregator", "none runs: every command aggregates by itself");
-        return vec![none.hint("`tt-smi aggregate` keeps peaks, history and failures while nobody looks")];
+        let none = Finding::pass("aggregator", "not running: every command aggregates by itself");
+        return vec![none.hint("`tt-smi aggregate` records peaks, history and failures in the background")];
     }
     found
 }
@@ -135,8 +140,8 @@ fn table(roots: &Roots, uid: u32) -> Option<Finding> {
         Ok(table) => table,
         Err(error) if error.is_not_found() => return None,
         Err(error) => {
-            let advice = "remove that file; nothing is read from it";
-            return Some(Finding::fail(CHECK, format!("a table is refused: {error}"), advice));
+            let advice = "remove the file; it is ignored";
+            return Some(Finding::fail(CHECK, format!("table refused: {error}"), advice));
         }
     };
     let (header, freshness) = (table.header(), table.freshness());
@@ -144,16 +149,16 @@ fn table(roots: &Roots, uid: u32) -> Option<Finding> {
     if boot_id().is_some_and(|boot| boot != header.boot_id) {
         return Some(Finding::warn(
             CHECK,
-            format!("{about}: a table of another boot"),
+            format!("{about}: the table is from before the last boot"),
             "start `tt-smi aggregate`",
         ));
     }
     Some(match freshness.is_fresh() {
-        true => Finding::pass(CHECK, format!("runs: {about}, {} old", age(freshness.age_ns))),
+        true => Finding::pass(CHECK, format!("running: {about}, updated {} ago", age(freshness.age_ns))),
         false => Finding::warn(
             CHECK,
-            format!("ended or stopped: {about}, last seen {} ago", age(freshness.age_ns)),
-            "start `tt-smi aggregate` again: it takes over what that one knew",
+            format!("ended or stopped: {about}, last updated {} ago", age(freshness.age_ns)),
+            "start `tt-smi aggregate` again: it takes over peaks and history",
         ),
     })
 }

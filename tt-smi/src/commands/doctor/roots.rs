@@ -1,11 +1,11 @@
-//! Where the checks look. Given to them, so that tests can show them machines that are not there.
+//! Where the checks look; passed to them, so that tests can provide made-up machines.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
 
 use tt_shm_os::Namespace;
 
-/// The folders of a machine, and who asks.
+/// The folders of a machine, and the user who asks.
 #[derive(Clone, Debug)]
 pub(super) struct Roots {
     pub(super) sys: PathBuf,
@@ -13,9 +13,9 @@ pub(super) struct Roots {
     pub(super) shm: PathBuf,
     pub(super) etc: PathBuf,
     pub(super) run: PathBuf,
-    /// Where programs are looked for.
+    /// The PATH to search for programs.
     pub(super) path: Option<OsString>,
-    /// This program's own file.
+    /// The path of this program.
     pub(super) program: Option<PathBuf>,
     pub(super) uid: u32,
     pub(super) namespace: Namespace,
@@ -24,7 +24,7 @@ pub(super) struct Roots {
 }
 
 impl Roots {
-    /// Of this machine.
+    /// Those of this machine.
     pub(super) fn here(namespace: &Namespace, namespace_given: bool) -> Roots {
         Roots {
             sys: "/sys".into(),
@@ -41,7 +41,7 @@ impl Roots {
     }
 }
 
-/// The first line of a small file, without white space around it.
+/// The first line of a small file, trimmed.
 pub(super) fn line(path: PathBuf) -> Option<String> {
     let text = std::fs::read_to_string(path).ok()?;
     text.lines().next().map(|line| line.trim().to_owned()).filter(|line| !line.is_empty())

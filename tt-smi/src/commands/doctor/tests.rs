@@ -1,4 +1,4 @@
-//! Machines that are not there.
+//! Checks of made-up machines.
 
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use tt_shm_os::Namespace;
 use super::finding::{Finding, Level};
 use super::{Roots, examine};
 
-/// A healthy machine in a folder; removed at the end.
+/// A healthy machine in a temporary folder, removed at the end.
 struct Machine {
     at: PathBuf,
     roots: Roots,
@@ -70,7 +70,7 @@ impl Machine {
         }
     }
 
-    /// What a check found: its worst level, and all of its words.
+    /// The worst level that a check found, and all of its text.
     fn check(&self, check: &str) -> (Level, String) {
         let all = examine(&self.roots);
         let found: Vec<&Finding> = all.iter().filter(|finding| finding.check == check).collect();

@@ -1,4 +1,4 @@
-//! `tt-smi events`: what happened, in the order in which it happened.
+//! `tt-smi events`: events of all processes, in order of time.
 
 use std::io::Write;
 use std::time::{Duration, Instant};
@@ -13,13 +13,13 @@ use crate::segments::lost;
 use crate::settings::Settings;
 use crate::signals::Stop;
 
-/// Between two looks at the rings: while nothing happens, and while something does.
+/// Poll intervals of the rings: while idle, and while there are events.
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
 const LOOK_AGAIN_SOON: Duration = Duration::from_millis(1);
-/// Between two looks for new processes.
+/// Interval at which new processes are looked for.
 const RESCAN: Duration = Duration::from_millis(50);
 
-/// Runs it.
+/// Runs the command.
 pub(crate) fn run(args: &EventsArgs, settings: &Settings) -> anyhow::Result<()> {
     let stop = args.follow.then(Stop::on_signals).transpose().context("cannot catch signals")?;
     let (segments, directory) = super::look(settings)?;
@@ -28,9 +28,9 @@ pub(crate) fn run(args: &EventsArgs, settings: &Settings) -> anyhow::Result<()> 
     let mut watch = Watch::new(&settings.namespace, &args.pid, directory);
     watch.add(segments.live, begin);
     if watch.tails.is_empty() {
-        // Else a new user would look at nothing, and not know why.
-        let so = if args.follow { "; waiting for one" } else { " (`tt-smi doctor` says what to do)" };
-        eprintln!("tt-smi: no process reports events here{so}");
+        // Otherwise a new user would see nothing and not know why.
+        let so = if args.follow { "; waiting" } else { " (`tt-smi doctor` says what to do)" };
+        eprintln!("tt-smi: no process reports events in this namespace{so}");
     }
     let result = match stop {
         None => print(&mut watch, args).map(drop),
@@ -47,17 +47,17 @@ fn follow(watch: &mut Watch, args: &EventsArgs, stop: &Stop) -> anyhow::Result<(
             watch.rescan()?;
             scanned = Instant::now();
         }
-        // Asked before the last look: what a process did before it ended is still shown.
+        // Checked before the last read, so that the last events of a process are still printed.
         let ended = watch.ended();
         let printed = print(watch, args)?;
         watch.retire(&ended).iter().for_each(report_missed);
         std::thread::sleep(if printed > 0 { LOOK_AGAIN_SOON } else { LOOK_AGAIN });
     }
-    // What happened before the signal belongs to it.
+    // Events from before the signal still belong to the output.
     print(watch, args).map(drop)
 }
 
-/// Prints what is new in all rings, by time; says how much that was.
+/// Prints the new events of all rings, by time; returns how many there were.
 fn print(watch: &mut Watch, args: &EventsArgs) -> anyhow::Result<usize> {
     let happened: Vec<Happened> = watch.read();
     let mut out = super::stdout();
@@ -82,7 +82,7 @@ fn report_missed(tail: &Tail) {
     }
     if tail.skipped > 0 {
         let skipped = plural(tail.skipped, "event");
-        eprintln!("tt-smi: pid {pid}: left out: {skipped} before the last ones, too many for one look");
+        eprintln!("tt-smi: pid {pid}: skipped {skipped}: too many at once, only the latest are printed");
     }
     if tail.missed > 0 {
         let missed = plural(tail.missed, "event");

@@ -1,4 +1,4 @@
-//! Failures for scripts.
+//! Allocation failures as JSON.
 
 use std::collections::BTreeMap;
 
@@ -17,9 +17,9 @@ type Bytes = BTreeMap<&'static str, u64>;
 pub(super) struct OomJson {
     #[serde(flatten)]
     envelope: Envelope,
-    /// Null if none runs: then only what the processes themselves still tell is known.
+    /// Null if no aggregator runs: then only what the rings of the processes still hold is known.
     aggregator_pid: Option<u64>,
-    /// How many are known, of all devices.
+    /// Number of known failures on all devices.
     failures_known: usize,
     failures: Vec<FailureJson>,
     errors: Vec<String>,
@@ -38,7 +38,7 @@ struct FailureJson {
     shortage: ShortageJson,
     /// `exhausted`, `fragmented`, or null.
     cause: Option<&'static str>,
-    /// Null if nobody knows.
+    /// Null if unknown.
     held: Option<HeldJson>,
     events: Vec<EventJson>,
     events_complete: bool,
@@ -73,7 +73,7 @@ struct EventJson {
     pid: u64,
     event: &'static str,
     class: Option<&'static str>,
-    /// Null of an allocation that failed.
+    /// Null for a failed allocation.
     id: Option<u64>,
     size_bytes: Option<u64>,
 }

@@ -1,4 +1,4 @@
-//! `tt-smi oom`: the last allocations that failed, who held what then, and what came before.
+//! `tt-smi oom`: recent allocation failures, who held the memory, and what came before.
 
 mod json;
 mod rings;
@@ -21,7 +21,7 @@ use crate::settings::Settings;
 use crate::source::{Origin, Reading, Source};
 use crate::unread::Unread;
 
-/// Runs it.
+/// Runs the command.
 pub(crate) fn run(args: &OomArgs, settings: &Settings) -> anyhow::Result<()> {
     let reading = Source::open(&settings.namespace)?.read()?;
     let mut segments = Segments::open(&settings.namespace).context("cannot list the segments")?;
@@ -30,7 +30,7 @@ pub(crate) fn run(args: &OomArgs, settings: &Settings) -> anyhow::Result<()> {
     crate::select::refuse_ambiguous(&args.device, &directory)?;
     let mut failures = Failure::all(&reading.snapshot, &directory);
     if reading.origin == Origin::Embedded {
-        // An aggregator that was killed left what it had seen.
+        // A killed aggregator left its table behind.
         failures = merge(left_behind(&settings.namespace, &directory), failures);
     }
     let most = args.last as usize;
@@ -42,7 +42,7 @@ pub(crate) fn run(args: &OomArgs, settings: &Settings) -> anyhow::Result<()> {
     failures.retain(|failure| is_meant(&args.device, failure, &directory));
     refuse_nobodys_device(&args.device, &failures, &directory)?;
     failures.truncate(most);
-    // Whoever has no file that can be found may have held more, and failed, too.
+    // A process whose file cannot be found may have held memory, and failed, too.
     if is_incomplete(&reading.snapshot) || segments.unread.is_nameless {
         failures.iter_mut().for_each(Failure::doubt);
     }
@@ -56,25 +56,25 @@ pub(crate) fn run(args: &OomArgs, settings: &Settings) -> anyhow::Result<()> {
     }
     out.flush()?;
     report.errors.iter().for_each(|error| eprintln!("tt-smi: {error}"));
-    // Asked at the end: a table, or a process that died, may have told something.
+    // Checked last: a table, or a process that died, may have provided something.
     let unread = report.known == 0 && segments.live.is_empty() && !segments.unread.is_empty();
     anyhow::ensure!(!unread, "nothing could be read");
     Ok(())
 }
 
-/// What there is to tell.
+/// The failures to print.
 pub(super) struct Report {
-    /// The latest first.
+    /// Newest first.
     pub(super) failures: Vec<Failure>,
-    /// How many are known, of all devices.
+    /// Number of known failures on all devices.
     pub(super) known: usize,
     pub(super) clock: Clock,
     pub(super) origin: Origin,
-    /// What could not be read: of those, failures and what they held are missing.
+    /// What could not be read: failures and holders there are missing.
     pub(super) errors: Vec<String>,
 }
 
-/// What the table's aggregator could not read, then what this process could not. An aggregation in here has read the
+/// What the table's aggregator could not read, then what this process could not. An embedded aggregation has read the
 /// same files.
 fn errors(reading: &Reading, unread: &Unread) -> Vec<String> {
     let mut errors = match reading.origin {
@@ -90,7 +90,7 @@ fn left_behind(namespace: &Namespace, directory: &Directory) -> Vec<Failure> {
     table.map(|table| Failure::all(&table.snapshot(), directory)).unwrap_or_default()
 }
 
-/// Adds what is new; of a failure that both know, `more` may know who held what.
+/// Adds new failures; for one that both lists have, `more` may know the holders.
 fn merge(mut failures: Vec<Failure>, more: Vec<Failure>) -> Vec<Failure> {
     for failure in more {
         match failures.iter_mut().find(|known| known.key == failure.key) {
@@ -104,7 +104,7 @@ fn merge(mut failures: Vec<Failure>, more: Vec<Failure>) -> Vec<Failure> {
 
 fn is_meant(selectors: &[DeviceSelector], failure: &Failure, directory: &Directory) -> bool {
     let is_meant = |selector: &DeviceSelector| {
-        // A device that no process has now has no index.
+        // A device that no process uses any more has no index.
         let index = failure.device;
         selector.is_chip(failure.chip_id)
             || index.is_some_and(|index| selector.meant(directory).contains(&index))
@@ -112,7 +112,7 @@ fn is_meant(selectors: &[DeviceSelector], failure: &Failure, directory: &Directo
     selectors.is_empty() || selectors.iter().any(is_meant)
 }
 
-/// A selector that means neither a device nor a failure is a mistake.
+/// Refuses a selector that matches neither a device nor a failure.
 fn refuse_nobodys_device(
     selectors: &[DeviceSelector],
     failures: &[Failure],
@@ -124,7 +124,7 @@ fn refuse_nobodys_device(
     Ok(())
 }
 
-/// Whether somebody who could not be read may have something on a device.
+/// Whether a process that could not be read may hold memory on a device.
 fn is_incomplete(snapshot: &TableSnapshot) -> bool {
     snapshot.devices.iter().any(|(_, stats)| stats.flags & device_flags::INCOMPLETE != 0)
 }

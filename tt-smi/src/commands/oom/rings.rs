@@ -1,4 +1,4 @@
-//! Failures that only the rings still tell of: from before an aggregator ran, or of a flood that it counted only.
+//! Failures that are only in the rings: from before the aggregator started, or part of a flood that it only counted.
 
 use std::collections::VecDeque;
 
@@ -8,14 +8,14 @@ use tt_shm_reader::{Class, Counters, DeviceEntry, Event, EventKind, FAILURE_EVEN
 use crate::directory::Directory;
 use crate::model::{Before, Failure, HeldBy, Holders, Who};
 
-/// The failures in a process's ring, oldest first, at most the last `most`. What other processes held then it does
-/// not tell; what this one held it does if it still has all events.
+/// The failures in a process's ring, oldest first, at most the last `most`. The ring tells what this process held if it
+/// still has all events, and never what others held.
 pub(super) fn failures(segment: &Segment, directory: &Directory, most: usize) -> Vec<Failure> {
     let mut replay = Replay::new(segment, directory);
     let mut follow = segment.follow_from_start();
     let whole = follow.missed() == 0;
     let mut found = VecDeque::new();
-    // Bounded: a process at full speed must not keep us here.
+    // Bounded: a process at full speed must not keep this loop going.
     for _ in 0..segment.words().ring.len() {
         let Some(event) = follow.next() else { break };
         if event.kind() == Some(EventKind::AllocFailed) {
@@ -29,7 +29,7 @@ pub(super) fn failures(segment: &Segment, directory: &Directory, most: usize) ->
     found.into()
 }
 
-/// A process's state on each device, event by event.
+/// A process's state on each device, replayed event by event.
 struct Replay<'a> {
     segment: &'a Segment,
     directory: &'a Directory,
@@ -40,7 +40,7 @@ struct Replay<'a> {
 
 struct OnDevice {
     entry: DeviceEntry,
-    /// `None` after an event that cannot be true.
+    /// `None` after an impossible event.
     counters: Option<Counters>,
     last: VecDeque<Before>,
 }
@@ -49,7 +49,7 @@ impl<'a> Replay<'a> {
     fn new(segment: &'a Segment, directory: &'a Directory) -> Replay<'a> {
         let on = |entry| OnDevice { entry, counters: Some(Counters::ZERO), last: VecDeque::new() };
         let alive = segment.is_alive().unwrap_or(false);
-        // Of a process that has ended, the pid is known only if it was of this namespace.
+        // The pid of an ended process is known only if it was in this PID namespace.
         let own = PidMap::now().is_own(segment.header().pid_namespace);
         let pid = if alive { segment.pid_here() } else { Some(segment.pid()).filter(|_| own) };
         Replay {

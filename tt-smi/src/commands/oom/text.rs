@@ -1,4 +1,4 @@
-//! Failures for people.
+//! Allocation failures as text.
 
 use std::io::{self, Write};
 
@@ -11,7 +11,7 @@ use crate::output::columns::{Align, Columns};
 use crate::output::paint::Paint;
 use crate::output::units::{UNKNOWN, age, bytes, plural, time_of_day};
 
-/// Longest name of a process in a table.
+/// Longest process name in a table.
 const NAME: usize = 24;
 
 /// Writes a report.
@@ -20,10 +20,10 @@ pub(super) fn write(out: &mut dyn Write, report: &Report, paint: Paint) -> io::R
     let origin = origin.describe();
     if failures.is_empty() {
         let elsewhere = if *known > 0 { " on this device" } else { "" };
-        return writeln!(out, "No allocation failure is known{elsewhere} ({origin}).");
+        return writeln!(out, "No allocation failures known{elsewhere} ({origin}).");
     }
     let shown = plural(failures.len() as u64, "allocation failure");
-    writeln!(out, "{shown} of {known} known, the latest first ({origin})")?;
+    writeln!(out, "{shown} of {known} known, newest first ({origin})")?;
     for failure in failures {
         writeln!(out)?;
         write_failure(out, failure, *clock, paint)?;
@@ -40,27 +40,27 @@ fn write_failure(out: &mut dyn Write, failure: &Failure, clock: Clock, paint: Pa
     let asked = format!("{} of {class} on {device}", bytes(failure.shortage.request));
     writeln!(out, "{}", paint.bold(&format!("{when}  {asked}")))?;
     let Who { name, .. } = &failure.who;
-    writeln!(out, "  asked by pid {} \"{name}\"", failure.who.pid_text())?;
+    writeln!(out, "  requested by pid {} \"{name}\"", failure.who.pid_text())?;
     let shortage = failure.shortage;
     let needed = shortage.needed_text().map_or_else(String::new, |needed| format!("needed {needed}; "));
     let (free, largest) = (shortage.free_text(), shortage.largest_text());
     let why = match shortage.cause() {
-        Some(Cause::Exhausted) => ": too little was free",
-        Some(Cause::Fragmented) => ": enough was free, but not in one piece",
+        Some(Cause::Exhausted) => ": exhausted",
+        Some(Cause::Fragmented) => ": fragmented",
         None => "",
     };
-    writeln!(out, "  {needed}free {free}, largest gap {largest}{}", paint.warn(why))?;
+    writeln!(out, "  {needed}free {free}, largest block {largest}{}", paint.warn(why))?;
     write_holders(out, failure, &device, paint)?;
     write_events(out, failure, clock, paint)
 }
 
 fn write_holders(out: &mut dyn Write, failure: &Failure, device: &str, paint: Paint) -> io::Result<()> {
     let Some(holders) = &failure.holders else {
-        return writeln!(out, "  held then on {device}: {UNKNOWN} (nobody followed all processes then)");
+        return writeln!(out, "  held on {device} at that time: {UNKNOWN} (not recorded by an aggregator)");
     };
-    let doubt = if holders.exact { "exact" } else { "of those known; others may have held more" };
+    let doubt = if holders.exact { "exact" } else { "incomplete: other processes may have held more" };
     let classes = used_classes(holders);
-    writeln!(out, "  held then on {device} ({doubt}): {}", sums(holders, &classes))?;
+    writeln!(out, "  held on {device} at that time ({doubt}): {}", sums(holders, &classes))?;
     if holders.list.is_empty() {
         return Ok(());
     }
@@ -94,13 +94,17 @@ fn sums(holders: &Holders, classes: &[Class]) -> String {
 fn write_events(out: &mut dyn Write, failure: &Failure, clock: Clock, paint: Paint) -> io::Result<()> {
     let doubt = if failure.events_complete { "" } else { " (some may be missing)" };
     if failure.events.is_empty() {
-        return writeln!(out, "  before it: {}", if failure.events_complete { "nothing" } else { UNKNOWN });
+        return writeln!(
+            out,
+            "  events before it: {}",
+            if failure.events_complete { "nothing" } else { UNKNOWN }
+        );
     }
-    writeln!(out, "{}", paint.dim(&format!("  before it{doubt}:")))?;
+    writeln!(out, "{}", paint.dim(&format!("  events before it{doubt}:")))?;
     for Before { time, pid, kind, class, id, size } in &failure.events {
         let ago = age(failure.time.saturating_sub(*time));
         let time = clock.rfc3339(*time);
-        // JSON has the date.
+        // JSON has the date too.
         let time = time_of_day(time.as_deref());
         let kind = kind.map_or("UNKNOWN", EventKind::label);
         let what = class.map_or_else(String::new, |class| format!(" {}", class.name()));

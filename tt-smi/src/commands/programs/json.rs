@@ -11,7 +11,7 @@ use crate::output::json::Envelope;
 pub(super) struct ListingJson<'a> {
     #[serde(flatten)]
     envelope: Envelope,
-    /// Whether all programs of all processes are there.
+    /// Whether the programs of all processes could be read.
     exact: bool,
     programs: Vec<ProgramJson<'a>>,
     kernel_sharing: &'a [Sharing],
@@ -33,7 +33,7 @@ impl<'a> ListingJson<'a> {
 #[derive(Serialize)]
 struct ProgramJson<'a> {
     pid: u32,
-    /// Whether that pid is only claimed.
+    /// Whether /proc does not confirm the pid.
     claimed: bool,
     id: u64,
     name: Option<&'a str>,
@@ -47,7 +47,7 @@ struct ProgramJson<'a> {
     cache_misses: u64,
     last_dispatch_age_ms: Option<u64>,
     late: bool,
-    /// Of the first device; the others have the same unless the host loads differently.
+    /// On the first device; the others are the same unless the host loads them differently.
     kernels: Vec<KernelJson>,
 }
 

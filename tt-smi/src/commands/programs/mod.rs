@@ -1,4 +1,4 @@
-//! `tt-smi programs`: which programs run when, on which devices.
+//! `tt-smi programs`: loaded programs, their devices and their dispatches.
 
 mod json;
 
@@ -17,7 +17,7 @@ use crate::select::select;
 use crate::settings::Settings;
 use json::ListingJson;
 
-/// Runs it.
+/// Runs the command.
 pub(crate) fn run(args: &ProgramsArgs, settings: &Settings) -> anyhow::Result<()> {
     let (segments, directory) = super::look(settings)?;
     let devices = select(&args.only.device, &directory)?;
@@ -70,12 +70,12 @@ fn write(
     writeln!(
         out,
         "{}",
-        paint.dim("BINARY x CORES and CB are per device; dispatches are of all devices together.")
+        paint.dim("BINARY x CORES and CB are per device; dispatches are summed over all devices.")
     )?;
     write_sharing(out, &listing.sharing)
 }
 
-/// Which of the kernel bytes are copies of a binary that is loaded anyway.
+/// How many of the kernel bytes are copies of a binary that is loaded elsewhere on the device.
 fn write_sharing(out: &mut dyn Write, devices: &[Sharing]) -> io::Result<()> {
     for sharing in devices {
         let unhashed = match sharing.kernel_unhashed_bytes {
@@ -84,7 +84,7 @@ fn write_sharing(out: &mut dyn Write, devices: &[Sharing]) -> io::Result<()> {
         };
         writeln!(
             out,
-            "Device {}: {} of kernels loaded: {} unique, {} copies{unhashed}",
+            "Device {}: {} of kernels loaded, {} unique, {} copies{unhashed}",
             sharing.device,
             bytes(sharing.kernel_loaded_bytes),
             bytes(sharing.kernel_unique_bytes),

@@ -1,4 +1,4 @@
-//! Processes as JSON: what `snapshot` tells device by device is summed up.
+//! Processes as JSON: the figures of `snapshot`, summed over devices.
 
 use std::collections::BTreeMap;
 
@@ -36,10 +36,10 @@ struct ProcessJson {
     dispatches: Option<u64>,
     cached_dispatches: Option<u64>,
     failed_allocs: Option<u64>,
-    /// Live bytes; `null` of a process that ended.
+    /// Live bytes; `null` for a process that has ended.
     classes_bytes: BTreeMap<&'static str, Option<u64>>,
     flags: Vec<String>,
-    /// By index of the device.
+    /// By device index.
     claims_conflict: BTreeMap<usize, ClaimJson>,
 }
 

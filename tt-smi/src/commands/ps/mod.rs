@@ -1,4 +1,4 @@
-//! `tt-smi ps`: the processes, who they are and what they have.
+//! `tt-smi ps`: the processes, their identity and their memory.
 
 mod json;
 mod order;
@@ -20,7 +20,7 @@ use crate::settings::Settings;
 use json::PsJson;
 use order::{Line, flat, sort, tree};
 
-/// Runs it.
+/// Runs the command.
 pub(crate) fn run(args: &PsArgs, settings: &Settings) -> anyhow::Result<()> {
     let model = super::model_now(settings)?;
     let mut processes: Vec<&Process> =
@@ -41,9 +41,7 @@ fn write(out: &mut dyn Write, lines: &[Line<'_>], model: &Model, paint: Paint) -
     use Align::{Left, Right};
     if lines.is_empty() {
         match (model.processes.is_empty(), model.hidden) {
-            (true, 0) => {
-                writeln!(out, "No process reports allocations here (`tt-smi doctor` says what to do).")?
-            }
+            (true, 0) => writeln!(out, "No process reports in this namespace (see `tt-smi doctor`).")?,
             (true, _) => writeln!(out, "No process: {}.", why_nothing(model))?,
             (false, _) => writeln!(out, "No matching processes.")?,
         }

@@ -1,4 +1,4 @@
-//! In which order processes are shown.
+//! The order in which processes are listed.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -7,10 +7,10 @@ use crate::cli::ProcessSort;
 use crate::model::Process;
 use crate::procinfo::Cache;
 
-/// Parents of parents that are looked at: more is no family.
+/// Most ancestors to look at; a longer chain is not a real family.
 const MAX_GENERATIONS: usize = 64;
 
-/// A process, and how deep below others.
+/// A process and its depth in the tree.
 #[derive(Debug)]
 pub(super) struct Line<'a> {
     pub(super) process: &'a Process,
@@ -18,7 +18,7 @@ pub(super) struct Line<'a> {
 }
 
 impl Line<'_> {
-    /// What stands before the name of a child.
+    /// Indentation of a child's name.
     pub(super) fn indent(&self) -> String {
         match self.depth {
             0 => String::new(),
@@ -27,7 +27,7 @@ impl Line<'_> {
     }
 }
 
-/// Sorts; what is equal stays by pid, those that live first. What is unknown is last.
+/// Sorts; ties go by pid, running processes first. Unknown values come last.
 pub(super) fn sort(processes: &mut [&Process], by: ProcessSort) {
     match by {
         ProcessSort::Pid => {}
@@ -49,20 +49,20 @@ fn most_first(processes: &mut [&Process], figure: impl Fn(&Process) -> Option<u6
     processes.sort_by_key(|process| Reverse(figure(process)));
 }
 
-/// One after the other.
+/// The flat list.
 pub(super) fn flat<'a>(processes: &[&'a Process]) -> Vec<Line<'a>> {
     processes.iter().map(|process| Line { process, depth: 0 }).collect()
 }
 
-/// Each below the nearest of its ancestors that is shown, siblings in the order they are in.
+/// Each process below its nearest listed ancestor, siblings in their given order.
 pub(super) fn tree<'a>(processes: &[&'a Process], system: &mut Cache) -> Vec<Line<'a>> {
     let parent = |pid: u32| system.get(pid).and_then(|info| info.parent);
     lines(processes, &parents(processes, parent))
 }
 
-/// Place of each one's nearest shown ancestor.
+/// Index of each one's nearest listed ancestor.
 fn parents(processes: &[&Process], mut parent: impl FnMut(u32) -> Option<u32>) -> Vec<Option<usize>> {
-    // Who only claims a pid is nobody's parent.
+    // A pid that is only claimed makes nobody a parent.
     let known = processes.iter().enumerate().filter(|(_, process)| !process.is_claimed());
     let places: HashMap<u64, usize> =
         known.filter_map(|(place, process)| Some((process.pid?, place))).collect();
@@ -87,7 +87,7 @@ fn lines<'a>(processes: &[&'a Process], parents: &[Option<usize>]) -> Vec<Line<'
         lines.push(Line { process: processes[place], depth });
         open.extend(children(Some(place)).map(|place| (place, depth + 1)));
     }
-    // A pid that was reused meanwhile can make a circle; those in it are shown all the same.
+    // A pid reused meanwhile can make a cycle; its members are listed nevertheless.
     let shown = |process: &&&Process| !lines.iter().any(|line| std::ptr::eq(line.process, **process));
     let missing: Vec<Line<'a>> =
         processes.iter().filter(shown).map(|process| Line { process, depth: 0 }).collect();

@@ -1,4 +1,4 @@
-//! The command: started, given every signal that is meant for it, waited for.
+//! The command: starts it, forwards signals to it, waits for it.
 
 use std::ffi::OsString;
 use std::io;
@@ -21,14 +21,14 @@ use crate::settings::Settings;
 /// How the command ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum End {
-    /// With this exit code.
+    /// It exited with this code.
     Exited(u8),
-    /// By this signal.
+    /// It was killed by this signal.
     Killed(u8),
 }
 
 impl End {
-    /// What a shell would say.
+    /// The exit code that a shell would report.
     pub(super) fn code(self) -> u8 {
         match self {
             End::Exited(code) => code,
@@ -37,7 +37,7 @@ impl End {
     }
 }
 
-/// The command while it runs.
+/// The command while it is running.
 pub(super) struct Running {
     pid: Pid,
     signals: signal_hook::iterator::Handle,
@@ -45,11 +45,11 @@ pub(super) struct Running {
 }
 
 impl Running {
-    /// Starts it in our place: same terminal, same group, same files. From then on orphans among its descendants
-    /// become our children, so that the way up leads here also from those that lost the run's number.
+    /// Starts it in the same terminal, process group and with the same files. From then on orphans among its descendants
+    /// become children of this process, so that lineage leads here also from those that lost the run's number.
     pub(super) fn start(command: &[OsString], settings: &Settings, run: RunId) -> io::Result<Running> {
         set_child_subreaper(rustix::process::getpid().into())?;
-        // Caught before it starts: one that comes meanwhile must not end us alone.
+        // Handlers are installed before the start: a signal in between must not end only this process.
         let mut signals = Signals::new(to_catch())?;
         let (program, arguments) = command.split_first().ok_or(io::ErrorKind::InvalidInput)?;
         let mut command = Command::new(program);
@@ -60,14 +60,14 @@ impl Running {
         }
         let child = crate::with_first_limits(|| command.spawn())?;
         let pid = Pid::from_child(&child);
-        // Not its pid: that may be another's by the time that a signal comes.
+        // A pidfd: the pid may belong to another process by the time a signal arrives.
         let target = pidfd_open(pid, PidfdFlags::empty())?;
         let handle = signals.handle();
         let passer = std::thread::spawn(move || pass_on(&mut signals, &target));
         Ok(Running { pid, signals: handle, passer })
     }
 
-    /// Waits for its end, and for those of orphans, which are ours to bury.
+    /// Waits for its end, and reaps orphans, which became children of this process.
     pub(super) fn wait(self) -> io::Result<End> {
         let end = loop {
             match wait(WaitOptions::empty()) {
@@ -90,16 +90,16 @@ fn end_of(status: WaitStatus) -> End {
     }
 }
 
-/// The signals that are passed on, and the one of a child's end: who ignores that one has no children to wait for.
-/// What we were told to ignore (by `nohup`, or by a shell that began a job in the background) stays ignored, by us
-/// and so by the command: caught, it would get back its usual effect there.
+/// The signals that are forwarded, and SIGCHLD, which must not be ignored for waiting to work. Signals that were ignored
+/// from the start (`nohup`, or a background job of a shell) stay ignored here and so in the command: a handler would
+/// reset them to their default there.
 fn to_catch() -> impl Iterator<Item = i32> {
     let ignored = std::fs::read_to_string("/proc/self/status").map_or(0, |status| ignored_in(&status));
     let passed = [SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2];
     passed.into_iter().filter(move |signal| ignored >> (signal - 1) & 1 == 0).chain([SIGCHLD])
 }
 
-/// The mask of ignored signals in a status of procfs.
+/// The mask of ignored signals in a procfs status file.
 fn ignored_in(status: &str) -> u64 {
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
     mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0)
@@ -115,7 +115,7 @@ fn pass_on(signals: &mut Signals, target: &OwnedFd) {
     }
 }
 
-/// The terminal sends these to all of its foreground group, so the command has it already.
+/// Whether the terminal already sent the signal to the command, as it does to its whole foreground group.
 fn is_from_keyboard(signal: i32) -> bool {
     matches!(signal, SIGINT | SIGQUIT)
 }

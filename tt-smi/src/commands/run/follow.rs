@@ -1,4 +1,4 @@
-//! Follows the processes of the run, so that the peaks of all of them together are exact.
+//! Follows the processes of the run, so that their combined peaks are exact.
 
 use std::collections::HashSet;
 use std::os::fd::{AsFd, OwnedFd};
@@ -11,24 +11,24 @@ use tt_shm_reader::TableSnapshot;
 
 use super::watch::Found;
 
-/// What the merged rings told.
+/// Result of merging the rings.
 pub(super) struct Followed {
     pub(super) snapshot: TableSnapshot,
     /// Identities of all segments that were followed.
     pub(super) identities: HashSet<u64>,
 }
 
-/// An aggregation of the run alone. It begins before the command does, so that it misses nothing.
+/// An aggregation of the run alone. It starts before the command, so that it misses nothing.
 pub(super) fn begin(namespace: &Namespace, found: Found) -> Result<Aggregator, StartError> {
     let only = Only::those(move |segment| found.is_to_follow(segment));
-    // The watch removes those that are ours to remove.
+    // The watch removes the files that are this run's to remove.
     Aggregator::new(Config { reap: false, only, ..Config::new(namespace.clone()) })
 }
 
 /// Follows until the other end of `stop` is closed.
 pub(super) fn run(mut aggregator: Aggregator, found: &Found, stop: &OwnedFd) -> Followed {
-    // Of this thread alone: where cores are few, the command goes first. What is then missed of a ring makes a peak
-    // a range, and says so.
+    // Of this thread alone: with few cores, the command goes first. Missed events turn a peak into a range, which is
+    // reported as one.
     let _ = setpriority_process(None, 19);
     let mut identities = HashSet::new();
     loop {
@@ -40,7 +40,7 @@ pub(super) fn run(mut aggregator: Aggregator, found: &Found, stop: &OwnedFd) -> 
         }
         aggregator.wait(aggregator.sleep_hint(), Some(stop.as_fd()));
     }
-    // What happened just before the end is older than the merge window then.
+    // By then the last events are older than the merge window.
     aggregator.settle();
     identities.extend(aggregator.followed());
     Followed { snapshot: aggregator.snapshot(), identities }

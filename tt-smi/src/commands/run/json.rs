@@ -1,4 +1,4 @@
-//! The report for scripts.
+//! The report as JSON.
 
 use std::collections::BTreeMap;
 
@@ -21,7 +21,7 @@ pub(super) struct RunJson<'a> {
     signal: Option<u8>,
     devices: Vec<DeviceJson>,
     processes: Vec<ProcessJson<'a>>,
-    /// Pids that are not counted: without the number of the run, and ended before their parents could be asked for.
+    /// Pids that are not counted: they lack the run's number and ended before their parents could be looked up.
     unknown_pids: &'a [u32],
     failed_allocations: u64,
 }

@@ -1,30 +1,30 @@
-//! Which processes belong to the run: those whose way up, parent by parent, leads to this process.
+//! Which processes belong to the run: those whose chain of parents leads to this process.
 //!
-//! As a subreaper (see [`super::child`]) this process inherits the orphans among them, so the way never ends at init.
+//! As a subreaper (see [`super::child`]) this process inherits their orphans, so the chain never ends at init.
 
 use std::path::Path;
 
-/// Generations that are looked at: more than any real tree has.
+/// Most generations to look at; no real tree is deeper.
 const MAX_DEPTH: usize = 256;
-/// Looks at a tree that changes under our eyes.
+/// Attempts at reading a tree that changes meanwhile.
 const ATTEMPTS: usize = 8;
 
-/// Whose a process is.
+/// Whether a process belongs to the run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kin {
-    /// A descendant.
+    /// It is a descendant.
     Ours,
-    /// Somebody else's.
+    /// It is not.
     Foreign,
-    /// It ended before its parents could be asked for.
+    /// It ended before its parents could be looked up.
     Unknown,
 }
 
-/// Whether a process descends from `ancestor`, by the procfs at `proc`.
+/// Whether a process descends from `ancestor`, according to the procfs at `proc`.
 pub(super) fn kin(proc: &Path, pid: u32, ancestor: u32) -> Kin {
     for _ in 0..ATTEMPTS {
         match walk(proc, pid, ancestor) {
-            // Somebody in between ended: by now the ones below have another parent.
+            // A process in between ended: by now its children have another parent.
             Kin::Unknown => {}
             known => return known,
         }
@@ -47,7 +47,7 @@ fn walk(proc: &Path, mut pid: u32, ancestor: u32) -> Kin {
     Kin::Foreign
 }
 
-/// Field 4 of a stat line, counted from the end of the name, which may hold anything.
+/// Field 4 of a stat line, counted from the end of the name, which may contain anything.
 fn parent(stat: &str) -> Option<u32> {
     let (_, fields) = stat.rsplit_once(')')?;
     fields.split_ascii_whitespace().nth(1)?.parse().ok()

@@ -1,9 +1,9 @@
-//! `tt-smi run`: a command with tracking on, and at its end what it used.
+//! `tt-smi run`: runs a command with tracking on, and reports what it used.
 //!
-//! The command is not touched: it has our terminal, our files and our process group, and reports to shared memory as
-//! it would anyway. Two threads look from outside. One waits for new segments and keeps those of the run, which
-//! carry its number, until their processes end; one merges their rings, with the lowest priority. The report is made of
-//! what they have when the command has ended.
+//! The command is not affected: it has the same terminal, files and process group, and reports to shared memory as it
+//! would anyway. Two threads observe it from outside. One waits for new segments and keeps those with the run's number
+//! until their processes end; one merges their rings, with the lowest priority. The report is made from what they have
+//! when the command has ended.
 
 mod child;
 mod follow;
@@ -34,13 +34,13 @@ use report::Report;
 use run_id::RunId;
 use watch::{Found, Sweep, Watch};
 
-/// Exit codes of a command that could not be started, as shells have them.
+/// Exit codes of a command that could not be started, as in shells.
 const NOT_FOUND: u8 = 127;
 const NOT_STARTED: u8 = 126;
-/// Looks for processes that end with the command.
+/// Most checks for processes that end together with the command.
 const LAST_SWEEPS: usize = 50;
 
-/// Runs the command; ends with its exit code.
+/// Runs the command; returns its exit code.
 pub(crate) fn run(args: &RunArgs, settings: &Settings) -> anyhow::Result<()> {
     args.json.as_deref().filter(|path| !is_stdout(path)).map(warn_early);
     let report = match observe(args, settings)? {
@@ -52,7 +52,7 @@ pub(crate) fn run(args: &RunArgs, settings: &Settings) -> anyhow::Result<()> {
             return Err(Exit(if missing { NOT_FOUND } else { NOT_STARTED }).into());
         }
     };
-    // Nobody may read it; the exit code is what counts.
+    // Output may fail; the exit code is what counts.
     let _ = text::write(&mut std::io::stderr().lock(), &report, Paint::PLAIN);
     if let Some(path) = &args.json {
         let document = json::RunJson::new(&report, &args.command, settings.namespace.as_str());
@@ -75,22 +75,22 @@ fn is_stdout(path: &Path) -> bool {
     path.as_os_str() == "-"
 }
 
-/// Says before a long run, not only behind it, that its report cannot be written. The command runs all the same.
+/// Warns before a long run, not only after it, that its report cannot be written. The command runs nevertheless.
 fn warn_early(path: &Path) {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     if let Err(errno) = access(folder, Access::WRITE_OK | Access::EXEC_OK) {
         let (path, error) = (path.to_string_lossy(), std::io::Error::from(errno));
-        eprintln!("tt-smi: there will be no report in {}: {error}", crate::escape::escape(&path));
+        eprintln!("tt-smi: cannot write the report to {}: {error}", crate::escape::escape(&path));
     }
 }
 
-/// Runs the command and looks at it; the inner error says that it could not be started.
+/// Runs and observes the command; the inner error says that it could not be started.
 fn observe(args: &RunArgs, settings: &Settings) -> anyhow::Result<Result<Report, std::io::Error>> {
-    let run = RunId::random().context("cannot find a random number")?;
+    let run = RunId::random().context("cannot get a random number")?;
     let found = Found::new(run);
     let watch = Watch::new(&settings.namespace, found.clone()).context("cannot watch /dev/shm")?;
     let aggregator = follow::begin(&settings.namespace, found.clone()).context("cannot aggregate")?;
-    let (stop, tell) = pipe_with(PipeFlags::CLOEXEC).context("cannot make a pipe")?;
+    let (stop, tell) = pipe_with(PipeFlags::CLOEXEC).context("cannot create a pipe")?;
     let begun = Instant::now();
     let running = match Running::start(&args.command, settings, run) {
         Ok(running) => running,
@@ -101,11 +101,11 @@ fn observe(args: &RunArgs, settings: &Settings) -> anyhow::Result<Result<Report,
         let follower = scope.spawn(|| follow::run(aggregator, &found, &stop));
         let end = running.wait();
         drop(tell);
-        // Without what a thread that panicked knew, the report says less.
+        // Without the result of a thread that panicked, the report has less.
         let _ = watcher.join();
         (end, follower.join().ok())
     });
-    // Who is about to end gets a moment for that. Who does not, as one that is stopped there, still runs.
+    // Processes about to end get a moment to do so. Any other, such as a stopped one, is reported as still running.
     for _ in 0..LAST_SWEEPS {
         if !found.sweep(Sweep::Last) {
             break;

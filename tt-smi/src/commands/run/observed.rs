@@ -1,5 +1,5 @@
-//! What the report needs of a process. Copied out of its segment when it has ended, so that the memory can go: a run
-//! of many processes must not fill /dev/shm.
+//! What the report needs of a process. Copied out of its segment when it has ended, so that the memory can be released:
+//! a run of many processes must not fill /dev/shm.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,20 +17,20 @@ pub(super) struct Observed {
     /// Owner of its segment.
     pub(super) uid: u32,
     pub(super) name: Foreign,
-    /// Whether it still runs: what it holds may yet be freed.
+    /// Whether it is still running: what it holds may yet be freed.
     pub(super) alive: bool,
     pub(super) devices: Vec<DeviceEntry>,
-    /// By place in `devices`; `None` if they could not be read.
+    /// In the order of `devices`; `None` if they could not be read.
     pub(super) counters: Option<Vec<Counters>>,
     /// Largest first.
     pub(super) leaks: Vec<Held>,
-    /// `None` if what it holds could not be read.
+    /// `None` if its live allocations could not be read.
     pub(super) leaks_exact: Option<bool>,
 }
 
 /// Live allocations of one class with the same name and call site.
 pub(super) struct Held {
-    /// Place in [`Observed::devices`].
+    /// Index in [`Observed::devices`].
     pub(super) device: u8,
     pub(super) class: Class,
     pub(super) name: Option<Foreign>,
@@ -40,7 +40,7 @@ pub(super) struct Held {
 }
 
 impl Observed {
-    /// As it is now: final once the process has ended.
+    /// Its current state: final once the process has ended.
     pub(super) fn new(segment: &Segment) -> Observed {
         let live = segment.allocations();
         let mut groups: BTreeMap<_, (u64, u64)> = BTreeMap::new();
@@ -70,7 +70,7 @@ impl Observed {
         }
     }
 
-    /// Its counters on a chip: of each entry, since each allocator of a chip has one.
+    /// Its counters on a chip, one per entry: each allocator of a chip has an entry.
     pub(super) fn on(&self, chip_id: u64) -> impl Iterator<Item = &Counters> {
         let known = self.devices.iter().zip(self.counters.iter().flatten());
         known.filter(move |(entry, _)| entry.chip_id == chip_id).map(|(_, counters)| counters)

@@ -1,4 +1,4 @@
-//! What the run used: peaks of all its processes together, and what each of them never freed.
+//! The report: combined peaks of all processes, and what each of them never freed.
 
 use std::time::Duration;
 
@@ -12,15 +12,15 @@ use crate::directory::{Claims, DeviceId, Directory};
 use crate::escape::Foreign;
 use crate::model::{Device, Interval, Peak};
 
-/// Everything there is to tell.
+/// The report.
 pub(super) struct Report {
     pub(super) end: End,
     pub(super) lasted: Duration,
     pub(super) processes: Vec<Ran>,
     pub(super) devices: Vec<Peaks>,
-    /// Pids of processes without the number of the run that ended before their parents could be asked for.
+    /// Pids without the run's number that ended before their parents could be looked up.
     pub(super) unknown: Vec<u32>,
-    /// Allocations that failed.
+    /// Number of failed allocations.
     pub(super) failed: u64,
 }
 
@@ -28,10 +28,10 @@ pub(super) struct Report {
 pub(super) struct Ran {
     pub(super) pid: u32,
     pub(super) name: Foreign,
-    /// Whether it still runs: what it holds may yet be freed.
+    /// Whether it is still running: what it holds may yet be freed.
     pub(super) alive: bool,
     pub(super) leaks: Vec<Leak>,
-    /// `None` if what it holds could not be read.
+    /// `None` if its live allocations could not be read.
     pub(super) leaks_exact: Option<bool>,
 }
 
@@ -45,7 +45,7 @@ pub(super) struct Leak {
     pub(super) count: u64,
 }
 
-/// The most that was used on a device.
+/// The peaks of a device.
 pub(super) struct Peaks {
     pub(super) index: usize,
     pub(super) id: DeviceId,
@@ -55,7 +55,7 @@ pub(super) struct Peaks {
     pub(super) figures: Vec<(&'static str, Peak)>,
 }
 
-/// Puts together what was found.
+/// Builds the report from what was found.
 pub(super) fn report(end: End, lasted: Duration, found: Inner, followed: Option<&Followed>) -> Report {
     let (processes, unknown) = found.into_observed();
     let mut claims = Claims::new();
@@ -63,7 +63,7 @@ pub(super) fn report(end: End, lasted: Duration, found: Inner, followed: Option<
     let directory = claims.finish();
     let counters = processes.iter().flat_map(|process| process.counters.iter().flatten());
     let failed = counters.map(|counters| counters.failed_allocs).sum();
-    // Whoever is not known, or could not be read, may have used any device, and any amount of it.
+    // A process that is unknown or unreadable may have used any amount on any device.
     let bounded = unknown.is_empty() && processes.iter().all(|process| process.counters.is_some());
     let peaks = |(index, id): (usize, &DeviceId)| {
         let entry = directory.settled(id.chip_id)?;
@@ -84,8 +84,8 @@ pub(super) fn report(end: End, lasted: Duration, found: Inner, followed: Option<
     }
 }
 
-/// The peaks of a device: what the aggregation says of all processes together, if it followed all of them. What the
-/// processes counted themselves, which is exact unless they reset it, bounds it.
+/// The peaks of a device: those of the aggregation if it followed all processes, bounded by the processes' own peaks,
+/// which are exact unless they were reset.
 fn peaks_of(id: &DeviceId, all: &[Observed], followed: Option<&Followed>) -> Vec<(&'static str, Peak)> {
     let own: Vec<&Counters> = all.iter().flat_map(|one| one.on(id.chip_id)).collect();
     let all_followed = |followed: &&Followed| {
@@ -117,15 +117,15 @@ fn figures(merged: Option<&DeviceStats>, own: &[&Counters], id: &DeviceId) -> Ve
     figures
 }
 
-/// What the aggregation says, bounded by what the processes counted: together they had at least what one of them had,
-/// and at most the sum. If one of them reset its peaks, nobody knows what it had before.
+/// The aggregation's peak, bounded by the processes' own: together they had at least what one of them had, and at most
+/// the sum. If one of them reset its peaks, what it had before is unknown.
 fn joined(merged: Option<Peak>, own: &[u64], forgot: bool) -> Peak {
     let most = own.iter().copied().fold(0, u64::saturating_add);
     let merged = merged.unwrap_or(Peak { range: Interval::at_least(0), ..Peak::default() });
     let low = own.iter().copied().max().unwrap_or(0).max(merged.range.low);
     let high = [merged.range.high, (!forgot).then_some(most)].into_iter().flatten().min();
     let range = Interval { low, high: high.map(|high| high.max(low)) };
-    // Of another value, it would be another time.
+    // The time belongs to that value only.
     if low == merged.range.low { Peak { range, ..merged } } else { Peak { range, ..Peak::default() } }
 }
 
@@ -153,7 +153,7 @@ mod tests {
     use super::*;
     use tt_shm_reader::DeviceEntry;
 
-    /// A process with so much of the DRAM of chip 7 in each of its entries.
+    /// A process with this much DRAM of chip 7 in each of its entries.
     fn observed(entries: &[u64]) -> Observed {
         let counters = |dram: &u64| Counters { dram_peak_bytes: *dram, ..Counters::ZERO };
         Observed {

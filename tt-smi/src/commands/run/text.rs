@@ -1,4 +1,4 @@
-//! The report for people, on stderr.
+//! The report as text, on stderr.
 
 use std::io::{self, Write};
 
@@ -9,7 +9,7 @@ use crate::output::columns::{Align, Columns};
 use crate::output::paint::Paint;
 use crate::output::units::{UNKNOWN, age, bytes, percent, plural};
 
-/// Groups of what was never freed that are told one by one.
+/// Most groups of unfreed allocations listed one by one.
 const MAX_LEAKS: usize = 20;
 /// Longest name or call site.
 const NAME: usize = 48;
@@ -26,8 +26,8 @@ pub(super) fn write(out: &mut dyn Write, report: &Report, paint: Paint) -> io::R
     if !report.unknown.is_empty() {
         let pids: Vec<String> = report.unknown.iter().map(u32::to_string).collect();
         let pids = pids.join(", ");
-        let why = "TT_SHM_RUN was not set for them, and they ended before their parents could be asked for";
-        writeln!(out, "not counted, perhaps of others: pid {pids} ({why})")?;
+        let why = "TT_SHM_RUN was not set for them, and they ended before their parents could be looked up";
+        writeln!(out, "not counted, may belong to others: pid {pids} ({why})")?;
     }
     if report.processes.is_empty() {
         return write_why_none(out);
@@ -40,12 +40,12 @@ pub(super) fn write(out: &mut dyn Write, report: &Report, paint: Paint) -> io::R
     write_leaks(out, &report.processes, paint)
 }
 
-/// Nothing reported: what that can mean, and what to do.
+/// Explains why nothing was reported, and what to do.
 fn write_why_none(out: &mut dyn Write) -> io::Result<()> {
     writeln!(
         out,
         "no process of the command reported memory. Only programs that use the tt-shm-writer crate report, and only \
-         with TT_ALLOC_TRACKING_ENABLED=1, which `tt-smi run` sets for the command and all that it starts. In a \
+         with TT_ALLOC_TRACKING_ENABLED=1, which `tt-smi run` sets for the command and its children. In a \
          container, pass that variable and TT_SHM_RUN on, and share /dev/shm: docker run --ipc=host -e \
          TT_ALLOC_TRACKING_ENABLED -e TT_SHM_RUN. `tt-smi demo` shows what a report looks like."
     )
@@ -78,12 +78,12 @@ fn write_leaks(out: &mut dyn Write, processes: &[Ran], paint: Paint) -> io::Resu
     for ran in processes {
         let who = format!("pid {} \"{}\"", ran.pid, ran.name);
         match ran.leaks_exact {
-            None => writeln!(out, "{who}: its file was cut short; what it never freed is unknown")?,
-            Some(false) => writeln!(out, "{who}: the list of what it never freed is not complete")?,
+            None => writeln!(out, "{who}: its file was truncated; what it never freed is unknown")?,
+            Some(false) => writeln!(out, "{who}: the list of what it never freed is incomplete")?,
             Some(true) => {}
         }
         if ran.alive {
-            writeln!(out, "{who} still runs: what it holds may yet be freed")?;
+            writeln!(out, "{who} is still running: what it holds may yet be freed")?;
         }
     }
     let mut leaks: Vec<(&Ran, &Leak)> =
@@ -100,7 +100,7 @@ fn write_leaks(out: &mut dyn Write, processes: &[Ran], paint: Paint) -> io::Resu
     leak_columns(&leaks).write(out, paint)?;
     let untold = leaks.len().saturating_sub(MAX_LEAKS);
     if untold > 0 {
-        writeln!(out, "and {untold} more groups; --json FILE has all")?;
+        writeln!(out, "and {untold} more groups; --json FILE lists all")?;
     }
     Ok(())
 }

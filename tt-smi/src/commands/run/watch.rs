@@ -1,5 +1,5 @@
-//! Finds the segments of the run as they appear, and keeps them until their processes have ended: what is in one then
-//! is exact. It is copied, and the segment let go, so that a run needs memory for those only that live.
+//! Finds the segments of the run as they appear, and keeps them until their processes have ended, when their contents
+//! are final. These are copied and the segment is released, so that a run needs memory only for running processes.
 
 use std::collections::{HashMap, HashSet};
 use std::mem::MaybeUninit;
@@ -17,17 +17,17 @@ use super::lineage::{Kin, kin};
 use super::observed::Observed;
 use super::run_id::RunId;
 
-/// Between two looks who lives.
+/// Interval of liveness checks.
 const SWEEP: Duration = Duration::from_millis(100);
-/// Before the next look if a process is about to end: its memory is needed for those that come after it.
+/// Interval while a process is about to end: its memory is needed for those that come after it.
 const SOON: Duration = Duration::from_millis(2);
-/// How long a process that has ended waits for the aggregation to find it, so that its events are merged.
+/// How long an ended process waits for the aggregation to find it, so that its events are merged.
 const MAX_WAIT: Duration = Duration::from_secs(2);
-/// With less room in /dev/shm, about that of five processes, memory goes before exactness: who has ended waits for
-/// nobody, and the aggregation takes on nobody whose memory it would hold back. Peaks are ranges then.
+/// With less free space in /dev/shm, about that of five processes, memory goes before exactness: ended processes wait
+/// for nobody, and the aggregation follows no more segments. Peaks are ranges then.
 const TIGHT: u64 = 8 << 20;
 
-/// What was found so far; shared by who finds and who follows.
+/// What was found so far; shared by the watch and the aggregation.
 #[derive(Clone)]
 pub(super) struct Found {
     run: RunId,
@@ -36,40 +36,40 @@ pub(super) struct Found {
 
 #[derive(Default)]
 pub(super) struct Inner {
-    /// Of processes of the run that were not seen to end.
+    /// Processes of the run that have not been seen to end.
     kept: Vec<Kept>,
-    /// Of the others what the report needs, by the number in which they appeared.
+    /// What the report needs of the ended ones, by order of appearance.
     ended: Vec<(usize, Observed)>,
-    /// Pids of those that ended before it could be told whose they were.
+    /// Pids that ended before it was known whether they belong to the run.
     unknown: Vec<u32>,
     verdicts: HashMap<u64, Kin>,
     /// Names that are settled.
     names: HashSet<String>,
-    /// Identities of segments that the aggregation follows or followed.
+    /// Identities of segments that the aggregation follows or has followed.
     followed: HashSet<u64>,
-    /// How often the aggregation looked for segments.
+    /// How often the aggregation has looked for segments.
     polls: u64,
 }
 
 /// A segment of the run.
 struct Kept {
     segment: Segment,
-    /// The how many-th it is.
+    /// Its order of appearance.
     number: usize,
-    /// Whether its file is ours to remove: it has our number.
+    /// Whether its file is this run's to remove: it has the run's number.
     is_ours: bool,
     /// When it was seen dead, and how often the aggregation had looked by then.
     dead_since: Option<(Instant, u64)>,
 }
 
-/// How a sweep deals with those that have ended.
+/// How a sweep treats processes that have ended.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Sweep {
-    /// Asks those that closed their segment, which costs no system call for the others.
+    /// Checks those that closed their segment, which costs no system call for the others.
     Closed,
-    /// Asks all.
+    /// Checks all.
     All,
-    /// Asks all, and nobody waits for the aggregation, which is over.
+    /// Checks all, and does not wait for the aggregation, which is over.
     Last,
 }
 
@@ -78,12 +78,12 @@ impl Found {
         Found { run, inner: Arc::default() }
     }
 
-    /// Whether to follow a segment: it is of this run, and there is room in /dev/shm beside it.
+    /// Whether to follow a segment: it belongs to this run, and there is room in /dev/shm.
     pub(super) fn is_to_follow(&self, segment: &Segment) -> bool {
         self.with(|inner| inner.judge(self.run, segment)) == Kin::Ours && !is_tight()
     }
 
-    /// Notes who is followed after a look of the aggregation.
+    /// Records which segments the aggregation follows.
     pub(super) fn add_followed(&self, identities: impl Iterator<Item = u64>) {
         self.with(|inner| {
             inner.followed.extend(identities);
@@ -92,12 +92,12 @@ impl Found {
     }
 
     fn with<T>(&self, work: impl FnOnce(&mut Inner) -> T) -> T {
-        // Nothing in here is left half done by a panic.
+        // A panic leaves nothing in here half done.
         work(&mut self.inner.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Lets those go that have ended: what the report needs is copied, the memory is unmapped,
-    /// and the file removed if it is ours to remove (see `docs/layout.md`, Liveness). Says whether to come again soon.
+    /// Releases the processes that have ended: copies what the report needs, unmaps the memory, and removes the file
+    /// if it is this run's to remove (see `docs/layout.md`, Liveness). Returns whether to come again soon.
     pub(super) fn sweep(&self, sweep: Sweep) -> bool {
         self.with(|inner| {
             let Inner { kept, ended, followed, polls, .. } = inner;
@@ -125,7 +125,7 @@ impl Found {
         self.with(std::mem::take)
     }
 
-    /// Opens a segment and keeps it if it is of this run.
+    /// Opens a segment and keeps it if it belongs to this run.
     fn consider(&self, path: &Path, name: &str) {
         self.with(|inner| {
             if !inner.names.insert(name.to_owned()) {
@@ -142,11 +142,11 @@ impl Found {
                     Kin::Foreign => {}
                     Kin::Unknown => inner.unknown.push(pid),
                 },
-                // Gone already, or too many files are open.
+                // Already gone, or too many open files.
                 Err(error @ OpenError::File(FileError::Open { .. })) if !error.is_permission_denied() => {
                     inner.unknown.push(pid);
                 }
-                // Another user's, or no segment: our own can be opened.
+                // Another user's, or not a segment: the run's own can be opened.
                 Err(_) => {}
             }
         });
@@ -154,13 +154,13 @@ impl Found {
 }
 
 impl Inner {
-    /// What would have been found of a run of these.
+    /// The result of a run of these.
     #[cfg(test)]
     pub(super) fn of(ended: Vec<Observed>, unknown: Vec<u32>) -> Inner {
         Inner { ended: ended.into_iter().enumerate().collect(), unknown, ..Inner::default() }
     }
 
-    /// All processes in the order in which they appeared, and pids of those that could not be told.
+    /// All processes in order of appearance, and the pids that could not be assigned.
     pub(super) fn into_observed(self) -> (Vec<Observed>, Vec<u32>) {
         let mut all = self.ended;
         let alive = self.kept.iter().map(|kept| (kept.number, Observed::new(&kept.segment)));
@@ -169,8 +169,7 @@ impl Inner {
         (all.into_iter().map(|(_, process)| process).collect(), self.unknown)
     }
 
-    /// By its number; of one that has none of ours (its environment was cleared, or it is of a run within the run)
-    /// its parents tell.
+    /// Decided by its number; without it (its environment was cleared, or it is part of a nested run) by its parents.
     fn judge(&mut self, run: RunId, segment: &Segment) -> Kin {
         if run.is_of(segment) {
             return Kin::Ours;
@@ -190,26 +189,26 @@ impl Kept {
             return false;
         }
         let is_alive = self.segment.is_alive().unwrap_or(true);
-        // Its last moment; until the lock is gone another of its threads may still write.
+        // It is ending; until the lock is gone another of its threads may still write.
         *is_closing |= is_alive && is_closed;
         !is_alive
     }
 
-    /// Whether the aggregation has found it, or will not.
+    /// Whether the aggregation has found it, or never will.
     fn has_waited(&mut self, sweep: Sweep, followed: &HashSet<u64>, polls: u64) -> bool {
         let (since, before) = *self.dead_since.get_or_insert_with(|| (Instant::now(), polls));
-        // Two: the first may have been under way.
+        // Two: the first may already have been under way.
         let is_late = || polls >= before + 2 || since.elapsed() > MAX_WAIT || is_tight();
         sweep == Sweep::Last || followed.contains(&self.segment.identity()) || is_late()
     }
 }
 
-/// Whether there is little room in /dev/shm.
+/// Whether /dev/shm is nearly full.
 fn is_tight() -> bool {
     rustix::fs::statvfs(SHM_DIR).is_ok_and(|fs| fs.f_bavail.saturating_mul(fs.f_frsize) < TIGHT)
 }
 
-/// Removes a file, if the path still names this one.
+/// Removes a file, unless the path names another one by now.
 fn remove(segment: &Segment) {
     let path = tt_shm_os::path_of(segment.file_name());
     if rustix::fs::lstat(&path).is_ok_and(|stat| (stat.st_dev, stat.st_ino) == segment.inode()) {
@@ -226,10 +225,10 @@ pub(super) struct Watch {
 }
 
 impl Watch {
-    /// From now on. What is there already is not of a run that has not begun.
+    /// Starts now. Existing segments cannot belong to a run that has not begun.
     pub(super) fn new(namespace: &Namespace, found: Found) -> std::io::Result<Watch> {
         let inotify = inotify::init(CreateFlags::NONBLOCK | CreateFlags::CLOEXEC)?;
-        // A process that ends and leaves its segment to us touches it.
+        // A process that ends and leaves its segment to the run touches it.
         let flags = WatchFlags::CREATE | WatchFlags::MOVED_TO | WatchFlags::ATTRIB;
         inotify::add_watch(&inotify, SHM_DIR, flags)?;
         let there = segment_paths(namespace)?;
@@ -238,13 +237,13 @@ impl Watch {
         Ok(Watch { namespace: namespace.clone(), inotify, found })
     }
 
-    /// Looks until the other end of `stop` is closed, and once more.
+    /// Watches until the other end of `stop` is closed, and looks once more.
     pub(super) fn run(&self, stop: &OwnedFd) {
         let (mut swept, mut wait) = (Instant::now(), SWEEP);
         loop {
             let mut fds = [&self.inotify, stop].map(|fd| PollFd::from_borrowed_fd(fd.as_fd(), PollFlags::IN));
             let limit = Timespec { tv_sec: 0, tv_nsec: i64::from(wait.subsec_nanos()) };
-            // Interrupted by a signal, or anything else: looking too often does no harm.
+            // Interrupted by a signal, or anything else: an extra look does no harm.
             let _ = poll(&mut fds, Some(&limit));
             let ended = !fds[1].revents().is_empty();
             self.look();
