@@ -211,7 +211,7 @@ impl<'a, R: Record> Workload<'a, R> {
         Ok(())
     }
 
-    /// Now and then an allocation does not fit, as in real life: enough is free, but in pieces.
+    /// Now and then an allocation fails, as in real life: enough is free, but fragmented.
     fn meet_trouble(&mut self) -> Recorded {
         if !self.random.one_in(150) {
             return Ok(());

@@ -229,7 +229,7 @@ fn programs_from_before_tracking_and_copies_of_binaries_are_told() {
     tracker.launch(device, Launch::new(2, &[kernel(2)], ProgramBinaryStatus::Committed)).unwrap();
     let text = smi(&space, &["programs"]);
     assert_eq!(text.matches("late: loaded before tracking began").count(), 1, "{text}");
-    assert!(text.contains("128.0 KiB of kernels loaded: 64.0 KiB unique, 64.0 KiB copies"), "{text}");
+    assert!(text.contains("128.0 KiB of kernels loaded, 64.0 KiB unique, 64.0 KiB copies"), "{text}");
 }
 
 #[test]

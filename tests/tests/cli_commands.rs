@@ -235,7 +235,7 @@ fn reset_is_refused_with_what_to_do_instead() {
     for arguments in [&["-r"][..], &["-r", "0,1"], &["--reset", "0"], &["-s", "-r"]] {
         let output = run(&space, arguments);
         assert_eq!(output.status.code(), Some(2), "{arguments:?}");
-        assert!(stderr(&output).contains("not this tool's job"), "{}", stderr(&output));
+        assert!(stderr(&output).contains("cannot reset a device"), "{}", stderr(&output));
         assert!(stderr(&output).contains("Python package"), "{}", stderr(&output));
     }
     assert_eq!(run(&space, &["-s", "peak"]).status.code(), Some(2));
@@ -352,9 +352,12 @@ fn where_nothing_is_it_says_why_and_what_to_do() {
         ),
         (&["list"], "No device: no process reports"),
         (&["peak"], "No device: no process reports"),
-        (&["ps"], "No process reports allocations here"),
-        (&["allocations"], "No live allocations: no process reports here (`tt-smi doctor` says what to do)."),
-        (&["programs"], "No loaded programs: no process reports here"),
+        (&["ps"], "No process reports in this namespace"),
+        (
+            &["allocations"],
+            "No live allocations: no process reports in this namespace (see `tt-smi doctor`).",
+        ),
+        (&["programs"], "No loaded programs: no process reports in this namespace"),
     ] {
         assert!(smi(&space, arguments).contains(says), "{arguments:?}");
     }

@@ -40,11 +40,11 @@ fn segments_are_told_by_what_became_of_them() {
 #[test]
 fn an_aggregator_is_told_alive_from_killed() {
     let space = Space::new();
-    assert!(doctor(&space, "aggregator").1[0].starts_with("none runs"));
+    assert!(doctor(&space, "aggregator").1[0].starts_with("not running"));
     let mut monitor = Monitor::start(SMI, &space);
     let (levels, found, _) = doctor(&space, "aggregator");
     assert_eq!(levels, ["pass"]);
-    assert!(found[0].starts_with("runs: pid "), "{found:?}");
+    assert!(found[0].starts_with("running: pid "), "{found:?}");
     monitor.kill();
     let (levels, ..) = until("a stale heartbeat", || {
         Some(doctor(&space, "aggregator")).filter(|(_, found, _)| found[0].starts_with("ended or stopped"))

@@ -222,7 +222,7 @@ fn assert_no_signal(space: &Space, claimed: u32) {
     terminal.press(&format!("/pid={claimed}\r"));
     terminal.await_text("1 of 2");
     terminal.press("\x1b[20~");
-    let screen = terminal.await_text("no signal is sent");
+    let screen = terminal.await_text("no signal sent");
     assert!(screen.contains(&format!("{claimed}? is only claimed by a segment of ")), "{screen}");
     assert!(!screen.contains("sleep"), "{screen}");
     terminal.press("q");

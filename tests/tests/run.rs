@@ -193,7 +193,7 @@ fn a_process_without_it_that_is_gone_is_named() {
     let host = format!("env -u TT_SHM_RUN {HOST} < {script}");
     let (output, report) = run(&space, &folder, &format!("kill -STOP $PPID; {host}; kill -CONT $PPID"));
     assert_eq!(report["unknown_pids"].as_array().unwrap().len(), 1, "{report}");
-    assert!(String::from_utf8_lossy(&output.stderr).contains("not counted, perhaps of others: pid "));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("not counted, may belong to others: pid "));
 }
 
 /// What a run that was killed leaves behind: at first it is left to the run, then anybody removes it.
@@ -234,7 +234,7 @@ fn orphans_belong_to_the_run_and_may_outlive_it() {
         run(&space, &folder, &format!("mkfifo {at}/f; {orphan}; {{ read x; read y; }} < {at}/f"));
     let [process] = &report["processes"].as_array().unwrap()[..] else { panic!("{report} {output:?}") };
     assert_eq!(process["running"], true);
-    assert!(String::from_utf8_lossy(&output.stderr).contains("still runs"));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("is still running"));
 }
 
 #[test]

@@ -173,7 +173,7 @@ fn a_signal_is_sent_only_after_a_clear_yes() {
     assert_eq!(pids.len(), 3, "{}", terminal.text());
     let alive = || pids.iter().filter(|pid| test_kill_process(Pid::from_raw(**pid).unwrap()).is_ok()).count();
     terminal.press(F9);
-    terminal.await_text("asks it to end");
+    terminal.await_text("ask to terminate");
     terminal.press(ENTER);
     terminal.await_text("Send SIGTERM to process");
     terminal.press("n");
@@ -181,7 +181,7 @@ fn a_signal_is_sent_only_after_a_clear_yes() {
     assert_eq!(alive(), 3, "no means no");
     // The fourth: KILL.
     terminal.press(F9);
-    terminal.await_text("asks it to end");
+    terminal.await_text("ask to terminate");
     terminal.press(&format!("{DOWN}{DOWN}{DOWN}{ENTER}"));
     terminal.await_text("Send SIGKILL to process");
     terminal.press("y");
@@ -200,7 +200,7 @@ fn readonly_sends_no_signals() {
     terminal.press("4");
     terminal.await_text("STATE");
     terminal.press(F9);
-    terminal.await_text("--readonly");
+    terminal.await_text("signals are disabled");
     quit(terminal);
 }
 
@@ -365,7 +365,7 @@ fn what_outlives_steps_is_suspected_on_the_screen() {
     let device = tracker.register_device(&info).unwrap();
     let (kept, used) = (tracker.intern("kept").unwrap(), tracker.intern("used").unwrap());
     let terminal = Terminal::start(program(&space, SMI, &["top", "--view", "allocations"]), 160, 40);
-    terminal.await_text("None at present");
+    terminal.await_text("count rose");
     // One more is kept after each step; what it needs for itself is freed.
     let do_step = |step: u64| {
         tracker.marker(MarkerPhase::Begin, step, NameId::NONE).unwrap();

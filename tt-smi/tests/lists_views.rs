@@ -246,7 +246,7 @@ fn nothing_foreign_is_obeyed() {
 fn processes_are_looked_into_and_left() {
     let mut session = Session::new(View::Processes, (100, 30)).sees(processes(), More::None);
     assert_eq!(session.press("\n"), Some(Effect::Refresh), "its allocations are not read yet");
-    session.line("reading what is live");
+    session.line("reading live allocations");
     session.take(processes(), allocations(items()));
     session.line("layers.0.attention.wqkv");
     // Nothing new: what was read still holds.
@@ -271,7 +271,7 @@ fn a_signal_goes_to_the_selected_process_and_not_to_one_that_ended() {
     assert_eq!(session.press("y"), Some(Effect::Signal { to, signal: 15 }));
     let mut session = session.types("/state=ended\n");
     session.state.update(f9());
-    session.line("no process that can be reached");
+    session.line("no process selected");
 }
 
 #[test]

@@ -204,7 +204,7 @@ fn a_stale_aggregator_is_said_so_in_every_view() {
 fn a_frozen_screen_says_what_it_did_not_read() {
     for view in ["2", "5", "6", "7", "8"] {
         let picture = show((80, 24), common::snapshot(1), More::None, &format!("0f{view}"));
-        assert!(picture.contains("frozen before") && picture.contains("f goes on"), "{view}:\n{picture}");
+        assert!(picture.contains("frozen before") && picture.contains("f resumes"), "{view}:\n{picture}");
     }
 }
 
@@ -217,7 +217,7 @@ fn what_is_not_exact_is_marked() {
         assert!(detail.contains(part), "{part} in\n{detail}");
     }
     let overview = show((140, 40), common::doubtful_snapshot(), More::None, "0");
-    for part in ["≥3.1 / 12.0 GiB", "≥ at least", "all devices  DRAM ≥3.1 GiB"] {
+    for part in ["≥3.1 / 12.0 GiB", "≥ lower bound", "all devices  DRAM ≥3.1 GiB"] {
         assert!(overview.contains(part), "{part} in\n{overview}");
     }
 }

@@ -1,4 +1,4 @@
-//! Settings that last: `$XDG_CONFIG_HOME/tt-smi/config.toml`. A flag wins over `TT_SMI_*` in the environment, that
+//! The config file: `$XDG_CONFIG_HOME/tt-smi/config.toml`. A flag wins over `TT_SMI_*` in the environment, that
 //! over the file, and that over the default.
 
 mod error;

@@ -1,4 +1,4 @@
-//! What a user can ask for, whatever key or click it came from.
+//! The actions that keys and clicks stand for.
 
 use clap::ValueEnum;
 
@@ -12,22 +12,22 @@ pub enum View {
     Detail,
     /// Memory over time.
     Charts,
-    /// What the driver tells.
+    /// Telemetry of the driver.
     Telemetry,
     /// All processes.
     Processes,
-    /// What is live, one by one.
+    /// Live allocations.
     Allocations,
-    /// What happens.
+    /// Events as they happen.
     Events,
-    /// Where in memory things lie.
+    /// Memory, address by address.
     Map,
     /// Programs and their kernels.
     Programs,
 }
 
 impl View {
-    /// Every view; the place in it is its key.
+    /// All views; the index is the number key.
     pub const ALL: [View; 9] = [
         View::Overview,
         View::Detail,
@@ -40,7 +40,7 @@ impl View {
         View::Programs,
     ];
 
-    /// Its name, as `--view` takes it and tabs show it.
+    /// Its name, as in `--view` and on its tab.
     pub fn name(self) -> &'static str {
         match self {
             View::Overview => "overview",
@@ -61,14 +61,14 @@ impl View {
     }
 }
 
-/// A step in a list, a text or a picture.
+/// A movement in a list, a text or a graph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Motion {
-    /// So many lines down; up if negative.
+    /// This many lines down; up if negative.
     Lines(i32),
-    /// So many pages down; up if negative.
+    /// This many pages down; up if negative.
     Pages(i32),
-    /// So many steps to the right: columns, times, addresses; to the left if negative.
+    /// This many steps to the right (columns, times, addresses); to the left if negative.
     Aside(i32),
     /// To the first line.
     First,
@@ -76,32 +76,32 @@ pub enum Motion {
     Last,
 }
 
-/// What a user asks for.
+/// An action of the user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// End the program.
+    /// Quit.
     Quit,
-    /// Show or hide the keys.
+    /// Show or hide the help.
     Help,
-    /// Leave what is open: a menu, a drill-down, a filter.
+    /// Leave whatever is open: a menu, a drill-down, a filter.
     Back,
     /// Show another view.
     Show(View),
     /// Move in a list.
     Move(Motion),
-    /// Look into what is selected.
+    /// Open the selected row.
     Open,
     /// Edit the filter.
     Filter,
-    /// Choose what to sort by.
+    /// Choose the sort column.
     SortMenu,
-    /// Turn the order round.
+    /// Reverse the sort order.
     Reverse,
-    /// Processes as a tree, or not.
+    /// Toggle the process tree.
     Tree,
-    /// Group by something else.
+    /// Change the grouping.
     Group,
-    /// Keep the figures as they are, or go on.
+    /// Freeze or resume updates.
     Freeze,
     /// Refresh more often.
     Faster,
@@ -109,20 +109,20 @@ pub enum Action {
     Slower,
     /// Send a signal to the selected process.
     Signal,
-    /// The next part of a view.
+    /// Go to the next pane of a view.
     NextPane,
-    /// Another device.
+    /// Show the next device.
     NextDevice,
-    /// The device before.
+    /// Show the previous device.
     PreviousDevice,
-    /// See less, larger.
+    /// Zoom in.
     ZoomIn,
-    /// See more, smaller.
+    /// Zoom out.
     ZoomOut,
-    /// Another length of time.
+    /// Change the time span.
     Span,
-    /// Draw with other signs.
+    /// Change the drawing characters.
     Signs,
-    /// Other colours.
+    /// Change the colour theme.
     Theme,
 }

@@ -1,9 +1,8 @@
-//! The finished picture in characters that every terminal has. One place, after everything is drawn: no view
-//! has to think of it, and none can forget.
+//! Converts a finished picture to ASCII. Done in one place after everything is drawn, so that no view has to care.
 
 use ratatui::buffer::Buffer;
 
-/// Replaces what is not ASCII.
+/// Replaces every character that is not ASCII.
 pub(crate) fn transliterate(buffer: &mut Buffer) {
     for cell in &mut buffer.content {
         if !cell.symbol().is_ascii() {

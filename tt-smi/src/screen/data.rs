@@ -1,4 +1,4 @@
-//! What there is to show, and what a view needs of it.
+//! The data that the screen shows, and which of them a view needs.
 
 use std::sync::Arc;
 
@@ -7,8 +7,8 @@ use tt_shm_reader::Bucket;
 use crate::lists::{allocations, events::Happened, programs, suspects::steps::StepEnd};
 use crate::model::Model;
 
-/// What a view shows beside the figures of devices and processes. Lists cost time to read: only what is
-/// looked at is read.
+/// What a view shows besides the figures of devices and processes. Reading lists takes time, so only the list that is
+/// shown is read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Needs {
     /// Nothing more.
@@ -24,39 +24,39 @@ pub enum Needs {
     Programs,
 }
 
-/// Everything there is to show at one moment.
+/// All data of one refresh.
 #[derive(Debug)]
 pub struct Data {
     /// Devices, processes, problems.
     pub model: Model,
     /// What the view asked for.
     pub more: More,
-    /// What is live, if it was just read: for the view, or now and then beside it.
+    /// Live allocations, if they were just read: for the view, or periodically for leak detection.
     pub live: Option<Live>,
 }
 
-/// What is live, and how far its processes are.
+/// Live allocations, and the last steps of their processes.
 #[derive(Clone, Debug)]
 pub struct Live {
-    /// One by one.
+    /// The allocations.
     pub listing: Arc<allocations::Listing>,
-    /// The last steps that they ended.
+    /// The last step that each process ended.
     pub ends: Vec<StepEnd>,
 }
 
-/// What a view asked for; another view's until the next refresh.
+/// The data a view asked for; those of the previous view until the next refresh.
 #[derive(Debug, Default)]
 pub enum More {
-    /// Nothing new: what the view got before still holds. Lists are read less often than figures.
+    /// Nothing new: the view keeps what it has. Lists are read less often than figures.
     #[default]
     None,
-    /// By index of the device.
+    /// By device index.
     History(History),
-    /// What is live. Shared, because a view keeps it until the next one comes.
+    /// Live allocations. Shared, because a view keeps them until the next list arrives.
     Allocations(Arc<allocations::Listing>),
-    /// What is new, and what was lost.
+    /// New events, and how many were lost.
     Events(News),
-    /// What is loaded.
+    /// Loaded programs.
     Programs(Arc<programs::Listing>),
 }
 
@@ -65,29 +65,29 @@ pub enum More {
 pub struct History {
     /// 0 a minute, 1 an hour, 2 a day.
     pub resolution: usize,
-    /// By index of the device, oldest first; a bucket that is missing is unknown.
+    /// By device index, oldest first; a missing bucket is unknown.
     pub devices: Vec<Vec<Bucket>>,
-    /// A time that no aggregator saw.
+    /// A period that no aggregator saw.
     pub gap: Option<(u64, u64)>,
 }
 
-/// Events since the last look.
+/// Events since the last read.
 #[derive(Clone, Debug, Default)]
 pub struct News {
-    /// Which following of the rings this is of: another one begins again with what rings still hold.
+    /// Number of this pass over the rings: a new pass begins again with what the rings still hold.
     pub following: u64,
-    /// Which look of this following it is, from 1: a frozen screen shows the same one again.
+    /// Number of this read within the pass, from 1: a frozen screen shows the same one again.
     pub look: u64,
     /// By time.
     pub events: Vec<Happened>,
-    /// Overwritten before they were read, in all.
+    /// Total number overwritten before they were read.
     pub missed: u64,
-    /// Those that rings held no more when they were looked at first.
+    /// Number that the rings no longer held when they were first read.
     pub older: u64,
 }
 
 impl Data {
-    /// Figures, and what a view asked for, of processes that mark no steps.
+    /// Data of processes that mark no steps.
     pub fn new(model: Model, more: More) -> Data {
         let live = match &more {
             More::Allocations(listing) => Some(Live { listing: listing.clone(), ends: Vec::new() }),

@@ -21,25 +21,25 @@ use crate::source::{Reading, Source};
 /// The source of figures, and the rings that are followed.
 pub(crate) struct Feed<'a> {
     namespace: Namespace,
-    /// Only these; all if none is named.
+    /// Devices to show; all if empty.
     devices: Vec<DeviceSelector>,
     source: &'a mut Source,
     processes: procinfo::Cache,
     pace: Pace,
-    /// Of what is live, while no view asks for it.
+    /// For live allocations while no view asks for them.
     beside: Pace,
     steps: Steps,
-    /// The last steps that processes had ended when the list was read.
+    /// The last step of each process when the list was read.
     ends: Vec<StepEnd>,
     followed: Option<Followed>,
     followings: u64,
 }
 
-/// Between two looks at lists: nobody reads a hundred thousand rows more often.
+/// Shortest interval between reads of a list: nobody reads a hundred thousand rows more often.
 const LISTS_EVERY: Duration = Duration::from_secs(1);
-/// Lists take at most one part in so many of the time.
+/// Share of the time that reading lists may take, as a divisor.
 const LISTS_SHARE: u32 = 50;
-/// The same for what is live while nobody looks at it: often enough for leaks, which are told over minutes.
+/// The same for leak detection in the background: often enough for leaks, which show over minutes.
 const BESIDE_EVERY: Duration = Duration::from_secs(10);
 const BESIDE_SHARE: u32 = 200;
 
@@ -53,7 +53,7 @@ struct Pace {
 }
 
 impl Pace {
-    /// Due at once.
+    /// Due immediately.
     fn new(every: Duration, share: u32) -> Pace {
         Pace { every, share, needs: Needs::default(), due: None }
     }
@@ -63,14 +63,14 @@ impl Pace {
         needs != self.needs || self.due.is_none_or(|due| now >= due)
     }
 
-    /// It was read, and that took from then to then.
+    /// Records when a read started and ended.
     fn read(&mut self, needs: Needs, start: Instant, end: Instant) {
         let rest = (end.duration_since(start) * self.share).max(self.every);
         (self.needs, self.due) = (needs, Some(start + rest));
     }
 }
 
-/// Rings, and what was lost of those that are gone.
+/// Followed rings, and what was lost of those that are gone.
 struct Followed {
     number: u64,
     looks: u64,
@@ -84,7 +84,7 @@ impl<'a> Feed<'a> {
         let (namespace, devices) = (namespace.clone(), devices.to_vec());
         let pace = Pace::new(LISTS_EVERY, LISTS_SHARE);
         let mut beside = Pace::new(BESIDE_EVERY, BESIDE_SHARE);
-        // Not before the first picture.
+        // Not before the first frame.
         beside.read(Needs::Allocations, Instant::now(), Instant::now());
         let (processes, steps) = (procinfo::Cache::default(), Steps::default());
         Feed {
@@ -101,12 +101,12 @@ impl<'a> Feed<'a> {
         }
     }
 
-    /// The next lists are read however short ago that was: somebody else wants to see them.
+    /// Makes the next list due immediately: another view needs it.
     pub(crate) fn hurry(&mut self) {
         self.pace.due = None;
     }
 
-    /// Everything as it is now.
+    /// Reads the current state.
     pub(crate) fn gather(&mut self, needs: Needs) -> anyhow::Result<Data> {
         let reading = self.source.read()?;
         let mut model = Model::new(&reading);
@@ -123,14 +123,14 @@ impl<'a> Feed<'a> {
             Needs::Allocations | Needs::Programs => self.list(needs, &model, &reading)?,
         };
         if needs != Needs::Events {
-            // Who comes back begins with what the rings still hold.
+            // A view that is opened again starts with what the rings still hold.
             self.followed = None;
         }
         let live = self.live(&more, &model, &reading)?;
         Ok(Data { model, more, live })
     }
 
-    /// What is live, if it was just read for the view, or is due beside it.
+    /// Live allocations, if they were just read for the view or are due for leak detection.
     fn live(&mut self, more: &More, model: &Model, reading: &Reading) -> anyhow::Result<Option<Live>> {
         let start = Instant::now();
         let listing = match more {
@@ -161,7 +161,7 @@ impl<'a> Feed<'a> {
         self.source.poll();
     }
 
-    /// How long may pass until the next poll.
+    /// Longest time until the next poll.
     pub(crate) fn poll_interval(&self) -> Duration {
         self.source.poll_interval()
     }
@@ -172,7 +172,7 @@ impl<'a> Feed<'a> {
         History { resolution, devices, gap: reading.snapshot.gap }
     }
 
-    /// Also when the processes ended their last steps.
+    /// Also reads when the processes ended their last steps.
     fn allocations(&mut self, model: &Model, reading: &Reading) -> anyhow::Result<allocations::Listing> {
         let mut segments = Segments::open(&self.namespace)?;
         segments.compare(&reading.snapshot);
@@ -204,7 +204,7 @@ impl<'a> Feed<'a> {
         Ok(listing)
     }
 
-    /// Whether a device is one of those that are shown.
+    /// Whether a device is shown.
     fn wants(&self, model: &Model, device: usize) -> bool {
         self.devices.is_empty() || model.devices.iter().any(|shown| shown.index == device)
     }

@@ -1,4 +1,4 @@
-//! The parts of the screen around a view: title, tabs, state of the data, keys.
+//! The parts of the screen around a view: title, tabs, status line, key hints.
 
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Position, Rect};
@@ -15,7 +15,7 @@ use super::{ascii, modals};
 use crate::model::{Model, ProcessState};
 use crate::output::units::{UNKNOWN, count, plural};
 
-/// An aggregator that is silent for so long is in trouble: at rest it writes ten times a second and more often.
+/// An aggregator silent for this long is in trouble: even when idle it writes at least ten times a second.
 const STALE_MS: u64 = 2000;
 
 /// Where the parts are.
@@ -23,14 +23,14 @@ const STALE_MS: u64 = 2000;
 pub(crate) struct Areas {
     title: Rect,
     tabs: Rect,
-    /// The view's.
+    /// The area of the view.
     pub body: Rect,
     facts: Rect,
     keys: Rect,
 }
 
 impl Areas {
-    /// In an area of this size. The view comes first where there is little room.
+    /// The layout for an area of this size. With little room, the view takes precedence.
     pub(crate) fn of(area: Rect) -> Areas {
         let one = |least: u16| Constraint::Length(u16::from(area.height >= least));
         let rows = [one(4), one(3), Constraint::Min(1), one(5), one(6)];
@@ -51,7 +51,7 @@ impl Areas {
     }
 }
 
-/// Draws everything. Changes nothing.
+/// Draws everything, without changing any state.
 pub fn draw(frame: &mut Frame<'_>, state: &State) {
     let (areas, theme) = (Areas::of(frame.area()), &state.theme);
     let Some(data) = &state.data else { return };
@@ -77,7 +77,7 @@ fn title(state: &State, data: &Data, width: u16, theme: &Theme) -> Paragraph<'st
     Paragraph::new(between(&left, &format!("{time} UTC "), width)).style(theme.title())
 }
 
-/// ` 4 processes `; where there is no room, the digit and as much of the name as there is.
+/// ` 4 processes `; with less room, the digit and as much of the name as fits.
 fn tab(view: View, width: u16) -> String {
     let full: usize = View::ALL.iter().map(|view| view.name().len() + 4).sum();
     let letters = match usize::from(width) {
@@ -94,13 +94,13 @@ fn tabs(shown: View, width: u16, theme: &Theme) -> Line<'static> {
     Line::from_iter(View::ALL.map(|view| Span::styled(tab(view, width), style(view))))
 }
 
-/// Who counted, how old that is, and what is wrong.
+/// The status line: the source of the data, their age, and problems.
 fn facts(state: &State, model: &Model, theme: &Theme) -> Line<'static> {
     let rate = model.events_per_second().map_or_else(|| UNKNOWN.to_owned(), count);
     let (devices, processes) =
         (plural(model.devices.len() as u64, "device"), plural(model.alive() as u64, "process"));
     let facts = format!(" {devices}, {processes}, {rate} events/s ({})", model.origin.describe());
-    // What is wrong comes first: the end of the line is cut where there is no room.
+    // Problems come first: the end of the line is cut when there is no room.
     let mut spans = Vec::new();
     let mut warn = |text: String| spans.push(Span::styled(format!(" {text} "), theme.warn()));
     if state.frozen {
@@ -117,19 +117,19 @@ fn facts(state: &State, model: &Model, theme: &Theme) -> Line<'static> {
         }
     }
     if !model.consistent {
-        warn("rows of several moments".to_owned());
+        warn("mixed generations".to_owned());
     }
     spans.push(Span::styled(facts, theme.dim()));
     Line::from(spans)
 }
 
-/// Misuses by processes that live.
+/// Anomalies reported by running processes.
 fn anomalies(model: &Model) -> u64 {
     let alive = model.processes.iter().filter(|process| process.state == ProcessState::Alive);
     alive.flat_map(|process| &process.anomalies).map(|(_, count)| *count).fold(0, u64::saturating_add)
 }
 
-/// What to press, or what was said.
+/// Key hints, or a message.
 fn hints(state: &State, theme: &Theme) -> Line<'static> {
     if let Some(message) = &state.message {
         return Line::styled(format!(" {message}"), theme.warn());

@@ -8,16 +8,16 @@ use super::action::{Action, Motion, View};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Key(KeyCode, bool);
 
-/// Keys that mean the same.
+/// Keys with the same meaning.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Binding {
-    /// Any of these.
+    /// The keys.
     pub keys: &'static [Key],
-    /// What they mean.
+    /// The action they stand for.
     pub action: Action,
-    /// For the help.
+    /// Text for the help.
     pub help: &'static str,
-    /// Views where they mean that; all if empty.
+    /// Views in which they work; all if empty.
     pub views: &'static [View],
 }
 
@@ -45,66 +45,56 @@ const WITH_PROCESSES: &[View] = &[View::Processes];
 const PARTED: &[View] = &[View::Detail, View::Processes, View::Allocations, View::Map];
 const ZOOMED: &[View] = &[View::Charts, View::Map];
 
-/// Every key that means something, in the order of the help.
+/// All keys, in the order of the help.
 pub(crate) const BINDINGS: &[Binding] = &[
     everywhere(&[char('q'), Key(KeyCode::Char('c'), true)], Action::Quit, "quit"),
     everywhere(&[char('?'), char('h'), key(KeyCode::F(1))], Action::Help, "help"),
-    everywhere(&[key(KeyCode::Esc)], Action::Back, "back: close, leave, clear the filter"),
+    everywhere(&[key(KeyCode::Esc)], Action::Back, "back: close, leave, clear filter"),
     everywhere(&[char('0'), key(KeyCode::Home)], Action::Show(View::Overview), "all devices"),
     everywhere(&[char('1')], Action::Show(View::Detail), "one device in detail"),
     everywhere(&[char('2')], Action::Show(View::Charts), "DRAM and L1 over time"),
-    everywhere(&[char('3')], Action::Show(View::Telemetry), "what the driver tells"),
+    everywhere(&[char('3')], Action::Show(View::Telemetry), "driver telemetry"),
     everywhere(&[char('4')], Action::Show(View::Processes), "processes"),
     everywhere(&[char('5')], Action::Show(View::Allocations), "live allocations"),
     everywhere(&[char('6')], Action::Show(View::Events), "events as they happen"),
-    everywhere(&[char('7')], Action::Show(View::Map), "map of a device's memory"),
+    everywhere(&[char('7')], Action::Show(View::Map), "memory map of a device"),
     everywhere(&[char('8')], Action::Show(View::Programs), "programs and kernels"),
     everywhere(&[key(KeyCode::Up), char('k')], Action::Move(Motion::Lines(-1)), "up"),
     everywhere(&[key(KeyCode::Down), char('j')], Action::Move(Motion::Lines(1)), "down"),
-    everywhere(&[key(KeyCode::PageUp)], Action::Move(Motion::Pages(-1)), "a page up"),
-    everywhere(&[key(KeyCode::PageDown)], Action::Move(Motion::Pages(1)), "a page down"),
-    everywhere(&[char('g')], Action::Move(Motion::First), "to the first"),
-    everywhere(&[char('G'), key(KeyCode::End)], Action::Move(Motion::Last), "to the last"),
-    within(COLUMNED, &[key(KeyCode::Left)], Action::Move(Motion::Aside(-1)), "columns before"),
+    everywhere(&[key(KeyCode::PageUp)], Action::Move(Motion::Pages(-1)), "page up"),
+    everywhere(&[key(KeyCode::PageDown)], Action::Move(Motion::Pages(1)), "page down"),
+    everywhere(&[char('g')], Action::Move(Motion::First), "first line"),
+    everywhere(&[char('G'), key(KeyCode::End)], Action::Move(Motion::Last), "last line"),
+    within(COLUMNED, &[key(KeyCode::Left)], Action::Move(Motion::Aside(-1)), "previous columns"),
     within(
         COLUMNED,
         &[key(KeyCode::Right)],
         Action::Move(Motion::Aside(1)),
-        "more columns, the end of long texts",
+        "more columns, end of long text",
     ),
-    within(
-        ZOOMED,
-        &[key(KeyCode::Left)],
-        Action::Move(Motion::Aside(-1)),
-        "to an earlier time, a lower address",
-    ),
-    within(
-        ZOOMED,
-        &[key(KeyCode::Right)],
-        Action::Move(Motion::Aside(1)),
-        "to a later time, a higher address",
-    ),
-    everywhere(&[key(KeyCode::Enter)], Action::Open, "look into what is selected"),
+    within(ZOOMED, &[key(KeyCode::Left)], Action::Move(Motion::Aside(-1)), "earlier time, lower address"),
+    within(ZOOMED, &[key(KeyCode::Right)], Action::Move(Motion::Aside(1)), "later time, higher address"),
+    everywhere(&[key(KeyCode::Enter)], Action::Open, "open the selected row"),
     within(LISTS, &[char('/')], Action::Filter, "filter, such as class=dram size>1MiB"),
     within(SORTED, &[char('s')], Action::SortMenu, "sort by"),
     within(SORTED, &[char('r')], Action::Reverse, "reverse sort"),
-    within(WITH_PROCESSES, &[char('t')], Action::Tree, "tree of processes"),
-    within(WITH_PROCESSES, &[key(KeyCode::F(9))], Action::Signal, "send a signal, after a question"),
+    within(WITH_PROCESSES, &[char('t')], Action::Tree, "process tree"),
+    within(WITH_PROCESSES, &[key(KeyCode::F(9))], Action::Signal, "send a signal, with confirmation"),
     within(&[View::Allocations], &[char('b')], Action::Group, "group: by name, class, size, process"),
     within(OF_A_DEVICE, &[char('n'), char(']')], Action::NextDevice, "next device"),
-    within(OF_A_DEVICE, &[char('p'), char('[')], Action::PreviousDevice, "device before"),
+    within(OF_A_DEVICE, &[char('p'), char('[')], Action::PreviousDevice, "previous device"),
     within(ZOOMED, &[char('z')], Action::ZoomIn, "zoom in"),
     within(ZOOMED, &[char('Z')], Action::ZoomOut, "zoom out"),
     within(&[View::Charts], &[char('m')], Action::Span, "span: minute, hour, day"),
-    within(PARTED, &[key(KeyCode::Tab)], Action::NextPane, "next part of the view"),
-    everywhere(&[char('f'), char(' ')], Action::Freeze, "freeze, go on"),
+    within(PARTED, &[key(KeyCode::Tab)], Action::NextPane, "next pane"),
+    everywhere(&[char('f'), char(' ')], Action::Freeze, "freeze, resume"),
     everywhere(&[char('+'), char('=')], Action::Faster, "refresh more often"),
     everywhere(&[char('-')], Action::Slower, "refresh less often"),
-    everywhere(&[char('c')], Action::Theme, "other colours"),
-    everywhere(&[char('a')], Action::Signs, "draw with braille, blocks, ASCII"),
+    everywhere(&[char('c')], Action::Theme, "next colour theme"),
+    everywhere(&[char('a')], Action::Signs, "draw with braille, blocks or ASCII"),
 ];
 
-/// What a key means in a view.
+/// The action of a key in a view.
 pub(crate) fn action(event: KeyEvent, view: View) -> Option<Action> {
     if event.kind == KeyEventKind::Release {
         return None;
@@ -114,18 +104,18 @@ pub(crate) fn action(event: KeyEvent, view: View) -> Option<Action> {
     BINDINGS.iter().find(means).map(|binding| binding.action)
 }
 
-/// Whether it is Ctrl-C: it quits also where other keys are letters of a filter.
+/// Whether it is Ctrl-C, which quits even where keys are text of a filter.
 pub(crate) fn is_interrupt(event: KeyEvent) -> bool {
     event.code == KeyCode::Char('c') && event.modifiers.contains(KeyModifiers::CONTROL)
 }
 
 impl Binding {
-    /// Whether it means something in this view.
+    /// Whether it works in this view.
     pub(crate) fn is_in(&self, view: View) -> bool {
         self.views.is_empty() || self.views.contains(&view)
     }
 
-    /// Its keys for people: `q Ctrl-C`.
+    /// Its keys as shown to the user: `q Ctrl-C`.
     pub(crate) fn shown(&self) -> String {
         let names: Vec<String> = self.keys.iter().map(|key| key.name()).collect();
         names.join(" ")
@@ -133,7 +123,7 @@ impl Binding {
 }
 
 impl Key {
-    /// Its name for people.
+    /// Its name as shown to the user.
     pub(crate) fn name(self) -> String {
         let plain = match self.0 {
             KeyCode::Char(' ') => "Space".to_owned(),
@@ -174,7 +164,7 @@ mod tests {
         }
     }
 
-    /// The guide has this very table: a key cannot be added, changed or left out without it.
+    /// The guide contains exactly this table, so the two cannot differ.
     #[test]
     fn the_guide_has_every_view_and_key() {
         let guide = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/tt-smi.md");

@@ -1,7 +1,7 @@
-//! The live screen: state, update and view apart. State knows no terminal, drawing changes no state.
+//! The live screen, with state, update and view kept apart. State knows no terminal; drawing changes no state.
 //!
-//! `action` is what a user can ask for and `keys` which key asks it; `state` changes, `frame` and the
-//! views draw; `feed` reads what the view that is shown needs; `run` puts them together.
+//! `action` lists what a user can do and `keys` which key does it; `state` changes, `frame` and the views draw; `feed`
+//! reads what the current view needs; `run` puts them together.
 
 mod action;
 mod ascii;

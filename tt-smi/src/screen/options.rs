@@ -1,4 +1,4 @@
-//! What the user chose before the screen opened.
+//! Options given before the screen opens.
 
 use std::time::Duration;
 
@@ -6,18 +6,18 @@ use super::action::View;
 use super::theme::Theme;
 use crate::select::DeviceSelector;
 
-/// The choices.
+/// The options.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// Colours and signs.
     pub theme: Theme,
     /// The first view.
     pub view: View,
-    /// Between two looks at the figures.
+    /// Refresh interval.
     pub interval: Duration,
-    /// Send no signals.
+    /// Disables sending signals.
     pub readonly: bool,
-    /// Only these devices; all if none is named.
+    /// Devices to show; all if empty.
     pub devices: Vec<DeviceSelector>,
 }
 

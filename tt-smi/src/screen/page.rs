@@ -1,4 +1,4 @@
-//! What a view is: its own state, how that changes, and how it is drawn.
+//! The trait of a view: its state, how it changes, and how it is drawn.
 
 use std::fmt::Debug;
 
@@ -11,61 +11,61 @@ use super::theme::Theme;
 use crate::model::{Device, Process};
 use crate::query::{Field, Query};
 
-/// What a view sees when it acts or draws.
+/// What a view has at hand when it acts or draws.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Scene<'a> {
-    /// What there is to show.
+    /// The data to show.
     pub data: &'a Data,
-    /// The device that views of one device show: its index.
+    /// Index of the device shown by single-device views.
     pub device: usize,
-    /// The view's part of the screen.
+    /// The view's area of the screen.
     pub area: Rect,
     /// Colours and signs.
     pub theme: &'a Theme,
-    /// New data is ignored.
+    /// Whether updates are frozen.
     pub frozen: bool,
 }
 
 impl<'a> Scene<'a> {
-    /// The device that views of one device show.
+    /// The device shown by single-device views.
     pub(crate) fn device(&self) -> Option<&'a Device> {
         self.data.model.devices.get(self.device)
     }
 
-    /// What stands in place of something that was not read yet. On a frozen screen it will not be.
+    /// Placeholder for data that has not been read yet; on a frozen screen it will not be.
     pub(crate) fn unread(&self, what: &str) -> String {
         match self.frozen {
-            true => format!(" frozen before {what} was read: f goes on"),
-            false => format!(" reading {what}"),
+            true => format!(" frozen before {what} could be read; f resumes"),
+            false => format!(" reading {what}..."),
         }
     }
 }
 
-/// What became of an action.
+/// The result of an action.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Reply {
-    /// The view did it.
+    /// The view handled it.
     Done,
     /// It means nothing here.
     Ignored,
-    /// Look into what is selected: for the list that it is in.
+    /// Open the selected row: for the list that it is in.
     Inside,
     /// Show a device in a view.
     Device(usize, View),
     /// Show a process.
     Process(ProcessKey),
-    /// Something for the user to read.
+    /// Show a message.
     Say(String),
 }
 
-/// A process, also after others came and went.
+/// Identifies a process across refreshes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ProcessKey {
-    /// Identity of its segment: a pid may be claimed by several.
+    /// Identity of its segment: several segments may claim one pid.
     pub identity: u64,
-    /// As it is called here.
+    /// Its pid here.
     pub pid: Option<u64>,
-    /// As it calls itself.
+    /// Its pid in its own namespace.
     pub namespace_pid: u64,
 }
 
@@ -77,7 +77,7 @@ impl From<&Process> for ProcessKey {
 
 /// A view.
 pub(crate) trait Page: Debug {
-    /// What it shows beside the figures.
+    /// What it shows besides the figures.
     fn needs(&self) -> Needs {
         Needs::Figures
     }
@@ -85,20 +85,20 @@ pub(crate) trait Page: Debug {
     /// Takes in new data, before it is drawn.
     fn refresh(&mut self, _data: &Data) {}
 
-    /// Does what the user asks for.
+    /// Handles an action.
     fn act(&mut self, _action: Action, _scene: &Scene<'_>) -> Reply {
         Reply::Ignored
     }
 
-    /// A click into its area.
+    /// Handles a click into its area.
     fn click(&mut self, _at: Position, _scene: &Scene<'_>) -> Reply {
         Reply::Ignored
     }
 
-    /// Draws it. Changes nothing.
+    /// Draws it, without changing any state.
     fn draw(&self, frame: &mut Frame<'_>, scene: &Scene<'_>);
 
-    /// What one can sort by, and which of it is the order now.
+    /// Names of the sort columns, and the current one.
     fn sorts(&self) -> (Vec<&'static str>, Option<usize>) {
         (Vec::new(), None)
     }
@@ -106,17 +106,17 @@ pub(crate) trait Page: Debug {
     /// Sorts by one of these.
     fn sort_by(&mut self, _choice: usize, _data: &Data) {}
 
-    /// What a filter can ask for; nothing if there is no filter here.
+    /// Fields of a filter; empty if the view has no filter.
     fn fields(&self) -> &'static [Field] {
         &[]
     }
 
-    /// What is wanted.
+    /// The current filter.
     fn query(&self) -> Query {
         Query::default()
     }
 
-    /// Shows only what is wanted.
+    /// Sets the filter.
     fn filter(&mut self, _query: Query, _data: &Data) {}
 
     /// The process that a signal would go to.
@@ -124,7 +124,7 @@ pub(crate) trait Page: Debug {
         None
     }
 
-    /// What is shown of it, for the line above the keys: `12 of 340, class=dram`.
+    /// A summary for the line above the keys: `12 of 340, class=dram`.
     fn summary(&self) -> Option<String> {
         None
     }

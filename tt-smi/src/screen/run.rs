@@ -1,4 +1,4 @@
-//! The loop: reads, draws, waits for the user.
+//! The main loop: reads, draws, waits for input.
 
 use std::io;
 use std::time::{Duration, Instant};
@@ -53,7 +53,7 @@ pub fn run(
         }
         if effect == Some(Effect::Refresh) || read.elapsed() >= state.interval() {
             read = Instant::now();
-            // Nothing is read while nothing is taken in: events would be gone, and nobody could say how many.
+            // A frozen screen reads nothing: events taken from the rings would be lost without being counted.
             if !state.is_frozen() {
                 state.update(Message::Data(Box::new(feed.gather(state.needs())?)));
             }
@@ -62,15 +62,15 @@ pub fn run(
     Ok(())
 }
 
-/// What became of waiting for the user.
+/// The result of waiting for input.
 enum Input {
     None,
     Some,
-    /// The terminal is gone: nobody looks, and nobody will.
+    /// The terminal is gone for good.
     Gone,
 }
 
-/// Takes all that was typed meanwhile: a wheel gives dozens of events at once, and drawing after each would lag.
+/// Handles all pending input: a mouse wheel sends dozens of events at once, and drawing after each would lag.
 fn take_input(state: &mut State) -> io::Result<Option<Effect>> {
     while event::poll(Duration::ZERO)? {
         let message = match event::read()? {
@@ -86,14 +86,14 @@ fn take_input(state: &mut State) -> io::Result<Option<Effect>> {
     Ok(None)
 }
 
-/// Waits for a key or a new size. The waiting is done here and not by crossterm, which would read a terminal
-/// that hung up over and over and never return.
+/// Waits for a key or a new size. Polls here instead of in crossterm, which would read a terminal that hung up over and
+/// over and never return.
 fn wait_for_input(limit: Duration) -> io::Result<Input> {
     let stdin = io::stdin();
     let mut terminal = [PollFd::new(&stdin, PollFlags::IN)];
     let limit = Timespec { tv_sec: limit.as_secs() as i64, tv_nsec: i64::from(limit.subsec_nanos()) };
     match rustix::event::poll(&mut terminal, Some(&limit)) {
-        // A new size comes as a signal.
+        // A new size is announced by a signal.
         Ok(_) | Err(Errno::INTR) => {}
         Err(errno) => return Err(errno.into()),
     }

@@ -6,13 +6,13 @@ use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use super::modals::{Chosen, signal_name};
 use tt_shm_os::is_process_of;
 
-/// Sends it; says what became of that.
+/// Sends it; returns a message about the result.
 pub(crate) fn send(to: &Chosen, signal: i32) -> String {
     let (pid, name) = (to.pid, signal_name(signal));
     match try_send(to, signal) {
         Ok(()) => format!("sent SIG{name} to {pid}"),
-        Err(Errno::SRCH) => format!("process {pid} has ended already"),
-        Err(Errno::PERM) => format!("process {pid} belongs to another user: not allowed"),
+        Err(Errno::SRCH) => format!("process {pid} has already ended"),
+        Err(Errno::PERM) => format!("not permitted: process {pid} belongs to another user"),
         Err(errno) => format!("cannot send SIG{name} to {pid}: {errno}"),
     }
 }
@@ -20,9 +20,9 @@ pub(crate) fn send(to: &Chosen, signal: i32) -> String {
 fn try_send(to: &Chosen, signal: i32) -> Result<(), Errno> {
     let pid = i32::try_from(to.pid).ok().and_then(Pid::from_raw).ok_or(Errno::SRCH)?;
     let signal = Signal::from_named_raw(signal).ok_or(Errno::INVAL)?;
-    // A descriptor, not a number: nobody else can get the signal if the process ends now.
+    // A pidfd, not a pid: no other process can get the signal if this one ends now.
     let process = pidfd_open(pid, PidfdFlags::empty())?;
-    // Asked behind the descriptor: it is of the process that is asked for here, or of nobody any more.
+    // Checked after opening the pidfd, which thus refers to the process checked here, or to none.
     if !is_process_of(to.pid, to.start_ticks, to.uid) {
         return Err(Errno::SRCH);
     }
@@ -38,7 +38,7 @@ mod tests {
         let (pid, uid) = (std::process::id(), rustix::process::getuid().as_raw());
         let start_ticks = tt_shm_os::start_time_of(pid).unwrap();
         let own = Chosen { pid, start_ticks, uid, user: "me".into(), command: "test".into() };
-        // Does nothing to a process that runs.
+        // Does nothing to a running process.
         let signal = Signal::CONT.as_raw();
         assert_eq!(try_send(&own, signal), Ok(()));
         let before = Chosen { start_ticks: start_ticks - 1, ..own.clone() };

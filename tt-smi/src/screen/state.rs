@@ -1,4 +1,4 @@
-//! What the screen shows, and how that changes. Knows no terminal.
+//! The state of the screen, and how it changes. Knows no terminal.
 
 mod menus;
 mod mouse;
@@ -18,42 +18,42 @@ use super::page::{Page, Reply, Scene};
 use super::theme::Theme;
 use super::views::Pages;
 
-/// Between two looks at the figures, from the most often to the least.
+/// Refresh intervals, shortest first.
 const INTERVALS_MS: [u64; 8] = [50, 100, 250, 500, 1000, 2000, 5000, 10_000];
 
 /// The state.
 #[derive(Debug)]
 pub struct State {
-    /// The namespace that is looked at.
+    /// The namespace shown.
     pub(crate) namespace: String,
-    /// What the user chose at the start.
+    /// The options at the start.
     pub(crate) options: Options,
-    /// The view that is shown.
+    /// The current view.
     pub(crate) view: View,
     pub(crate) pages: Pages,
-    /// The latest figures.
+    /// The latest data.
     pub(crate) data: Option<Box<Data>>,
-    /// The chip that views of one device show.
+    /// The chip shown by single-device views.
     pub(crate) chip: Option<u64>,
-    /// A menu or a question in front of the view.
+    /// A modal in front of the view.
     pub(crate) modal: Option<Modal>,
-    /// For the user to read until the next key.
+    /// A message, shown until the next key.
     pub(crate) message: Option<String>,
     /// Colours and signs.
     pub(crate) theme: Theme,
-    /// New figures are ignored.
+    /// Whether updates are frozen.
     pub(crate) frozen: bool,
-    /// Between two looks at the figures.
+    /// Refresh interval.
     pub(crate) interval: Duration,
-    /// It is time to end.
+    /// Whether to quit.
     pub(crate) quit: bool,
     size: Size,
 }
 
-/// What can happen.
+/// An input of the state machine.
 #[derive(Debug)]
 pub enum Message {
-    /// New figures.
+    /// New data.
     Data(Box<Data>),
     /// A key.
     Key(KeyEvent),
@@ -61,26 +61,26 @@ pub enum Message {
     Mouse(MouseEvent),
     /// The terminal has this size.
     Size(Size),
-    /// What became of an effect.
+    /// The result of an effect.
     Said(String),
 }
 
-/// What the state asks the world for.
+/// What the state asks the main loop to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Effect {
     /// Read what the view needs, now.
     Refresh,
     /// Send a signal.
     Signal {
-        /// To this process.
+        /// The process.
         to: Chosen,
-        /// By number.
+        /// The signal's number.
         signal: i32,
     },
 }
 
 impl State {
-    /// Nothing known yet.
+    /// The initial state, without data.
     pub fn new(namespace: &str, options: Options) -> State {
         State {
             namespace: namespace.to_owned(),
@@ -99,27 +99,27 @@ impl State {
         }
     }
 
-    /// Whether it is time to end.
+    /// Whether to quit.
     pub fn is_over(&self) -> bool {
         self.quit
     }
 
-    /// Whether new figures are ignored.
+    /// Whether updates are frozen.
     pub fn is_frozen(&self) -> bool {
         self.frozen
     }
 
-    /// Between two looks at the figures.
+    /// The refresh interval.
     pub fn interval(&self) -> Duration {
         self.interval
     }
 
-    /// What the view that is shown needs.
+    /// What the current view needs.
     pub fn needs(&self) -> Needs {
         self.pages.get(self.view).needs()
     }
 
-    /// Takes in what happened.
+    /// Handles an input.
     pub fn update(&mut self, message: Message) -> Option<Effect> {
         let needed = self.needs();
         let effect = match message {
@@ -138,7 +138,7 @@ impl State {
                 None
             }
         };
-        // What a view has just begun to show is not read yet.
+        // Data for a view that has just been opened have not been read yet.
         effect.or_else(|| (self.needs() != needed).then_some(Effect::Refresh))
     }
 
@@ -153,7 +153,7 @@ impl State {
 
     fn key(&mut self, key: KeyEvent) -> Option<Effect> {
         self.message = None;
-        // Whoever is lost in a menu wants out.
+        // Ctrl-C works in every menu.
         if keys::is_interrupt(key) {
             return self.act(Action::Quit);
         }
@@ -164,7 +164,7 @@ impl State {
         keys::action(key, self.view).and_then(|action| self.act(action))
     }
 
-    /// Does what the user asks for.
+    /// Handles an action.
     pub(crate) fn act(&mut self, action: Action) -> Option<Effect> {
         match action {
             Action::Quit => self.quit = true,
@@ -193,7 +193,7 @@ impl State {
             return None;
         }
         self.view = view;
-        // A frozen screen is of one moment: another view of it can be looked at only as far as it was read.
+        // A frozen screen shows one moment: another view shows only what had been read by then.
         if let Some(data) = &self.data {
             self.pages.get_mut(view).refresh(data);
         }
@@ -220,7 +220,7 @@ impl State {
         self.data.as_ref()?.model.devices.get(index).map(|device| device.id.chip_id)
     }
 
-    /// The index of the device that views of one device show.
+    /// Index of the device shown by single-device views.
     pub(crate) fn device(&self) -> usize {
         let devices = self.data.as_ref().map_or(&[][..], |data| &data.model.devices);
         devices.iter().position(|device| Some(device.id.chip_id) == self.chip).unwrap_or(0)
@@ -253,13 +253,13 @@ impl State {
         ask(self.pages.get_mut(self.view), &scene)
     }
 
-    /// What the view that is shown sees.
+    /// The scene of the current view.
     pub(crate) fn scene<'a>(&'a self, data: &'a Data) -> Scene<'a> {
         let area = self.areas().body;
         Scene { data, device: self.device(), area, theme: &self.theme, frozen: self.frozen }
     }
 
-    /// Where the parts of the screen are.
+    /// The layout of the screen.
     pub(crate) fn areas(&self) -> Areas {
         Areas::of(Rect::from((Position::ORIGIN, self.size)))
     }

@@ -1,4 +1,4 @@
-//! The terminal in raw mode, on its alternate screen, and back again whatever happens.
+//! The terminal in raw mode on its alternate screen, restored in all cases.
 
 use std::io::{self, Stdout, stdout};
 use std::sync::Once;
@@ -11,12 +11,11 @@ use ratatui::Frame;
 use ratatui::backend::CrosstermBackend;
 use ratatui::layout::Size;
 
-/// The terminal; it is as before once this is dropped, also after a panic. Signals end the loop that draws,
-/// and so drop it.
+/// The terminal; dropping it restores the previous state, also after a panic. Signals end the main loop, which drops it.
 pub(crate) struct Terminal(ratatui::Terminal<CrosstermBackend<Stdout>>);
 
 impl Terminal {
-    /// Takes the terminal over.
+    /// Takes over the terminal.
     pub(crate) fn open() -> io::Result<Terminal> {
         restore_on_panic();
         enable_raw_mode()?;
@@ -30,7 +29,7 @@ impl Terminal {
         self.0.size()
     }
 
-    /// Draws one picture.
+    /// Draws a frame.
     pub(crate) fn draw(&mut self, picture: impl FnOnce(&mut Frame<'_>)) -> io::Result<()> {
         self.0.draw(picture).map(drop)
     }
@@ -43,12 +42,12 @@ impl Drop for Terminal {
 }
 
 fn restore() {
-    // If the terminal is gone there is nothing to restore.
+    // If the terminal is gone, there is nothing to restore.
     let _ = execute!(stdout(), DisableMouseCapture, LeaveAlternateScreen, Show);
     let _ = disable_raw_mode();
 }
 
-/// The message of a panic belongs on the normal screen.
+/// A panic message belongs on the normal screen.
 fn restore_on_panic() {
     static HOOK: Once = Once::new();
     HOOK.call_once(|| {

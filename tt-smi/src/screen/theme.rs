@@ -1,35 +1,35 @@
-//! Colours and signs. Without colour, parts of a bar are letters; without Unicode, everything is ASCII.
+//! Colours and drawing characters. Without colours, parts of a bar are letters; without Unicode, everything is ASCII.
 
 use clap::ValueEnum;
 use ratatui::style::{Color, Modifier, Style};
 
-/// A set of colours.
+/// A colour theme.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum Palette {
     /// For dark terminals, in the terminal's own sixteen colours.
     #[default]
     Default,
-    /// Told apart also by those who do not see red and green apart.
+    /// Distinguishable without telling red from green.
     Safe,
     /// For light terminals.
     Light,
-    /// No colours: letters instead.
+    /// No colours; letters instead.
     Mono,
 }
 
-/// What graphs are drawn with.
+/// Characters to draw graphs with.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum Signs {
-    /// Eight dots in a character.
+    /// Braille, eight dots per character.
     #[default]
     Braille,
-    /// Eighths of blocks.
+    /// Block elements, in eighths.
     Blocks,
-    /// Characters that every terminal has.
+    /// ASCII only.
     Ascii,
 }
 
-/// What a piece of a bar stands for.
+/// A part of a bar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
     /// Buffers in DRAM.
@@ -38,18 +38,18 @@ pub enum Part {
     Trace,
     /// Buffers in L1.
     L1,
-    /// Buffers in the small region of L1.
+    /// Buffers in the L1_SMALL region.
     L1Small,
     /// Resident circular buffers.
     Cb,
     /// Resident kernels.
     Kernels,
-    /// Nothing.
+    /// Free memory.
     Free,
 }
 
 impl Part {
-    /// Those of the legend.
+    /// The parts in the legend.
     pub const ALL: [Part; 6] = [Part::Dram, Part::Trace, Part::L1, Part::L1Small, Part::Cb, Part::Kernels];
 
     /// Its name.
@@ -78,7 +78,7 @@ impl Part {
     }
 
     fn color(self, palette: Palette) -> Color {
-        // The colours of Okabe and Ito, nearest in the cube of 256 that also old terminals have.
+        // The colours of Okabe and Ito, mapped to the nearest of the 256 that old terminals have too.
         let safe = [75, 214, 32, 250, 175, 220, 240];
         let default = [
             Color::Blue,
@@ -99,25 +99,25 @@ impl Part {
     }
 }
 
-/// How things look.
+/// Colours and characters in use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Theme {
     /// The colours.
     pub palette: Palette,
-    /// The signs.
+    /// The characters.
     pub signs: Signs,
 }
 
 impl Theme {
-    /// No colours, but all signs.
+    /// No colours, all characters.
     pub const MONO: Theme = Theme { palette: Palette::Mono, signs: Signs::Braille };
 
-    /// The next colours, round and round.
+    /// The next theme, cyclically.
     pub fn next_palette(self) -> Theme {
         Theme { palette: next(self.palette), ..self }
     }
 
-    /// The next signs, round and round.
+    /// The next characters, cyclically.
     pub fn next_signs(self) -> Theme {
         Theme { signs: next(self.signs), ..self }
     }
@@ -127,7 +127,7 @@ impl Theme {
         self.palette != Palette::Mono
     }
 
-    /// Sign and style of a part of a bar.
+    /// Character and style of a part of a bar.
     pub fn part(&self, part: Part) -> (char, Style) {
         let style = self.fg(part.color(self.palette));
         match (self.is_colored(), part) {
@@ -136,7 +136,7 @@ impl Theme {
         }
     }
 
-    /// The mark of the peak.
+    /// The peak marker.
     pub fn peak(&self) -> Style {
         self.fg(match self.palette {
             Palette::Safe => Color::Indexed(166),
@@ -149,12 +149,12 @@ impl Theme {
         Style::new().add_modifier(Modifier::BOLD)
     }
 
-    /// The heading of the column that is sorted by.
+    /// The heading of the sort column.
     pub fn sorted(&self) -> Style {
         Style::new().add_modifier(Modifier::BOLD | Modifier::UNDERLINED)
     }
 
-    /// The line at the top.
+    /// The title line.
     pub fn title(&self) -> Style {
         Style::new().add_modifier(Modifier::BOLD | Modifier::REVERSED)
     }
@@ -164,12 +164,12 @@ impl Theme {
         Style::new().add_modifier(Modifier::REVERSED)
     }
 
-    /// What matters less.
+    /// Secondary text.
     pub fn dim(&self) -> Style {
         Style::new().add_modifier(Modifier::DIM)
     }
 
-    /// What to look at.
+    /// A warning.
     pub fn warn(&self) -> Style {
         let color = match self.palette {
             Palette::Safe => Color::Indexed(214),
@@ -179,7 +179,7 @@ impl Theme {
         self.fg(color).add_modifier(Modifier::BOLD)
     }
 
-    /// What is as it should be.
+    /// A good state.
     pub fn good(&self) -> Style {
         self.fg(match self.palette {
             Palette::Safe => Color::Indexed(75),
@@ -192,7 +192,7 @@ impl Theme {
     }
 }
 
-/// The variant after this one, round and round.
+/// The variant after this one, cyclically.
 fn next<T: ValueEnum + PartialEq + Copy>(now: T) -> T {
     let all = T::value_variants();
     let place = all.iter().position(|variant| *variant == now).unwrap_or(0);

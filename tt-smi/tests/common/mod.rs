@@ -196,7 +196,7 @@ fn usage(process: u64, device: u64) -> UsageStats {
     }
 }
 
-/// Enough was free, but in pieces.
+/// Enough was free, but fragmented.
 fn failure(device: u64) -> FailureRecord {
     FailureRecord {
         generation: 7,

@@ -153,10 +153,10 @@ fn the_official_tool_is_told_apart() {
     );
     machine.roots.path =
         Some(std::env::join_paths([machine.at.join("bin"), machine.at.join("venv")]).unwrap());
-    assert!(machine.check("path").1.contains("the official tool comes after it"));
+    assert!(machine.check("path").1.contains("the official tool comes later in PATH"));
     machine.program("sbin/tt-smi", "\x7fELF of another");
     machine.roots.path = Some(machine.at.join("sbin").into());
-    assert!(machine.check("path").1.contains("another program"));
+    assert!(machine.check("path").1.contains("a different program"));
 }
 
 #[test]

@@ -29,7 +29,7 @@ pub(crate) fn run(args: &EventsArgs, settings: &Settings) -> anyhow::Result<()> 
     watch.add(segments.live, begin);
     if watch.tails.is_empty() {
         // Otherwise a new user would see nothing and not know why.
-        let so = if args.follow { "; waiting" } else { " (`tt-smi doctor` says what to do)" };
+        let so = if args.follow { "; waiting" } else { " (see `tt-smi doctor`)" };
         eprintln!("tt-smi: no process reports events in this namespace{so}");
     }
     let result = match stop {

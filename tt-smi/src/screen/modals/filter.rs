@@ -1,4 +1,4 @@
-//! A line to write a filter in. It says what is wrong with it while it is written.
+//! The filter input. It reports mistakes while the filter is being typed.
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use ratatui::Frame;
@@ -9,10 +9,10 @@ use super::draw_box;
 use crate::query::{Field, Query};
 use crate::screen::theme::Theme;
 
-/// The least that the box has room for.
+/// Least width of the text.
 const WIDTH: usize = 52;
 
-/// What is written, and where the next letter goes.
+/// The text, and the position of the cursor.
 #[derive(Debug)]
 pub(crate) struct Filter {
     fields: &'static [Field],
@@ -26,11 +26,11 @@ impl Filter {
         Filter { fields, cursor: letters.len(), letters }
     }
 
-    /// Takes a key; the filter, if it is finished.
+    /// Handles a key; returns the filter when it is finished.
     pub(super) fn key(&mut self, key: KeyEvent) -> Option<Query> {
         let control = key.modifiers.contains(KeyModifiers::CONTROL);
         match key.code {
-            // With a mistake in it, it stays open.
+            // A filter with a mistake stays open.
             KeyCode::Enter => return self.query().ok(),
             KeyCode::Char('u') if control => {
                 self.letters.drain(..self.cursor);
@@ -77,7 +77,7 @@ impl Filter {
 
     pub(super) fn draw(&self, frame: &mut Frame<'_>, area: Rect, theme: &Theme) {
         let room = usize::from(area.width.saturating_sub(4)).min(WIDTH.max(self.letters.len() + 1)).max(1);
-        // The end of a long line is where it is written.
+        // The end of a long line is where the user types.
         let start = (self.cursor + 1).saturating_sub(room);
         let mut spans: Vec<Span<'_>> = Vec::new();
         for place in start..start + room {
@@ -90,7 +90,7 @@ impl Filter {
                 let fields: Vec<&str> = self.fields.iter().map(|field| field.name()).collect();
                 Line::styled(format!("fields: {}", fields.join(" ")), theme.dim())
             }
-            Ok(_) => Line::styled("Enter applies it, Esc leaves it", theme.dim()),
+            Ok(_) => Line::styled("Enter applies, Esc cancels", theme.dim()),
             Err(error) => Line::styled(error, theme.warn()),
         };
         let wrapped = wrap(below, room);
@@ -99,7 +99,7 @@ impl Filter {
     }
 }
 
-/// A long line in several, at blanks where there are some.
+/// Wraps a long line, at blanks if there are any.
 fn wrap(line: Line<'_>, width: usize) -> Vec<Line<'static>> {
     let text: String = line.spans.iter().map(|span| span.content.as_ref()).collect();
     let style = line.style;

@@ -1,4 +1,4 @@
-//! The keys, from the same table that the handler uses.
+//! The help: the same table of keys that the handler uses.
 
 use crossterm::event::{KeyCode, KeyEvent};
 use ratatui::Frame;
@@ -10,10 +10,10 @@ use crate::screen::action::{Action, Motion, View};
 use crate::screen::keys::{self, BINDINGS, Binding};
 use crate::screen::theme::Theme;
 
-/// Lines that a page moves.
+/// Lines that a page moves by.
 const PAGE: i32 = 8;
 
-/// The keys of a view, and how far they are scrolled.
+/// The keys of a view, and the scroll position.
 #[derive(Debug)]
 pub(crate) struct Help {
     view: View,

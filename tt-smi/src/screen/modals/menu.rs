@@ -1,4 +1,4 @@
-//! A few things to choose from.
+//! A menu.
 
 use crossterm::event::{KeyCode, KeyEvent};
 use ratatui::Frame;
@@ -8,7 +8,7 @@ use ratatui::text::Line;
 use super::draw_box;
 use crate::screen::theme::Theme;
 
-/// The choices, and which one the bar is on.
+/// The choices, and the highlighted one.
 #[derive(Debug)]
 pub(crate) struct Menu {
     title: String,
@@ -21,7 +21,7 @@ impl Menu {
         Menu { title: title.into(), choices, selected }
     }
 
-    /// Takes a key; what was chosen, if that is what it meant.
+    /// Handles a key; returns the choice if one was made.
     pub(super) fn key(&mut self, key: KeyEvent) -> Option<usize> {
         match key.code {
             KeyCode::Enter => return Some(self.selected),

@@ -1,4 +1,4 @@
-//! What opens in front of a view: help, menus, questions, a line to write in.
+//! What opens in front of a view: help, menus, confirmations, the filter input.
 
 mod filter;
 mod help;
@@ -22,52 +22,52 @@ use help::Help;
 use menu::Menu;
 use signal::Question;
 
-/// What is open.
+/// An open modal.
 #[derive(Debug)]
 pub(crate) enum Modal {
-    /// The keys.
+    /// The help.
     Help(Help),
-    /// What is wanted.
+    /// The filter input.
     Filter(Filter),
-    /// What to sort by.
+    /// The menu of sort columns.
     Sort(Menu),
-    /// Which signal to send.
+    /// The menu of signals.
     Signal(Chosen, Menu),
-    /// Whether to send it.
+    /// The confirmation of a signal.
     Confirm(Question),
 }
 
-/// A process that was chosen: one whose pid, owner and start the system confirmed.
+/// A chosen process: one whose pid, owner and start time /proc confirms.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Chosen {
     /// Its pid.
     pub pid: u32,
-    /// When it started, in clock ticks since boot: while the user thinks, the pid may become another's.
+    /// Start time in clock ticks since boot: the pid may be reused while the user thinks.
     pub start_ticks: u64,
     /// Owner of its segment.
     pub uid: u32,
-    /// The owner's name, else the number.
+    /// The owner's name, else the user id.
     pub user: String,
-    /// Its command line, else what it calls itself.
+    /// Its command line, else the name it reports.
     pub command: Foreign,
 }
 
-/// What became of it.
+/// The result of a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
-    /// It stays open.
+    /// The modal stays open.
     Open,
-    /// It closes, and nothing happens.
+    /// The modal closes, and nothing happens.
     Closed,
-    /// Show only this.
+    /// Apply this filter.
     Filter(Query),
-    /// Sort by this.
+    /// Sort by this column.
     Sort(usize),
-    /// Send this.
+    /// Send a signal.
     Signal {
-        /// To this process.
+        /// The process.
         to: Chosen,
-        /// By number.
+        /// The signal's number.
         signal: i32,
     },
 }
@@ -78,12 +78,12 @@ impl Modal {
         Modal::Help(Help::new(view))
     }
 
-    /// A line to write a filter in.
+    /// A filter input.
     pub(crate) fn filter(query: &Query, fields: &'static [Field]) -> Modal {
         Modal::Filter(Filter::new(query, fields))
     }
 
-    /// A menu of what to sort by.
+    /// A menu of sort columns.
     pub(crate) fn sort(names: Vec<&'static str>, now: Option<usize>) -> Modal {
         let names = names.into_iter().map(str::to_owned).collect();
         Modal::Sort(Menu::new(" sort by ", names, now.unwrap_or(0)))
@@ -95,7 +95,7 @@ impl Modal {
         Modal::Signal(to, menu)
     }
 
-    /// Takes a key.
+    /// Handles a key.
     pub(crate) fn key(&mut self, key: KeyEvent) -> Outcome {
         if key.code == KeyCode::Esc {
             return Outcome::Closed;
@@ -114,7 +114,7 @@ impl Modal {
         }
     }
 
-    /// Takes the wheel.
+    /// Handles the mouse wheel.
     pub(crate) fn scroll(&mut self, lines: i32) {
         match self {
             Modal::Help(help) => help.scroll(lines),
@@ -124,7 +124,7 @@ impl Modal {
     }
 }
 
-/// Draws what is open.
+/// Draws the open modal.
 pub(crate) fn draw(modal: &Modal, frame: &mut Frame<'_>, area: Rect, theme: &Theme) {
     match modal {
         Modal::Help(help) => help.draw(frame, area, theme),
@@ -134,7 +134,7 @@ pub(crate) fn draw(modal: &Modal, frame: &mut Frame<'_>, area: Rect, theme: &The
     }
 }
 
-/// A box in the middle with lines in it.
+/// Draws a box with lines in the middle of an area.
 fn draw_box(frame: &mut Frame<'_>, area: Rect, title: &str, lines: Vec<Line<'_>>, theme: &Theme) {
     let width = lines.iter().map(Line::width).chain([title.len()]).max().unwrap_or(0) as u16 + 4;
     let area = centered(area, width, lines.len() as u16 + 2);

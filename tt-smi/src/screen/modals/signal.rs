@@ -1,4 +1,4 @@
-//! Sending a signal: which one, and whether that is really meant.
+//! Sending a signal: the menu, and the confirmation.
 
 use crossterm::event::{KeyCode, KeyEvent};
 use ratatui::Frame;
@@ -11,24 +11,24 @@ use super::{Chosen, Outcome, draw_box};
 use crate::escape::fit;
 use crate::screen::theme::Theme;
 
-/// What a user may want of a process.
+/// The signals on offer.
 const SIGNALS: [(Signal, &str, &str); 7] = [
-    (Signal::TERM, "TERM", "asks it to end"),
-    (Signal::INT, "INT", "as Ctrl-C does"),
-    (Signal::HUP, "HUP", "its terminal is gone"),
-    (Signal::KILL, "KILL", "ends it at once"),
-    (Signal::STOP, "STOP", "pauses it"),
-    (Signal::CONT, "CONT", "lets it go on"),
-    (Signal::USR1, "USR1", "what that means is its own"),
+    (Signal::TERM, "TERM", "ask to terminate"),
+    (Signal::INT, "INT", "interrupt, like Ctrl-C"),
+    (Signal::HUP, "HUP", "hang up"),
+    (Signal::KILL, "KILL", "kill immediately"),
+    (Signal::STOP, "STOP", "stop"),
+    (Signal::CONT, "CONT", "continue"),
+    (Signal::USR1, "USR1", "user-defined"),
 ];
 
-/// The signals.
+/// The menu of signals.
 pub(super) fn menu(pid: u32) -> Menu {
     let choices = SIGNALS.map(|(signal, name, what)| format!("{:>2} {name:<5} {what}", signal.as_raw()));
     Menu::new(format!(" signal to {pid} "), choices.to_vec(), 0)
 }
 
-/// Whether to send it.
+/// The confirmation.
 #[derive(Debug)]
 pub(crate) struct Question {
     to: Chosen,
@@ -40,7 +40,7 @@ impl Question {
         Question { to, choice }
     }
 
-    /// Only a clear yes sends it.
+    /// Only `y` sends it.
     pub(super) fn key(&self, key: KeyEvent) -> Outcome {
         match (key.code, SIGNALS.get(self.choice)) {
             (KeyCode::Char('y' | 'Y'), Some((signal, ..))) => {
@@ -56,8 +56,11 @@ impl Question {
         let ask = format!("Send SIG{name} to process {pid} of {user}?");
         // Without the frame and its padding.
         let command = fit(command, usize::from(area.width.saturating_sub(4)));
-        let lines =
-            vec![Line::styled(ask, theme.warn()), Line::from(command), Line::from("y yes, any other key no")];
+        let lines = vec![
+            Line::styled(ask, theme.warn()),
+            Line::from(command),
+            Line::from("y sends it, any other key cancels"),
+        ];
         draw_box(frame, area, " signal ", lines, theme);
     }
 }

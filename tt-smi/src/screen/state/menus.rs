@@ -1,11 +1,11 @@
-//! Menus and questions in front of a view.
+//! Menus and confirmations in front of a view.
 
 use super::{Effect, State};
 use crate::model::Process;
 use crate::screen::modals::{Chosen, Modal, Outcome};
 use crate::screen::page::ProcessKey;
 
-/// A process that may be sent a signal: the system knows it as what it claims to be.
+/// A process that may be sent a signal: /proc confirms its claims.
 fn chosen(process: &Process) -> Option<Chosen> {
     let info = process.info.as_ref()?;
     Some(Chosen {
@@ -34,7 +34,7 @@ impl State {
 
     pub(super) fn open_signal_menu(&mut self) {
         if self.options.readonly {
-            self.message = Some("--readonly: no signals are sent".to_owned());
+            self.message = Some("signals are disabled (readonly)".to_owned());
             return;
         }
         let target = self.target().and_then(|key| self.process(key));
@@ -43,10 +43,10 @@ impl State {
             Some((process, None)) if process.is_claimed() => {
                 let (pid, owner) = (process.pid_short(), process.owner());
                 self.message = Some(format!(
-                    "{pid} is only claimed by a segment of {owner}, /proc does not confirm it: no signal is sent"
+                    "no signal sent: {pid} is only claimed by a segment of {owner}, and /proc does not confirm it"
                 ));
             }
-            _ => self.message = Some("no process that can be reached from here is selected".to_owned()),
+            _ => self.message = Some("no process selected that can be sent a signal".to_owned()),
         }
     }
 

@@ -1,4 +1,4 @@
-//! What clicks and the wheel mean.
+//! Clicks and the mouse wheel.
 
 use crossterm::event::{KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
 use ratatui::layout::Position;
@@ -11,7 +11,7 @@ impl State {
         let at = Position::new(mouse.column, mouse.row);
         let is_shifted = mouse.modifiers.contains(KeyModifiers::SHIFT);
         match mouse.kind {
-            // With Shift a wheel turns sideways; some terminals say so themselves.
+            // With Shift, the wheel scrolls sideways; some terminals report that themselves.
             MouseEventKind::ScrollDown if is_shifted => self.wheel_aside(1),
             MouseEventKind::ScrollUp if is_shifted => self.wheel_aside(-1),
             MouseEventKind::ScrollRight => self.wheel_aside(1),
@@ -43,7 +43,7 @@ impl State {
     fn click(&mut self, at: Position) -> Option<Effect> {
         self.message = None;
         if self.modal.is_some() {
-            // Beside a menu means: not this.
+            // A click outside of a menu closes it.
             self.modal = None;
             return None;
         }

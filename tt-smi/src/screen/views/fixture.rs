@@ -1,4 +1,4 @@
-//! Small data for the tests of views.
+//! Small data sets for tests of views.
 
 use bytemuck::Zeroable;
 use ratatui::layout::Rect;
@@ -16,7 +16,7 @@ use crate::source::{Origin, Reading};
 /// CLOCK_MONOTONIC of the data.
 pub(super) const NOW: u64 = 100_000_000_000;
 
-/// So many devices, on each of which all processes are, with pids from 100 on; the higher, the more DRAM.
+/// This many devices and processes, each process on all devices, with pids from 100 on; a higher pid has more DRAM.
 pub(super) fn data(devices: u64, processes: u64, more: More) -> Data {
     let device = |number: u64| {
         let entry = DeviceEntry { chip_id: 7 + number, ..DeviceEntry::zeroed() };
@@ -88,7 +88,7 @@ pub(super) fn data(devices: u64, processes: u64, more: More) -> Data {
     Data::new(Model::new(&reading), more)
 }
 
-/// What a view sees of it.
+/// A scene of the data.
 pub(super) fn scene(data: &Data, width: u16, height: u16) -> Scene<'_> {
     Scene { data, device: 0, area: Rect::new(0, 0, width, height), theme: &Theme::MONO, frozen: false }
 }

@@ -23,9 +23,9 @@ pub(crate) struct Pages {
     detail: detail::Detail,
     charts: charts::Charts,
     telemetry: telemetry::TelemetryPage,
-    /// Others open a process in it.
+    /// Other views open a process in it.
     pub processes: processes::Processes,
-    /// Leaks are watched for in every view.
+    /// Leaks are looked for in every view.
     pub allocations: allocations::Allocations,
     events: events::Events,
     map: map::Map,
@@ -48,7 +48,7 @@ impl Pages {
         }
     }
 
-    /// The same, to change it.
+    /// The same, mutable.
     pub(crate) fn get_mut(&mut self, view: View) -> &mut dyn Page {
         match view {
             View::Overview => &mut self.overview,

@@ -1,4 +1,4 @@
-//! A list, and one of its rows that is looked into: keys and the mouse go to what is shown.
+//! A list, or one of its rows opened: keys and the mouse go to what is shown.
 
 use ratatui::Frame;
 use ratatui::layout::Position;
@@ -8,19 +8,19 @@ use crate::screen::action::Action;
 use crate::screen::data::{Data, Needs};
 use crate::screen::page::{Page, ProcessKey, Reply, Scene};
 
-/// A list whose rows can be looked into; it asks for that with [`Reply::Inside`].
+/// A list whose rows can be opened; it asks for that with [`Reply::Inside`].
 pub(crate) trait Leads: Page {
-    /// What is seen of a row.
+    /// The view of an opened row.
     type Inside: Page;
 
-    /// Looks into the selected row, if there is one.
+    /// Opens the selected row, if there is one.
     fn open(&self) -> Option<Self::Inside>;
 
-    /// Somebody came back from there.
+    /// Called on return to the list.
     fn came_back(&mut self, _from: &Self::Inside) {}
 }
 
-/// The list, and what is looked into.
+/// The list, and the opened row.
 #[derive(Debug)]
 pub(crate) struct Nested<L: Leads> {
     list: L,
@@ -34,7 +34,7 @@ impl<L: Leads + Default> Default for Nested<L> {
 }
 
 impl<L: Leads> Nested<L> {
-    /// Shows this until somebody goes back.
+    /// Shows this until the user goes back.
     pub(crate) fn look_into(&mut self, inside: L::Inside) {
         self.inside = Some(inside);
     }

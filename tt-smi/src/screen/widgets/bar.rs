@@ -1,4 +1,4 @@
-//! A bar made of parts, with a mark at the peak.
+//! A bar of several parts, with a mark at the peak.
 
 use ratatui::text::Span;
 
@@ -6,8 +6,8 @@ use crate::screen::theme::{Part, Theme};
 
 /// The parts of a bar `width` wide, in order, each as long as its share of `total`.
 ///
-/// Ends are rounded, not lengths, so the whole is as long as the sum says; a part that is there takes no cell
-/// of its own if it is smaller than half of one, except that a bar that is not empty never looks so.
+/// Ends are rounded, not lengths, so that the whole is as long as the sum says. A part smaller than half a cell takes
+/// none, but a bar that is not empty never looks empty.
 pub(crate) fn cells(parts: &[(Part, u64)], total: u64, width: usize) -> Vec<Part> {
     let mut cells = vec![Part::Free; width];
     let at = |bytes: u64| match total {
@@ -28,7 +28,7 @@ pub(crate) fn cells(parts: &[(Part, u64)], total: u64, width: usize) -> Vec<Part
     cells
 }
 
-/// The bar as text. The peak is a line in the cell where it ended.
+/// The bar as text. The peak is marked in the cell where it ends.
 pub(crate) fn spans(cells: &[Part], peak: u64, total: u64, theme: &Theme) -> Vec<Span<'static>> {
     let width = cells.len();
     let mark = match total {
@@ -41,7 +41,7 @@ pub(crate) fn spans(cells: &[Part], peak: u64, total: u64, theme: &Theme) -> Vec
         let (sign, style) = theme.part(run[0]);
         spans.push(Span::styled(sign.to_string().repeat(run.len()), style));
     }
-    // Only where nothing is used now: within the bar the peak is no news.
+    // Only in free cells: a peak within the bar is not shown.
     match mark.filter(|mark| cells.get(*mark) == Some(&Part::Free)) {
         None => spans,
         Some(mark) => with_mark(cells, mark, theme),

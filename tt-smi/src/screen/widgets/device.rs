@@ -1,4 +1,4 @@
-//! What views of one device have in common: the line that says which it is.
+//! The headline of single-device views.
 
 use ratatui::Frame;
 use ratatui::text::Line;
@@ -8,8 +8,7 @@ use crate::escape::fit;
 use crate::model::Device;
 use crate::screen::page::Scene;
 
-/// Which device this is at the left, a note at the right. The note stays: what is left out is of the device,
-/// the longest first.
+/// The device at the left, a note at the right. The note is kept; the description of the device is shortened.
 pub(crate) fn draw_headline(frame: &mut Frame<'_>, scene: &Scene<'_>, device: &Device, note: &str) {
     let width = scene.area.width;
     let note = format!("{note} ");
@@ -21,7 +20,7 @@ pub(crate) fn draw_headline(frame: &mut Frame<'_>, scene: &Scene<'_>, device: &D
     frame.render_widget(Line::styled(between(&left, &note, width), scene.theme.heading()), line);
 }
 
-/// What the device is called, the most exact first.
+/// Descriptions of the device, most detailed first.
 fn names(device: &Device) -> [String; 4] {
     let short = format!(" device {}", device.index);
     let with_kind = format!("{short}  {}", device.kind());
@@ -34,8 +33,8 @@ fn names(device: &Device) -> [String; 4] {
     [full, with_pci, with_kind, short]
 }
 
-/// In place of a view where there is no device.
+/// Shown in place of a view when there is no device.
 pub(crate) fn draw_none(frame: &mut Frame<'_>, scene: &Scene<'_>) {
-    let text = " No device: no process reports allocations here. `tt-smi demo` shows how it looks.";
+    let text = " No devices: no process reports here. Try `tt-smi demo`.";
     frame.render_widget(Line::styled(text, scene.theme.dim()), split_top(scene.area, 1).0);
 }

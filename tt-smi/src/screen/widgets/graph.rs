@@ -1,32 +1,32 @@
 //! A canvas for two curves, in dots, eighths of blocks or letters.
 //!
-//! What is drawn is a range per column, so that a short spike has its height however much time a column is.
-//! A range is at least one dot: what is known is never invisible, and what is unknown is never drawn.
+//! What is drawn is a range per column, so that a short spike keeps its height however much time a column covers. A range
+//! is at least one dot high: known values are always visible, unknown ones never drawn.
 
 use crate::screen::theme::{Signs, Theme};
 
 /// One of the two curves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Curve {
-    /// The one at the left axis.
+    /// The curve of the left axis.
     First,
-    /// The one at the right axis.
+    /// The curve of the right axis.
     Second,
 }
 
-/// How characters are divided.
+/// Resolution of a character.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Dots {
     /// Two by four.
     Braille,
     /// One by eight.
     Blocks,
-    /// One. Curves are told apart by letters: where there is no colour.
+    /// One by one. Letters distinguish the curves without colours.
     Letters,
 }
 
 impl Dots {
-    /// What a theme draws with. Without colours two curves of dots could not be told apart.
+    /// What a theme draws with. Without colours two curves of dots could not be distinguished.
     pub(crate) fn of(theme: &Theme) -> Dots {
         match theme.signs {
             Signs::Ascii => Dots::Letters,
@@ -36,7 +36,7 @@ impl Dots {
         }
     }
 
-    /// Dots in a character, across and down.
+    /// Dots per character, across and down.
     fn size(self) -> (usize, usize) {
         match self {
             Dots::Braille => (2, 4),
@@ -46,7 +46,7 @@ impl Dots {
     }
 }
 
-/// Signs for both curves, and where they meet.
+/// Letters of both curves, and of cells with both.
 const LETTERS: [char; 3] = ['D', 'L', 'X'];
 
 /// Dots of two curves.
@@ -55,12 +55,12 @@ pub(crate) struct Canvas {
     dots: Dots,
     width: usize,
     height: usize,
-    /// By character, from the top left: the dots of each curve.
+    /// The dots of each curve by character, from the top left.
     cells: Vec<[u8; 2]>,
 }
 
 impl Canvas {
-    /// An empty one of so many characters.
+    /// An empty canvas of this many characters.
     pub(crate) fn new(dots: Dots, width: usize, height: usize) -> Canvas {
         Canvas { dots, width, height, cells: vec![[0; 2]; width * height] }
     }
@@ -77,7 +77,7 @@ impl Canvas {
         if column >= self.columns() || rows == 0 {
             return;
         }
-        // Not a number is 0 as an integer.
+        // NaN becomes 0 as an integer.
         let row_of = |value: f64| ((value * rows as f64) as usize).min(rows - 1);
         for from_bottom in row_of(low)..=row_of(high) {
             let row = rows - 1 - from_bottom;
@@ -86,8 +86,8 @@ impl Canvas {
         }
     }
 
-    /// What stands at a place, and which curve that is; where both meet, the one with fewer dots: a thin curve
-    /// stays visible in front of a wide one.
+    /// The character at a position, and its curve; where both meet, the curve with fewer dots, so that a thin curve stays
+    /// visible in front of a wide one.
     pub(crate) fn sign(&self, x: usize, y: usize) -> Option<(char, Curve)> {
         let [first, second] = *self.cells.get(y * self.width + x).filter(|_| x < self.width)?;
         let all = first | second;
@@ -108,7 +108,7 @@ impl Canvas {
         Some((sign, curve))
     }
 
-    /// What stands for a curve in a legend.
+    /// The character for a curve in a legend.
     pub(crate) fn key(dots: Dots, curve: Curve) -> char {
         match dots {
             Dots::Letters => LETTERS[curve as usize],
@@ -117,7 +117,7 @@ impl Canvas {
     }
 }
 
-/// The bit of a dot; in Braille they are numbered by columns, and the last row came later.
+/// The bit of a dot. Braille numbers dots by columns; the last row was added later.
 fn bit(dots: Dots, x: usize, y: usize) -> u8 {
     const BRAILLE: [[u8; 4]; 2] = [[0x01, 0x02, 0x04, 0x40], [0x08, 0x10, 0x20, 0x80]];
     match dots {
@@ -128,7 +128,7 @@ fn bit(dots: Dots, x: usize, y: usize) -> u8 {
     }
 }
 
-/// The block that differs in the fewest eighths: there are none for every stretch.
+/// The block that differs in the fewest eighths; not every range has one.
 fn block(eighths: u8) -> char {
     const BLOCKS: [(u8, char); 11] = [
         (0x01, '▁'),

@@ -1,8 +1,8 @@
-//! Texts that views have in common.
+//! Text helpers shared by views.
 
 use ratatui::layout::Rect;
 
-/// What stands at the left and at the right of a line; the right gives way where there is no room for both.
+/// Text at the left and at the right of a line; the right one is dropped if there is no room for both.
 pub(crate) fn between(left: &str, right: &str, width: u16) -> String {
     match usize::from(width).checked_sub(left.chars().count() + right.chars().count()) {
         Some(gap @ 1..) => format!("{left}{}{right}", " ".repeat(gap)),
@@ -21,7 +21,7 @@ pub(crate) fn split_bottom(area: Rect, height: u16) -> (Rect, Rect) {
     split_top(area, area.height.saturating_sub(height))
 }
 
-/// A box of this size in the middle of an area, as far as there is room.
+/// A box of this size in the middle of an area, as far as it fits.
 pub(crate) fn centered(area: Rect, width: u16, height: u16) -> Rect {
     let (width, height) = (width.min(area.width), height.min(area.height));
     Rect { x: area.x + (area.width - width) / 2, y: area.y + (area.height - height) / 2, width, height }

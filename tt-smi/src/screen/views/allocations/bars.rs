@@ -1,4 +1,4 @@
-//! How large allocations are, as bars.
+//! Size histogram of allocations, as bars.
 
 use ratatui::Frame;
 use ratatui::layout::Rect;
@@ -9,11 +9,11 @@ use crate::lists::groups::Group;
 use crate::output::units::{bytes, count};
 use crate::screen::theme::{Part, Theme};
 
-/// Between two powers of two, and what is in there.
+/// A bin between two powers of two, and its contents.
 const LABEL: usize = 19;
 const FIGURE: usize = 9;
 
-/// Draws bins, two bars each: how many, and how many bytes. The largest bins where there is no room for all.
+/// Draws bins with two bars each, for count and bytes; the largest bins if there is no room for all.
 pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, bins: &[Group], theme: &Theme) {
     if area.is_empty() {
         return;
@@ -42,7 +42,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, bins: &[Group], theme: &Th
     }
 }
 
-/// As many bins as there is room for: empty ones go first, then the smallest sizes.
+/// As many bins as fit: empty ones are dropped first, then the smallest sizes.
 fn shown(bins: &[Group], room: usize) -> Vec<&Group> {
     if bins.len() <= room {
         return bins.iter().collect();
@@ -51,7 +51,7 @@ fn shown(bins: &[Group], room: usize) -> Vec<&Group> {
     used[used.len().saturating_sub(room)..].to_vec()
 }
 
-/// A bar as long as its share of the longest, to the eighth of a column. What is there never looks like nothing.
+/// A bar in proportion to the longest one, in eighths of a column. A value above zero is always visible.
 fn filled(value: u64, most: u64, width: usize, part: Part, theme: &Theme) -> Span<'static> {
     const EIGHTHS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
     let eighths = match most {

@@ -1,4 +1,4 @@
-//! The view on the screen.
+//! Draws the view.
 
 use ratatui::Frame;
 use ratatui::layout::Rect;
@@ -15,10 +15,10 @@ use crate::screen::theme::Theme;
 use crate::screen::widgets::list::Look;
 use crate::screen::widgets::text::split_top;
 
-/// A list that was read longer ago than this is said to be.
+/// Age from which on a list is shown with its age.
 const OLD_NS: u64 = 2_000_000_000;
 
-/// Draws all parts that there is room for.
+/// Draws all parts that fit.
 pub(super) fn draw(view: &Allocations, frame: &mut Frame<'_>, scene: &Scene<'_>) {
     let (plan, theme) = (view.plan(scene.area), scene.theme);
     frame.render_widget(head(view, &plan, scene), plan.head);
@@ -28,11 +28,11 @@ pub(super) fn draw(view: &Allocations, frame: &mut Frame<'_>, scene: &Scene<'_>)
     draw_suspects(view, frame, plan.suspects, theme);
 }
 
-/// How many there are, what is wanted of them, and what else there is to see.
+/// Counts, filter, and what Tab shows next.
 fn head(view: &Allocations, plan: &Plan, scene: &Scene<'_>) -> Line<'static> {
     let theme = scene.theme;
     let Some(listing) = &view.listing else {
-        return Line::styled(scene.unread("what is live"), theme.dim());
+        return Line::styled(scene.unread("live allocations"), theme.dim());
     };
     let (all, shown) = (listing.items.len(), view.list.len());
     let number = match view.query.is_empty() {
@@ -75,7 +75,7 @@ fn by_name(by: GroupBy) -> &'static str {
     }
 }
 
-/// What the list lacks.
+/// Notes on what the list lacks.
 fn draw_doubts(view: &Allocations, frame: &mut Frame<'_>, area: Rect, theme: &Theme) {
     let doubts = view.listing.as_ref().map_or(&[][..], |listing| &listing.doubts);
     let hidden = doubts.len().saturating_sub(usize::from(area.height));
@@ -103,7 +103,7 @@ fn draw_list(view: &Allocations, frame: &mut Frame<'_>, area: Rect, theme: &Them
     }
 }
 
-/// A line above a part, marked if keys go to it.
+/// A title line, highlighted if the part has the focus.
 fn title(frame: &mut Frame<'_>, area: Rect, text: &str, has_focus: bool, theme: &Theme) -> Rect {
     let (line, rest) = split_top(area, 1);
     let style = if has_focus { theme.selected() } else { theme.dim() };
@@ -131,9 +131,9 @@ fn draw_suspects(view: &Allocations, frame: &mut Frame<'_>, area: Rect, theme: &
         return;
     }
     let lines = [
-        " None at present.".to_owned(),
-        format!(" A suspect's number rose {RISES} times, over {}, or {STEPS}", age(AT_LEAST_NS)),
-        " steps, or more, never fell, and still rises.".to_owned(),
+        " None.".to_owned(),
+        format!(" A suspect's count rose {RISES} times or more, over {} or {STEPS}", age(AT_LEAST_NS)),
+        " steps or more, never fell, and is still rising.".to_owned(),
     ];
     for (y, line) in (rest.y..rest.bottom()).zip(lines) {
         frame.render_widget(Line::styled(line, theme.dim()), Rect { y, height: 1, ..rest });

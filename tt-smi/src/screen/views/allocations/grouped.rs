@@ -9,7 +9,7 @@ use crate::screen::widgets::list::{Column, List};
 #[derive(Debug)]
 pub(super) struct Row {
     pub group: Group,
-    /// `None`: nothing to have a share of.
+    /// `None` if there are no bytes at all.
     all_bytes: Option<u64>,
     number: u64,
 }
@@ -28,12 +28,12 @@ fn mean(row: &Row) -> u64 {
     row.group.bytes.checked_div(row.group.count).unwrap_or(0)
 }
 
-/// The largest first.
+/// Largest first.
 pub(super) fn list() -> List<Row> {
     List::new(COLUMNS, 0, |row| row.number)
 }
 
-/// The groups of what is shown.
+/// Groups of the allocations shown.
 pub(super) fn rows<'a>(items: impl Iterator<Item = &'a Item>, by: GroupBy) -> Vec<Row> {
     let groups = groups(items, by);
     let sum = groups.iter().fold(0, |sum: u64, group| sum.saturating_add(group.bytes));

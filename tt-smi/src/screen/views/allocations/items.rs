@@ -6,7 +6,7 @@ use crate::output::units::{UNKNOWN, age, bytes};
 use crate::screen::widgets::list::{Column, List};
 use crate::segments::pid_text;
 
-/// Where there is little room: how large, what, and for what.
+/// With little room: size, class and name.
 const COLUMNS: &[Column<Item>] = &[
     Column::number("SIZE", 10, 0, |item| bytes(item.size), |item| Some(item.size)),
     Column::words("CLASS", 12, 2, |item| item.class.name().to_owned(), |item| Some(item.class.name())),
@@ -22,7 +22,7 @@ const COLUMNS: &[Column<Item>] = &[
     Column::words("SITE", 30, 9, site, |item| item.site.as_ref().map(|site| site.raw())),
 ];
 
-/// The largest first.
+/// Largest first.
 pub(crate) fn list() -> List<Item> {
     List::new(COLUMNS, 0, number)
 }
@@ -47,8 +47,7 @@ fn or_unknown(number: Option<u32>) -> String {
     number.map_or_else(|| UNKNOWN.to_owned(), |number| number.to_string())
 }
 
-/// Tells one apart from others. Mixed so that ids of several processes and devices hardly meet; if they do, the
-/// bar may jump, and nothing else happens.
+/// A key that identifies an allocation. A hash of process, device and id: a collision could only make the selection jump.
 fn number(item: &Item) -> u64 {
     let whose = item.identity << 16 | (item.device as u64) << 8 | item.class as u64;
     item.id ^ whose.wrapping_mul(0x9e37_79b9_7f4a_7c15)

@@ -1,4 +1,4 @@
-//! What is live, one by one or in groups; how large that is, and what may be a leak.
+//! Live allocations, one by one or in groups; their sizes, and leak suspects.
 
 mod bars;
 mod draw;
@@ -23,18 +23,18 @@ use crate::screen::widgets::list::{Hit, List};
 use crate::screen::widgets::text::split_top;
 use plan::{Pane, Plan};
 
-/// The latest list, and what is made of it.
+/// The latest list, and what is derived from it.
 #[derive(Debug)]
 pub(crate) struct Allocations {
-    /// `None` until it was read.
+    /// `None` until the list has been read.
     listing: Option<Arc<Listing>>,
-    /// When that was, CLOCK_MONOTONIC.
+    /// When it was read, CLOCK_MONOTONIC.
     listed_ns: u64,
     query: Query,
-    /// What was shown before a group was opened.
+    /// The filter and grouping before a group was opened.
     before: Option<(Query, Option<GroupBy>)>,
     list: List<Item>,
-    /// Bytes of what is shown.
+    /// Total bytes shown.
     bytes: u64,
     by: Option<GroupBy>,
     groups: Vec<grouped::Row>,
@@ -69,7 +69,7 @@ impl Default for Allocations {
     }
 }
 
-/// The rows of a list, if there is one.
+/// The rows of the list, if it has been read.
 fn items_of(listing: &Option<Arc<Listing>>) -> &[Item] {
     listing.as_ref().map_or(&[], |listing| &listing.items)
 }
@@ -89,7 +89,7 @@ impl Allocations {
         self.suspect_list.arrange(&self.suspects, |_| true);
     }
 
-    /// Looks for leaks in what is live, whether this view is shown or not.
+    /// Looks for leaks, whether or not this view is shown.
     pub(crate) fn watch(&mut self, data: &Data) {
         let Some(live) = &data.live else { return };
         self.seen.look(&live.listing, &live.ends, data.model.clock.monotonic_ns);
@@ -121,7 +121,7 @@ impl Allocations {
         }
     }
 
-    /// Shows only what is in the selected group.
+    /// Shows the allocations of the selected group only.
     fn open(&mut self) -> Reply {
         let more = match self.pane {
             Pane::List => self.group_list.selected(&self.groups).map(|row| row.group.key.query()),
@@ -131,13 +131,13 @@ impl Allocations {
             Pane::Sizes => None,
         };
         let Some(more) = more else { return Reply::Ignored };
-        // Within what was wanted before.
+        // Narrows the current filter.
         match format!("{} {more}", self.query).parse() {
             Ok(query) => {
                 let query = std::mem::replace(&mut self.query, query);
                 self.before = Some((query, self.by.take()));
             }
-            Err(error) => return Reply::Say(format!("this cannot be asked for: {error}")),
+            Err(error) => return Reply::Say(format!("cannot filter by this group: {error}")),
         }
         self.focus(Pane::List);
         self.arrange();
@@ -156,7 +156,7 @@ impl Allocations {
         self.arrange();
     }
 
-    /// Esc undoes one thing: another part, an opened group, the filter, the groups.
+    /// Esc undoes one step: another pane, an opened group, the filter, the grouping.
     fn back(&mut self) -> Reply {
         if self.pane != Pane::List {
             self.focus(Pane::List);

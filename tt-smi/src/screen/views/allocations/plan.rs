@@ -1,21 +1,21 @@
-//! Where the parts of the view are.
+//! Layout of the view.
 
 use ratatui::layout::{Constraint, Layout, Rect};
 
-/// What keys go to.
+/// The pane with the focus.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Pane {
-    /// Allocations or groups of them.
+    /// Allocations or groups.
     #[default]
     List,
-    /// How large they are.
+    /// The size histogram.
     Sizes,
-    /// What may be a leak.
+    /// Leak suspects.
     Suspects,
 }
 
 impl Pane {
-    /// The next one, round and round.
+    /// The next pane, cyclically.
     pub(super) fn next(self) -> Pane {
         match self {
             Pane::List => Pane::Sizes,
@@ -25,14 +25,14 @@ impl Pane {
     }
 }
 
-/// From here on everything is beside each other.
+/// From this width on, panes are side by side.
 const WIDE: u16 = 150;
-/// What stands beside the list.
+/// Width of the panes beside the list.
 const SIDE: u16 = 64;
-/// From here on everything is below each other.
+/// From this height on, panes are stacked.
 const TALL: u16 = 40;
 
-/// The parts; one without an area is not shown.
+/// The panes; one with an empty area is not shown.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Plan {
     pub head: Rect,
@@ -43,7 +43,7 @@ pub(super) struct Plan {
 }
 
 impl Plan {
-    /// In an area, with so much to say of what is in doubt. Bins and suspects get no more than they need.
+    /// Layout of an area with this many notes. Histogram and suspects get no more than they need.
     pub(super) fn of(area: Rect, pane: Pane, doubts: usize, bins: usize, suspects: usize) -> Plan {
         let doubts = doubts.min(3).min(usize::from(area.height / 5)) as u16;
         let head = u16::from(area.height > 2);

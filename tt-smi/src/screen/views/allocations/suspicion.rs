@@ -1,4 +1,4 @@
-//! What may be a leak, as rows.
+//! Leak suspects as rows.
 
 use crate::lists::groups::Key;
 use crate::lists::suspects::{Place, Suspect};
@@ -34,7 +34,7 @@ const COLUMNS: &[Column<Suspect>] = &[
     Column::new("WHAT", 0, 1, what),
 ];
 
-/// What grew most comes first.
+/// Largest growth first.
 pub(super) fn list() -> List<Suspect> {
     List::new(COLUMNS, 0, |suspect| {
         use std::hash::{DefaultHasher, Hash, Hasher};
@@ -44,7 +44,7 @@ pub(super) fn list() -> List<Suspect> {
     })
 }
 
-/// A time, or a number of steps.
+/// A duration, or a number of steps.
 fn over(suspect: &Suspect) -> String {
     suspect.steps.map_or_else(|| age(suspect.for_ns), |steps| plural(steps, "step"))
 }

@@ -1,4 +1,4 @@
-//! What the height and the width of the graph mean.
+//! The axes of the graph.
 
 use ratatui::Frame;
 use ratatui::text::Line;
@@ -14,10 +14,10 @@ use crate::screen::theme::Theme;
 use crate::screen::widgets::graph::Curve;
 use crate::screen::widgets::text::between;
 
-/// From this height on quarters are marked too.
+/// From this height on, quarters are marked too.
 const WITH_QUARTERS: u16 = 12;
 
-/// Bytes at the top, shares in between: DRAM at the left, L1 at the right.
+/// The vertical axes: DRAM at the left, L1 at the right; bytes at the top, percentages below.
 pub(super) fn draw_sides(frame: &mut Frame<'_>, plan: &Plan, scales: [Scale; 2], theme: &Theme) {
     let height = plan.graph.height;
     let quarters: &[u16] = match height {
@@ -47,12 +47,12 @@ fn label(scale: Scale, quarter: u64) -> String {
         _ if scale.top == 0 => UNKNOWN.to_owned(),
         4 => bytes_short(scale.top),
         _ if scale.is_capacity => format!("{}%", quarter * 25),
-        // A share of the most that is shown says nothing.
+        // A percentage of the highest value shown would mean nothing.
         _ => bytes_short(scale.top / 4 * quarter),
     }
 }
 
-/// A line of what is known, and one of times.
+/// The horizontal axis: a line with what is known of each time, and one with times.
 pub(super) fn draw_time(
     frame: &mut Frame<'_>,
     plan: &Plan,
@@ -83,7 +83,7 @@ pub(super) fn draw_time(
     frame.render_widget(Line::styled(times, scene.theme.dim()), plan.times);
 }
 
-/// Start, end, and between them what the signs of the axis mean, as long as there is room.
+/// Start, end, and between them a legend of the axis, if there is room.
 fn times(start: &str, end: &str, axis: &str, width: usize) -> String {
     let meanings = [
         [" · unknown", " ~ not exact", " × no aggregator ran"],
@@ -99,14 +99,14 @@ fn times(start: &str, end: &str, axis: &str, width: usize) -> String {
     between(&format!("{start}{meaning}"), &format!("{end} UTC"), width as u16)
 }
 
-/// The last bucket ends in the future.
+/// The end of the window; the last bucket ends in the future.
 fn now(scene: &Scene<'_>, window: &Window) -> String {
     time(Some(scene.data.model.clock.timestamp()), window.length)
 }
 
-/// The time of an RFC 3339 text; of a day's buckets also the day.
+/// The time of an RFC 3339 text; for day-long windows also the date.
 pub(super) fn time(rfc3339: Option<String>, bucket_length: u64) -> String {
-    /// From here on, a window is longer than the hours that an unadorned time is clear about.
+    /// From this length on, a time without a date would be ambiguous.
     const LONG: u64 = 360_000_000_000;
     let range = if bucket_length >= LONG { 5..16 } else { 11..19 };
     let part = rfc3339.as_deref().and_then(|text| text.get(range));

@@ -10,17 +10,17 @@ use crate::model::Memory;
 use crate::screen::theme::{Part, Theme};
 use crate::screen::widgets::graph::{Canvas, Curve, Dots};
 
-/// What the top of the graph stands for.
+/// The scale of a graph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Scale {
     /// Bytes at the top; 0 if nothing is known.
     pub top: u64,
-    /// Whether these are the capacity.
+    /// Whether the top is the capacity.
     pub is_capacity: bool,
 }
 
 impl Scale {
-    /// The capacity; the most that is shown if that is more, or if the capacity is unknown.
+    /// Up to the capacity, or to the highest value shown if that is more or the capacity is unknown.
     pub(super) fn new(memory: &Memory, most: u64) -> Scale {
         match memory.total {
             Some(total) if total >= most && total > 0 => Scale { top: total, is_capacity: true },

@@ -1,4 +1,4 @@
-//! All devices, each in a small graph.
+//! A small graph for each device.
 
 use ratatui::Frame;
 use ratatui::layout::Rect;
@@ -13,10 +13,10 @@ use crate::screen::data::History;
 use crate::screen::page::Scene;
 use crate::screen::widgets::text::{between, split_top};
 
-/// The least that a small graph is: a title and three lines.
+/// Least height of a small graph: a title and three lines.
 const LEAST: (u16, u16) = (38, 4);
 
-/// Where small graphs are.
+/// Layout of the grid.
 struct Tiles {
     columns: usize,
     rows: usize,
@@ -25,7 +25,7 @@ struct Tiles {
 }
 
 impl Tiles {
-    /// As few columns as show all devices, so that time has room.
+    /// As few columns as show all devices, to leave room for time.
     fn of(area: Rect, devices: usize) -> Tiles {
         let most = usize::from((area.width / LEAST.0).max(1));
         let rows_there = usize::from((area.height / LEAST.1).max(1));
@@ -37,12 +37,12 @@ impl Tiles {
     fn at(&self, place: usize, area: Rect) -> Rect {
         let (column, row) = ((place % self.columns) as u16, (place / self.columns) as u16);
         let (x, y) = (area.x + column * self.width, area.y + row * self.height);
-        // One to the right stays free, so that graphs are apart.
+        // A free column separates the graphs.
         Rect { x, y, width: self.width.saturating_sub(1), height: self.height }.intersection(area)
     }
 }
 
-/// Draws those devices that fit, the selected one among them.
+/// Draws the devices that fit, including the selected one.
 pub(super) fn draw(frame: &mut Frame<'_>, scene: &Scene<'_>, history: &History, window: &Window, note: &str) {
     let (line, area) = split_top(scene.area, 1);
     let devices = &scene.data.model.devices;
@@ -63,7 +63,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, scene: &Scene<'_>, history: &History, 
     }
 }
 
-/// `exact`: everything was followed in the time that is shown.
+/// `exact`: everything was followed in the time shown.
 fn title_of(device: &Device, exact: bool, width: u16) -> String {
     let figure = |memory: &crate::model::Memory| percent(memory.used, memory.total);
     let left = format!(" {} {}{}", device.index, fit(&device.kind(), 12), if exact { "" } else { " ~" });

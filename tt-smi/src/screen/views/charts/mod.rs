@@ -1,4 +1,4 @@
-//! DRAM and L1 over time, of one device or of all.
+//! DRAM and L1 over time, for one device or all.
 
 mod axes;
 mod curves;
@@ -22,21 +22,21 @@ use crate::screen::widgets::device::{draw_headline, draw_none};
 use crate::screen::widgets::graph::Dots;
 use crate::screen::widgets::text::split_top;
 
-/// What the resolutions are called.
+/// Names of the resolutions.
 const SPANS: [&str; HISTORY_RESOLUTIONS.len()] = ["minute", "hour", "day"];
-/// Halvings of the time that is shown, at most: then it is fifteen buckets.
+/// Most times that the span can be halved: fifteen buckets remain.
 const MOST_ZOOM: u32 = 4;
-/// Columns that the cursor goes up or down.
+/// Columns that the cursor moves by for up and down.
 const LEAP: i64 = 10;
 
-/// How much time is shown, how closely, and where the cursor is.
+/// Time span, zoom and cursor.
 #[derive(Debug, Default)]
 pub(crate) struct Charts {
     resolution: usize,
     zoom: u32,
-    /// The bucket that is looked at: its number, so that it moves on with its time.
+    /// The number of the bucket under the cursor, so that it moves along with its time.
     cursor: Option<u64>,
-    /// All devices, each small.
+    /// Whether all devices are shown, each in a small graph.
     is_grid: bool,
 }
 
@@ -49,7 +49,7 @@ impl Charts {
         Window::new(self.length(), self.zoom, data.model.clock.monotonic_ns, self.cursor)
     }
 
-    /// What was read, unless it is still that of another length of time.
+    /// The history, unless it is still that of another resolution.
     fn history<'a>(&self, data: &'a Data) -> Option<&'a History> {
         match &data.more {
             More::History(history) if history.resolution == self.resolution => Some(history),
@@ -57,7 +57,7 @@ impl Charts {
         }
     }
 
-    /// Moves the cursor by columns of characters.
+    /// Moves the cursor by columns.
     fn step(&mut self, columns: i64, scene: &Scene<'_>) {
         let window = self.window(scene.data);
         let places = u64::from(Plan::of(scene.area).graph.width.max(1));
@@ -65,7 +65,7 @@ impl Charts {
         self.place(|cursor| cursor.saturating_add_signed(columns.saturating_mul(buckets)), scene.data);
     }
 
-    /// Puts the cursor somewhere between the oldest bucket and the newest.
+    /// Places the cursor between the oldest and the newest bucket.
     fn place(&mut self, to: impl Fn(u64) -> u64, data: &Data) {
         let newest = data.model.clock.monotonic_ns / self.length();
         let oldest = newest.saturating_sub(HISTORY_BUCKETS as u64 - 1);
@@ -83,7 +83,7 @@ impl Charts {
         }
     }
 
-    /// Another length of time; the cursor stays at its time.
+    /// Changes the time span; the cursor stays at its time.
     fn next_span(&mut self) {
         let before = self.length();
         self.resolution = (self.resolution + 1) % HISTORY_RESOLUTIONS.len();
@@ -101,7 +101,7 @@ impl Charts {
     }
 
     fn note(&self, theme: &Theme) -> String {
-        // Colours need no such legend.
+        // With colours, no such legend is needed.
         let both = if Dots::of(theme) == Dots::Letters { "X both, " } else { "" };
         let zoom = if self.zoom > 0 { format!(", zoom {}x", 1 << self.zoom) } else { String::new() };
         format!("{both}last {}{zoom}", SPANS[self.resolution])

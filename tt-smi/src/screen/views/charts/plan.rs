@@ -1,4 +1,4 @@
-//! One graph with its axes and what the cursor reads.
+//! Layout of one graph with its axes and readout.
 
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
@@ -11,17 +11,17 @@ use crate::model::Device;
 use crate::screen::data::History;
 use crate::screen::page::Scene;
 
-/// Narrower than this there is no room for axes at the sides.
+/// Least width with axes at the sides.
 const WITH_SIDES: u16 = 40;
-/// `1023.9 MiB` at each side, and a gap.
+/// Width of an axis: `1023.9 MiB` and a gap.
 const SIDE: u16 = 10;
 
-/// Where the parts are.
+/// The layout.
 pub(super) struct Plan {
     pub left: Rect,
     pub graph: Rect,
     pub right: Rect,
-    /// What is known of which time.
+    /// The line that says what is known of each time.
     pub axis: Rect,
     pub times: Rect,
     pub readout: Rect,
@@ -40,7 +40,7 @@ impl Plan {
     }
 }
 
-/// The tops of both scales, for what is shown.
+/// The scales of both curves for the window.
 pub(super) fn scales(device: &Device, buckets: &[Bucket], window: &Window) -> [Scale; 2] {
     let most = window.merge(buckets, &window.all());
     let [dram, l1] = most.map_or([0, 0], |both| [both.dram.max, both.l1.max]);

@@ -1,4 +1,4 @@
-//! What the cursor reads; without one, all that is shown.
+//! Values at the cursor, or of the whole window if there is none.
 
 use ratatui::Frame;
 use ratatui::layout::Rect;
@@ -15,14 +15,14 @@ use crate::output::units::{UNKNOWN, age, bytes};
 use crate::screen::page::Scene;
 use crate::screen::widgets::graph::{Canvas, Curve, Dots};
 
-/// From this width on there is room for exact numbers.
+/// From this width on there is room for exact byte counts.
 const WITH_BYTES: u16 = 100;
-/// From this width on there is room to say which is which.
+/// From this width on there is room for labels.
 const WITH_WORDS: u16 = 68;
 /// From this width on there is room for the capacity.
 const WITH_CAPACITY: u16 = 76;
 
-/// A line for each curve; at the right, when that was.
+/// One line per curve; at the right, the time.
 pub(super) fn draw(
     frame: &mut Frame<'_>,
     area: Rect,
@@ -37,7 +37,7 @@ pub(super) fn draw(
     let clock = scene.data.model.clock;
     let start = range.start.saturating_mul(window.length as i64);
     let when = match window.cursor {
-        None => ["all that".to_owned(), "is shown".to_owned()],
+        None => ["whole".to_owned(), "window".to_owned()],
         Some(_) => {
             let ago = clock.age_ns(u64::try_from(start).unwrap_or(0));
             [time(clock.rfc3339_signed(start), window.length), format!("{} ago", age(ago))]
@@ -49,7 +49,7 @@ pub(super) fn draw(
         (Curve::Second, "L1", both.map(|both| both.l1), &device.l1),
     ];
     let lines = curves.into_iter().zip(when).map(|((curve, name, stretch, memory), when)| {
-        // The same sign as on the axis: something in that time was not followed.
+        // The same mark as on the axis: not everything was followed at that time.
         let doubt = if both.is_some_and(|both| !both.exact) { "~" } else { "" };
         let text =
             format!(" {:<5}{}", format!("{name}{doubt}"), figures(stretch.as_ref(), memory, area.width));

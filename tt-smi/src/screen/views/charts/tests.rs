@@ -21,9 +21,9 @@ fn the_span_goes_round_and_asks_for_its_history() {
 fn what_is_not_read_yet_is_said_and_why() {
     let data = data();
     let scene = fixture::scene(&data, 80, 20);
-    assert_eq!(scene.unread("the history"), " reading the history");
+    assert_eq!(scene.unread("the history"), " reading the history...");
     let frozen = Scene { frozen: true, ..scene };
-    assert_eq!(frozen.unread("the history"), " frozen before the history was read: f goes on");
+    assert_eq!(frozen.unread("the history"), " frozen before the history could be read; f resumes");
 }
 
 #[test]

@@ -1,23 +1,23 @@
-//! The time that is shown, and what is known of a part of it.
+//! The time window, and the data in parts of it.
 
 use std::ops::Range;
 
 use tt_shm_reader::{Bucket, HISTORY_BUCKETS, bucket_flags};
 
-/// Buckets in a row, by number: a bucket's number times its length is when it starts.
+/// Consecutive buckets, by number: a bucket's number times its length is its start time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Window {
-    /// Nanoseconds of a bucket.
+    /// Length of a bucket in nanoseconds.
     pub length: u64,
-    /// The first that is shown; negative if the machine was started later: now is always at the right edge.
+    /// The first bucket; negative if the machine booted later: now is always at the right edge.
     pub first: i64,
-    /// How many.
+    /// Number of buckets.
     pub count: u64,
-    /// The one that is looked at.
+    /// The bucket under the cursor.
     pub cursor: Option<u64>,
 }
 
-/// The least, the most and the last of a stretch of time.
+/// Lowest, highest and last value in a period.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Stretch {
     pub min: u64,
@@ -25,17 +25,17 @@ pub(super) struct Stretch {
     pub last: u64,
 }
 
-/// Both curves in a stretch of time.
+/// Both curves in a period.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Both {
     pub dram: Stretch,
     pub l1: Stretch,
-    /// Whether everything was followed all the time.
+    /// Whether everything was followed throughout.
     pub exact: bool,
 }
 
 impl Window {
-    /// The last buckets, or those around the cursor if these are not all there are.
+    /// The latest buckets, or those around the cursor when zoomed in.
     pub(super) fn new(length: u64, zoom: u32, now: u64, cursor: Option<u64>) -> Window {
         let all = HISTORY_BUCKETS as u64;
         let (newest, count) = (now / length, (all >> zoom).max(1));
@@ -51,7 +51,7 @@ impl Window {
         Window { length, first, count, cursor }
     }
 
-    /// The buckets that one of so many columns stands for: all are in some column, and in each is one.
+    /// The buckets of a column: every bucket is in some column, and every column has at least one.
     pub(super) fn covered(&self, place: usize, places: usize) -> Range<i64> {
         let at = |place: usize| self.first + (place as u64 * self.count / (places as u64).max(1)) as i64;
         at(place)..at(place + 1).max(at(place) + 1)
@@ -67,7 +67,7 @@ impl Window {
         self.first..self.first + self.count as i64
     }
 
-    /// What is known of some buckets, oldest first; `None` if nothing is.
+    /// Merges some buckets, oldest first; `None` if none of them is known.
     pub(super) fn merge(&self, buckets: &[Bucket], range: &Range<i64>) -> Option<Both> {
         let number = |bucket: &Bucket| (bucket.start / self.length) as i64;
         let start = buckets.partition_point(|bucket| number(bucket) < range.start);
@@ -75,7 +75,7 @@ impl Window {
         within.map(Both::from).reduce(Both::then)
     }
 
-    /// Whether a time overlaps with some buckets.
+    /// Whether a period overlaps with some buckets.
     pub(super) fn overlaps(&self, range: &Range<i64>, (start, end): (u64, u64)) -> bool {
         let at = |bucket: i64| i128::from(bucket) * i128::from(self.length);
         i128::from(start) < at(range.end) && i128::from(end) > at(range.start)
@@ -128,7 +128,7 @@ mod tests {
         assert!(window.overlaps(&(900..901), (9005, 9006)) && !window.overlaps(&(900..901), (9010, 9020)));
     }
 
-    /// A machine that has been up for less than what is shown: now is at the right edge.
+    /// A machine that booted within the window: now is at the right edge.
     #[test]
     fn now_is_at_the_right_edge() {
         for (zoom, up) in [(0, 3), (0, 60), (2, 3), (0, 1000)] {

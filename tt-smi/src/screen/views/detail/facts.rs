@@ -1,4 +1,4 @@
-//! What the peaks were made of, what the device does, what is wrong with it.
+//! Activity of the device, composition of its peaks, and warnings.
 
 use ratatui::text::{Line, Span};
 use tt_shm_reader::Class;
@@ -12,7 +12,7 @@ use crate::output::units::{UNKNOWN, age, bytes, bytes_short, count, percent, plu
 use crate::screen::page::Scene;
 use crate::screen::theme::Theme;
 
-/// The lines of the scene's device.
+/// Activity and composition of the peaks of the scene's device.
 pub(super) fn lines(scene: &Scene<'_>, width: u16) -> Lines {
     let Some(device) = scene.device() else { return Vec::new() };
     let (model, theme) = (&scene.data.model, scene.theme);
@@ -44,10 +44,10 @@ fn activity(device: &Device) -> [String; 2] {
     ]
 }
 
-/// Classes in a line, holders in as many as they take.
+/// Classes on one line, holders on as many as needed.
 fn makeup_lines(makeup: &Makeup, model: &Model, width: usize) -> Vec<String> {
     if makeup.classes.is_empty() && makeup.holders.is_empty() {
-        return vec!["   what it was made of is not known".to_owned()];
+        return vec!["   composition unknown".to_owned()];
     }
     let classes =
         makeup.classes.iter().map(|(class, bytes)| format!("{} {}", class.name(), bytes_short(*bytes)));
@@ -64,18 +64,18 @@ fn makeup_lines(makeup: &Makeup, model: &Model, width: usize) -> Vec<String> {
     let mut lines = wrapped("of ", classes.collect(), width);
     lines.extend(wrapped("by ", holders, width));
     if !makeup.exact {
-        lines.push("   not certain to be all".to_owned());
+        lines.push("   may be incomplete".to_owned());
     }
     lines
 }
 
-/// ` (llama)`; nothing if it is gone.
+/// ` (llama)`; empty if the process is gone.
 fn name_of(pid: u64, model: &Model) -> String {
     let process = model.processes.iter().find(|process| process.namespace_pid == pid);
     process.map_or_else(String::new, |process| format!(" ({})", fit(&process.name, 16)))
 }
 
-/// Items with commas between, in as many lines as they take.
+/// Comma-separated items, wrapped.
 fn wrapped(head: &str, items: Vec<String>, width: usize) -> Vec<String> {
     let mut lines = vec![format!("   {head}")];
     let last = items.len().saturating_sub(1);
@@ -90,10 +90,10 @@ fn wrapped(head: &str, items: Vec<String>, width: usize) -> Vec<String> {
     lines
 }
 
-/// What is wrong with the device: above everything else.
+/// Warnings about the device, shown above everything else.
 pub(super) fn warnings(device: &Device, model: &Model) -> Vec<String> {
     let explained = [
-        (device.over_capacity, "over capacity: a process reports wrongly"),
+        (device.over_capacity, "over capacity: a process misreports"),
         (device.conflict, "conflict: processes disagree about the device"),
         (device.incomplete, INCOMPLETE),
     ];
@@ -106,10 +106,11 @@ pub(super) fn warnings(device: &Device, model: &Model) -> Vec<String> {
     explained.chain(claims).collect()
 }
 
-/// How many allocations failed, and the last of them, newest first: as many as are kept.
+/// The number of failed allocations, then the recorded ones, newest first.
 fn failures(device: &Device, model: &Model, width: usize) -> Vec<String> {
     let failed = device.failed_allocs;
-    let count = (failed > 0).then(|| format!(" {} of living processes", plural(failed, "failed allocation")));
+    let count =
+        (failed > 0).then(|| format!(" {} by running processes", plural(failed, "failed allocation")));
     let kept = model.failures.iter().filter(|failure| failure.chip_id == device.id.chip_id);
     count.into_iter().chain(kept.flat_map(|failure| failure_lines(failure, model, width))).collect()
 }
@@ -118,7 +119,7 @@ fn failure_lines(failure: &Failure, model: &Model, width: usize) -> Vec<String> 
     let why = match failure.shortage.cause() {
         Some(Cause::Exhausted) => ": exhausted",
         Some(Cause::Fragmented) => ": fragmented",
-        // Something else: banks that differ, an alignment.
+        // Neither: banks that differ, or an alignment.
         None => "",
     };
     let class = failure.class.map_or(UNKNOWN, Class::name);
@@ -126,7 +127,7 @@ fn failure_lines(failure: &Failure, model: &Model, width: usize) -> Vec<String> 
     let parts = vec![
         format!("{} ago", age(model.clock.age_ns(failure.time))),
         format!(
-            "pid {pid} ({}) asked {} of {class}",
+            "pid {pid} ({}) requested {} of {class}",
             fit(&failure.who.name, 16),
             bytes(failure.shortage.request)
         ),

@@ -1,4 +1,4 @@
-//! Every kind of memory in a line: a bar, what is used of how much, the peak and when that was.
+//! One line per kind of memory: bar, used and total, peak and when it was reached.
 
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
@@ -15,18 +15,18 @@ use crate::screen::widgets::bar;
 
 /// From this width on there is room for the number of allocations.
 const WITH_COUNTS: u16 = 70;
-/// From this width on there is room for the time of a peak beside its age.
+/// From this width on there is room for the time of a peak besides its age.
 const WITH_CLOCK: u16 = 76;
-/// A shorter bar says nothing.
+/// Least width of a bar.
 const LEAST_BAR: usize = 3;
 
 /// What a figure is a share of.
 enum Of {
-    /// Memory of its own: the capacity is shown.
+    /// A memory of its own, with its capacity.
     Own(Option<u64>),
-    /// The memory above it: its capacity stands there.
+    /// The memory above it, which shows the capacity.
     Above(Option<u64>),
-    /// Nothing: what is allocated or loaded need not be resident, so it can be more than there is.
+    /// Nothing: what is allocated or loaded need not be resident, so it can exceed the capacity.
     Nothing,
 }
 
@@ -37,7 +37,7 @@ struct Row {
     used: u64,
     of: Of,
     parts: Vec<(Part, u64)>,
-    /// `None`: nobody counts it.
+    /// `None`: there is no count.
     peak: Option<Peak>,
 }
 
@@ -126,7 +126,7 @@ fn resident(name: &'static str, used: u64, peak: Peak, of: Of, part: Part) -> Ro
     Row { name, count: None, used, of, parts: vec![(part, used)], peak: Some(peak) }
 }
 
-/// How wide things are.
+/// Widths of the columns.
 struct Columns {
     width: u16,
     peak: usize,
@@ -136,7 +136,7 @@ struct Columns {
 impl Columns {
     fn heading(&self, model: &Model, theme: &Theme) -> Line<'static> {
         let head = self.head("MEMORY", "N");
-        // The peaks of a window are not those of all time.
+        // Peaks since a reset are marked as such.
         let peak = model.window_since.map_or_else(|| "PEAK".to_owned(), |_| "PEAK IN WINDOW".to_owned());
         let tail = self.tail("USED", "", &peak, "AGO", "AT (UTC)");
         let gap = " ".repeat(self.bar(&head, &tail).map_or(0, |bar| bar + 2));
@@ -184,7 +184,7 @@ impl Columns {
         if self.width >= WITH_CLOCK { format!("{tail} {at:>8}") } else { tail }
     }
 
-    /// What is left for a bar between its brackets.
+    /// Width of a bar between its brackets.
     fn bar(&self, head: &str, tail: &str) -> Option<usize> {
         let used = head.chars().count() + tail.chars().count() + 3;
         usize::from(self.width).checked_sub(used).filter(|width| *width >= LEAST_BAR)
@@ -213,7 +213,7 @@ fn no_capacity(width: usize) -> &'static str {
     if width >= TEXT.len() { TEXT } else { UNKNOWN }
 }
 
-/// `4.1 GiB`; `4.1 to 5.0 GiB` or `≥4.1 GiB` if all that is known is that it lies there; nothing if nobody counts it.
+/// `4.1 GiB`; `4.1 to 5.0 GiB` or `≥4.1 GiB` for a range; empty if it is not counted.
 fn peak_text(peak: Option<&Peak>) -> String {
     match peak {
         None => String::new(),
@@ -224,7 +224,7 @@ fn peak_text(peak: Option<&Peak>) -> String {
     }
 }
 
-/// `14:13:10`. With its age beside it, it needs no day.
+/// `14:13:10`. The age beside it makes a date unnecessary.
 pub(super) fn time_of_day(clock: Clock, time: u64) -> String {
     let wall = clock.rfc3339(time);
     units::time_of_day(wall.as_deref()).chars().take("14:13:10".len()).collect()

@@ -1,4 +1,4 @@
-//! One device: every kind of memory, what its peaks were made of, and who is on it.
+//! One device: every kind of memory, composition of its peaks, and its processes.
 
 mod facts;
 mod figures;
@@ -16,7 +16,7 @@ use crate::screen::data::Data;
 use crate::screen::page::{Page, Reply, Scene};
 use crate::screen::widgets::device::{draw_headline, draw_none};
 
-/// Which part the user is in, how far down the figures are, and the processes of every device.
+/// The focused pane, the scroll position of the figures, and the processes of every device.
 #[derive(Debug, Default)]
 pub(crate) struct Detail {
     pane: Pane,
@@ -31,7 +31,7 @@ impl Detail {
 
     fn go(&mut self, motion: Motion, scene: &Scene<'_>) {
         let plan = self.plan(scene);
-        // Where all figures are in sight there is nothing to scroll but the processes.
+        // If all figures fit, only the processes can scroll.
         if self.pane == Pane::Processes || plan.last_top() == 0 {
             return self.lists.go(scene.device, motion, plan.processes);
         }

@@ -1,4 +1,4 @@
-//! Where the parts are. Little room goes to the part that the user is in.
+//! Layout of the view. With little room, the focused pane takes precedence.
 
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::text::Line;
@@ -8,17 +8,17 @@ use crate::output::units::plural;
 use crate::screen::page::Scene;
 use crate::screen::widgets::text::{split_bottom, split_top};
 
-/// From this width on, facts stand beside the figures.
+/// From this width on, activity and peaks are beside the figures.
 const WIDE: u16 = 150;
-/// Lines that the other part keeps: of processes that is their heading and one.
+/// Lines that the other pane keeps; for processes, the heading and one row.
 const OTHER_LINES: u16 = 2;
 
 pub(super) type Lines = Vec<Line<'static>>;
 
-/// The part that keys move in.
+/// The focused pane.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Pane {
-    /// Figures and facts.
+    /// Figures, activity and peaks.
     #[default]
     Figures,
     /// Processes on the device.
@@ -34,14 +34,14 @@ impl Pane {
     }
 }
 
-/// The parts, and what is in them.
+/// The panes and their contents.
 pub(super) struct Plan {
-    /// Where `left` is.
+    /// Area of `left`.
     pub figures: Rect,
     pub left: Lines,
-    /// What stands beside them, if there is room.
+    /// Lines beside them, if there is room.
     pub right: (Lines, Rect),
-    /// Between figures and processes.
+    /// The rule between figures and processes.
     pub rule: Rect,
     pub processes: Rect,
 }
@@ -60,20 +60,20 @@ impl Plan {
         let height = processes_height(area.height, wanted, processes as u16 + 2, pane);
         let (top, bottom) = split_bottom(area, height);
         let (rule, processes) = split_top(bottom, 1);
-        // As far from the edge as everything else.
+        // The same margin as everywhere else.
         let processes = Rect { x: processes.x + 1, width: processes.width.saturating_sub(1), ..processes };
         let figures = Rect { width: left.width, ..top };
         let right = Rect { x: right.x, width: right.width, ..top };
         Plan { figures, left: lines, right: (beside, right), rule, processes }
     }
 
-    /// How far down the figures can be.
+    /// Highest scroll position of the figures.
     pub(super) fn last_top(&self) -> usize {
         let lines = self.left.len().max(self.right.0.len());
         lines.saturating_sub(usize::from(self.figures.height))
     }
 
-    /// How much is out of sight, and how to get there.
+    /// How many lines are hidden, and how to reach them.
     pub(super) fn note(&self, top: usize, pane: Pane) -> String {
         match (self.last_top() - top, pane) {
             (0, _) => String::new(),

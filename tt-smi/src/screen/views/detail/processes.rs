@@ -23,11 +23,11 @@ struct OnDevice {
     owner: String,
     name: String,
     usage: Usage,
-    /// What is wrong with it.
+    /// Its flags.
     flags: String,
 }
 
-/// Columns from which those that do not fit are left out, the highest rank first.
+/// The columns; those with the highest rank are dropped first.
 const COLUMNS: &[Column<OnDevice>] = &[
     Column::new("PID", 8, 0, |row| row.pid.clone()),
     Column::new("USER", 8, 7, |row| row.owner.clone()),
@@ -35,7 +35,7 @@ const COLUMNS: &[Column<OnDevice>] = &[
     figure("DRAM", 1, |row| bytes(row.usage.dram.used), |row| Some(row.usage.dram.used)),
     figure("L1", 1, |row| bytes(row.usage.l1.used), |row| Some(row.usage.l1.used)),
     figure("CBS", 5, |row| bytes(row.usage.cb_resident), |row| Some(row.usage.cb_resident)),
-    figure("CBS ALL.", 8, |row| bytes(allocated(&row.usage)), |row| Some(allocated(&row.usage))),
+    figure("CB ALLOC", 8, |row| bytes(allocated(&row.usage)), |row| Some(allocated(&row.usage))),
     figure("KERNELS", 4, |row| bytes(loaded(&row.usage)), |row| Some(loaded(&row.usage))),
     figure("ETH L1", 9, |row| bytes(row.usage.eth_l1.used), |row| Some(row.usage.eth_l1.used)),
     figure(
@@ -49,7 +49,7 @@ const COLUMNS: &[Column<OnDevice>] = &[
     Column::new("", 0, 3, |row| row.flags.clone()),
 ];
 
-/// The column that they are sorted by at first: DRAM.
+/// The initial sort column: DRAM.
 const BY_DRAM: usize = 3;
 
 const fn figure(
@@ -82,7 +82,7 @@ impl OnDevice {
     }
 }
 
-/// A list for each device, so that going to and fro between devices changes none.
+/// One list per device, so that each keeps its state.
 #[derive(Debug, Default)]
 pub(super) struct Lists {
     devices: Vec<(List<OnDevice>, Vec<OnDevice>)>,
@@ -113,7 +113,7 @@ impl Lists {
         list.selected(rows).map(|row| row.key)
     }
 
-    /// Whether the row that was selected was clicked again.
+    /// Whether a click hit the row that was already selected.
     pub(super) fn click(&mut self, device: usize, at: Position, area: Rect) -> bool {
         let Some((list, rows)) = self.devices.get_mut(device) else { return false };
         match list.click(at, rows, area) {
@@ -139,9 +139,9 @@ fn rows_of(model: &Model, device: &Device) -> Vec<OnDevice> {
     rows.collect()
 }
 
-/// The line between figures and processes.
+/// The rule between figures and processes.
 pub(super) fn rule(count: usize, width: u16, pane: Pane, theme: &Theme) -> Line<'static> {
-    let text = format!(" {} on it, Enter looks into one ", plural(count as u64, "process"));
+    let text = format!(" {} on this device, Enter opens one ", plural(count as u64, "process"));
     let text = fit(&text, usize::from(width));
     let line = format!("{text}{}", "─".repeat(usize::from(width).saturating_sub(text.chars().count())));
     Line::styled(line, if pane == Pane::Processes { theme.heading() } else { theme.dim() })

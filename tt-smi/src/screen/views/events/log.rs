@@ -1,53 +1,53 @@
-//! The last events, as many as anybody scrolls through.
+//! The latest events.
 
 use crate::lists::events::Happened;
 use crate::screen::data::News;
 
-/// Events that are kept at least, once there are so many.
+/// Number of events kept at least.
 const KEPT: usize = 20_000;
-/// So many more may be there: moving all of them for each new one would cost more than all the rest.
+/// Number of further events that may be kept: dropping one for each new one would cost more than all the rest.
 const SLACK: usize = 5_000;
 
-/// An event, and its number since the log began.
+/// An event, and its sequence number in the log.
 #[derive(Debug)]
 pub(super) struct Entry {
     pub number: u64,
     pub event: Happened,
 }
 
-/// What became of news.
+/// The result of taking in events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Taken {
-    /// They are known.
+    /// They were already known.
     Nothing,
-    /// The log begins anew with them: what rings held, of any age.
+    /// The log restarted with them: they are what the rings held, of any age.
     First,
     /// They happened since the last ones.
     More,
 }
 
-/// The last events.
+/// The log.
 #[derive(Debug, Default)]
 pub(super) struct Log {
     entries: Vec<Entry>,
     next: u64,
-    /// Which news were the last: the following, and the look of it.
+    /// Pass and read number of the last events taken in.
     last: (u64, u64),
     /// Overwritten before they were read.
     pub missed: u64,
-    /// Not held by the rings any more when they were looked at first.
+    /// No longer in the rings when these were first read.
     pub older: u64,
-    /// Gone from here.
+    /// Dropped from the log.
     pub dropped: u64,
 }
 
 impl Log {
-    /// Those that are kept, the oldest first.
+    /// The events kept, oldest first.
     pub(super) fn entries(&self) -> &[Entry] {
         &self.entries
     }
 
-    /// Takes in what is new.
+    /// Takes in new events.
     pub(super) fn take(&mut self, news: &News) -> Taken {
         let (following, look) = self.last;
         if news.following == following && news.look <= look {
@@ -55,7 +55,7 @@ impl Log {
         }
         let is_first = news.following != following;
         if is_first {
-            // It begins with what rings still hold: the same again as far as it was here.
+            // A new pass starts with what the rings still hold, which was here before.
             *self = Log { next: self.next, ..Log::default() };
         }
         self.last = (news.following, news.look);

@@ -1,4 +1,4 @@
-//! What happens, as it happens. The newest is at the bottom; who scrolls up reads in peace.
+//! Events as they happen, newest at the bottom; scrolling up stops following.
 
 mod log;
 mod rates;
@@ -19,20 +19,20 @@ use crate::screen::widgets::list::{Column, Hit, List, Look};
 use log::{Entry, Log};
 use rates::Rates;
 
-/// Formatted only when it is seen.
+/// Formatted only when visible.
 const COLUMNS: &[Column<Entry>] =
     &[Column::new("TIME", 15, 1, |entry| split(entry).0), Column::new("EVENT", 0, 0, |entry| split(entry).1)];
-/// Lines that a whole event gets at most.
+/// Most lines for an event shown in full.
 const WHOLE: u16 = 4;
 
-/// When it was, which stays where the rest is moved, and what it was.
+/// The time, which stays in place when scrolling sideways, and the text.
 fn split(entry: &Entry) -> (String, String) {
     let line = entry.event.to_string();
     let (time, what) = line.split_once(' ').unwrap_or(("", &line));
     (time.to_owned(), what.to_owned())
 }
 
-/// The log, and which part of it is looked at.
+/// The log, and the part of it that is shown.
 #[derive(Debug)]
 pub(crate) struct Events {
     log: Log,
@@ -40,7 +40,7 @@ pub(crate) struct Events {
     list: List<Entry>,
     query: Query,
     is_following: bool,
-    /// The selected event is shown in full.
+    /// Whether the selected event is shown in full.
     is_open: bool,
 }
 
@@ -86,16 +86,16 @@ impl Events {
         Parts { rates, lost, list, whole }
     }
 
-    /// Lines that the selected event needs in full, and one above.
+    /// Lines for the selected event in full, and a rule above.
     fn whole_height(&self, width: u16) -> u16 {
         let selected = self.list.selected(self.log.entries());
         let needed = selected.map_or(0, |entry| columns(&entry.event.to_string()));
-        // Words that go to the next line leave room behind.
+        // Word wrapping wastes some room.
         let lines = needed.div_ceil(usize::from(width).saturating_sub(8).max(1)) as u16;
         lines.min(WHOLE) + 1
     }
 
-    /// What is not in the log.
+    /// Counts of events that are not in the log.
     fn lost(&self) -> Option<String> {
         let told = [
             (self.log.older, "older events are no longer in the ring"),
@@ -128,7 +128,7 @@ impl Events {
     }
 }
 
-/// Few a second are worth a decimal: 0 would say that there are none.
+/// Low rates get a decimal, so that they do not show as 0.
 fn rate_text(rate: f64) -> String {
     if rate < 9.95 { format!("{rate:.1}") } else { count(rate) }
 }
@@ -152,7 +152,7 @@ impl Page for Events {
         match action {
             Action::Move(motion) => {
                 self.list.go(motion, self.log.entries(), self.parts(scene.area).list);
-                // Who goes up reads; who comes to the end watches again.
+                // Moving up stops following; reaching the end resumes it.
                 self.is_following = motion == Motion::Last || self.list.is_at_end();
             }
             Action::Open => self.is_open = !self.is_open,
@@ -186,7 +186,7 @@ impl Page for Events {
         });
         if self.list.len() == 0 && parts.list.height > 1 {
             let text = match self.log.entries() {
-                [] if scene.frozen => &scene.unread("any event"),
+                [] if scene.frozen => &scene.unread("events"),
                 [] => " No events yet.",
                 _ => " No matching events. Press Esc to show all.",
             };

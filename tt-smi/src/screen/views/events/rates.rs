@@ -1,18 +1,18 @@
-//! How often things happen, by kind.
+//! Event rates by kind.
 
 use std::collections::VecDeque;
 
 use crate::lists::events::Happened;
 
-/// Over which rates are measured: long enough to be steady, short enough to be of now.
+/// Period over which rates are measured: long enough to be steady, short enough to be current.
 const WINDOW_NS: u64 = 5_000_000_000;
-/// A shorter time says nothing yet.
+/// Shortest meaningful period.
 const LEAST_NS: u64 = 200_000_000;
 
-/// Numbers of the last looks, by kind.
+/// Counts of the last reads, by kind.
 #[derive(Debug, Default)]
 pub(super) struct Rates {
-    /// When the first look ended that is still counted; `None`: nothing was looked at.
+    /// When the oldest counted read ended; `None` if there was none.
     start_ns: Option<u64>,
     looks: VecDeque<Look>,
 }
@@ -24,12 +24,12 @@ struct Look {
 }
 
 impl Rates {
-    /// From now on: when that happened which came before is not known.
+    /// Starts now: when the events so far happened is not known.
     pub(super) fn begin(now_ns: u64) -> Rates {
         Rates { start_ns: Some(now_ns), looks: VecDeque::new() }
     }
 
-    /// Counts what happened since the last look.
+    /// Counts the events since the last read.
     pub(super) fn take(&mut self, events: &[Happened], now_ns: u64) {
         let mut kinds: Vec<(&'static str, u64)> = Vec::new();
         for event in events {
@@ -44,7 +44,7 @@ impl Rates {
         }
     }
 
-    /// Those that happened, the most frequent first; `None` if that is not known yet.
+    /// Rates above zero, highest first; `None` if not known yet.
     pub(super) fn per_second(&self) -> Option<Vec<(&'static str, f64)>> {
         let time_ns = self.looks.back()?.end_ns.saturating_sub(self.start_ns?);
         if time_ns < LEAST_NS {

@@ -1,4 +1,4 @@
-//! What is known of a bank of DRAM, or of the L1 of a core.
+//! Contents of a bank of DRAM, or of the L1 of a core.
 
 use tt_shm_reader::Class;
 
@@ -7,7 +7,7 @@ use crate::lists::extents::{self, Extent, Survey, overlaps};
 use crate::model::{Device, Model};
 use crate::screen::theme::Part;
 
-/// Which memory.
+/// The memory shown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Kind {
     /// A bank of DRAM.
@@ -32,7 +32,7 @@ impl Kind {
         }
     }
 
-    /// Where an item lies.
+    /// The extent of an allocation.
     fn of(item: &Item) -> Option<Kind> {
         extents::Bank::of(item).map(|bank| match bank {
             extents::Bank::Dram => Kind::Dram,
@@ -41,7 +41,7 @@ impl Kind {
     }
 }
 
-/// The part of a bar that an item is.
+/// The part of a bar that an allocation is drawn as.
 pub(super) fn part(item: &Item) -> Part {
     match item.class {
         Class::Dram => Part::Dram,
@@ -53,38 +53,38 @@ pub(super) fn part(item: &Item) -> Part {
     }
 }
 
-/// What is known of it.
+/// The contents.
 #[derive(Debug, Default)]
 pub(super) struct Bank {
     /// By address.
     pub extents: Vec<Extent>,
-    /// Stretches where claims overlap.
+    /// Ranges where allocations overlap.
     pub overlaps: Vec<(u64, u64)>,
     pub survey: Survey,
-    /// How large it is, if that is known.
+    /// Its size, if known.
     pub size: Option<u64>,
-    /// Allocations that reach beyond that: then it is wrong, or they are.
+    /// Allocations that reach beyond its end: either these or the size is wrong.
     pub beyond: u64,
-    /// What there is to draw: lowest and highest address.
+    /// Lowest and highest address to draw.
     pub span: (u64, u64),
-    /// Allocations that have bytes of their own.
+    /// Number of allocations with bytes of their own.
     pub count: u64,
-    /// Of these, without an address.
+    /// Those without an address.
     pub without_address: u64,
-    /// Of these, with an address, but how much of them is in a bank is not known.
+    /// Those with an address whose bytes per bank are unknown.
     pub without_bytes: u64,
-    /// There may be more than is listed.
+    /// Whether the list of allocations is incomplete.
     pub is_incomplete: bool,
 }
 
 impl Bank {
-    /// Whether every allocation is where it is, so that the rest is free.
+    /// Whether the place of every allocation is known, so that the rest is free.
     pub(super) fn knows_gaps(&self) -> bool {
         self.without_address == 0 && self.without_bytes == 0 && !self.is_incomplete
     }
 
     fn add(&mut self, place: usize, item: &Item) {
-        // A circular buffer inside an L1 buffer is in that one's extent.
+        // A circular buffer inside an L1 buffer lies in that buffer's extent.
         if item.globally_allocated || item.size == 0 {
             return;
         }
@@ -106,7 +106,7 @@ impl Bank {
         self.beyond = self.extents.iter().filter(is_beyond).count() as u64;
         self.survey = Survey::new(&self.extents, self.size);
         self.overlaps = overlaps(&self.extents);
-        // Without a size, what is behind the last allocation is not known to be there.
+        // Without a size, nothing is known beyond the last allocation.
         self.span = match self.size {
             Some(end) => (0, end.max(self.survey.end)),
             None => (self.survey.lowest, self.survey.end),

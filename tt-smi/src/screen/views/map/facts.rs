@@ -1,4 +1,4 @@
-//! How much is known, how much is claimed, how broken up the rest is.
+//! How much is known, used and fragmented.
 
 use ratatui::Frame;
 use ratatui::layout::Rect;
@@ -9,7 +9,7 @@ use super::bank::{Bank, Kind};
 use crate::output::units::{UNKNOWN, bytes, bytes_or_unknown, plural};
 use crate::screen::theme::Theme;
 
-/// A line for each memory, and one for the gaps of the one that is shown.
+/// One line per memory, and one for the gaps of the memory shown.
 pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, banks: &[Bank; 2], shown: Kind, theme: &Theme) {
     let memory = |kind: Kind| {
         let (mark, style) = if kind == shown { ('▶', theme.heading()) } else { (' ', theme.dim()) };
@@ -27,7 +27,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, banks: &[Bank; 2], shown: 
 
 fn known(bank: &Bank) -> String {
     if bank.count == 0 {
-        return "nothing live".to_owned();
+        return "no live allocations".to_owned();
     }
     let drawn = bank.extents.len() as u64;
     let claimed = if drawn > 0 { bytes(bank.survey.used) } else { UNKNOWN.to_owned() };
@@ -39,10 +39,10 @@ fn gaps(bank: &Bank) -> String {
     let overlaps = match bank.survey.overlaps {
         0 => String::new(),
         count => {
-            // What has no address may overlap, too.
+            // Allocations without an address may overlap too.
             let (overlaps, twice) = (plural(count, "overlap"), bytes(bank.survey.overlapping));
             if bank.knows_gaps() {
-                format!("{overlaps}: {twice} claimed twice; ")
+                format!("{overlaps}: {twice} allocated twice; ")
             } else {
                 format!("at least {overlaps}: {twice}; ")
             }
@@ -59,12 +59,12 @@ fn gaps(bank: &Bank) -> String {
             bytes(survey.free),
             bytes(end - start),
         ),
-        _ => format!("no gap between {:#x} and {:#x}", survey.lowest, survey.end),
+        _ => format!("no gaps between {:#x} and {:#x}", survey.lowest, survey.end),
     };
     overlaps + &beyond(bank) + &text
 }
 
-/// What contradicts the size that is told is drawn all the same.
+/// Allocations beyond the end are drawn nevertheless.
 fn beyond(bank: &Bank) -> String {
     match (bank.beyond, bank.size) {
         (1.., Some(size)) => format!("{} beyond the end at {}; ", bank.beyond, bytes(size)),
@@ -72,19 +72,19 @@ fn beyond(bank: &Bank) -> String {
     }
 }
 
-/// How far the strip reaches, where nobody tells.
+/// How far the strip reaches if the size is unknown.
 pub(super) fn note(bank: &Bank) -> &'static str {
     match bank.size {
-        None if !bank.extents.is_empty() => "size unknown: up to the last allocation",
+        None if !bank.extents.is_empty() => "size unknown: drawn up to the last allocation",
         _ => "",
     }
 }
 
 fn reasons(bank: &Bank) -> Vec<String> {
     let reasons = [
-        (bank.without_address > 0, format!("{} have no address", bank.without_address)),
-        (bank.without_bytes > 0, format!("{} no bytes per bank", bank.without_bytes)),
-        (bank.is_incomplete, "a list is incomplete".to_owned()),
+        (bank.without_address > 0, format!("{} without an address", bank.without_address)),
+        (bank.without_bytes > 0, format!("{} without bytes per bank", bank.without_bytes)),
+        (bank.is_incomplete, "the list is incomplete".to_owned()),
     ];
     reasons.into_iter().filter(|(there, _)| *there).map(|(_, text)| text).collect()
 }

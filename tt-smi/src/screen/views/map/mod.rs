@@ -1,4 +1,4 @@
-//! Where in a bank of DRAM, or in the L1 of a core, things lie.
+//! The memory map: a bank of DRAM, or the L1 of a core.
 
 mod bank;
 mod facts;
@@ -22,19 +22,19 @@ use crate::screen::page::{Page, Reply, Scene};
 use crate::screen::widgets::device::{draw_headline, draw_none};
 use crate::screen::widgets::text::split_top;
 
-/// Halvings of what is shown, at most.
+/// Most times that the range can be halved.
 const MOST_ZOOM: u32 = 24;
 
-/// Which memory, how closely, and where the cursor is.
+/// Memory, zoom and cursor.
 #[derive(Debug, Default)]
 pub(crate) struct Map {
-    /// What was read last.
+    /// The latest list.
     listing: Option<Arc<Listing>>,
-    /// By place of the device; made when data come, as they take time to put in order.
+    /// By device index; computed when data arrive, as sorting takes time.
     banks: Vec<[Bank; 2]>,
     kind: Kind,
     zoom: u32,
-    /// An address.
+    /// The address of the cursor.
     cursor: Option<u64>,
 }
 
@@ -116,7 +116,8 @@ impl Page for Map {
         let banks = self.banks.get(scene.device);
         let (Some(banks), Some(strip), Some(listing)) = (banks, self.strip(scene), &self.listing) else {
             let (_, rest) = split_top(scene.area, 1);
-            return frame.render_widget(Line::styled(scene.unread("what is live"), scene.theme.dim()), rest);
+            return frame
+                .render_widget(Line::styled(scene.unread("live allocations"), scene.theme.dim()), rest);
         };
         let (plan, bank) = (Plan::of(scene.area), &banks[self.kind as usize]);
         facts::draw(frame, plan.facts, banks, self.kind, scene.theme);

@@ -1,20 +1,20 @@
-//! Where the parts are.
+//! Layout of the view.
 
 use ratatui::layout::{Constraint, Layout, Rect};
 
-/// Narrower than this there is no room for addresses at the side.
+/// Least width with addresses at the side.
 const WITH_ADDRESSES: u16 = 50;
 /// ` 0x12345678 `.
 const SIDE: u16 = 13;
 
 /// The parts.
 pub(super) struct Plan {
-    /// Of both memories, and of the gaps of one.
+    /// Summary of both memories, and gaps of one.
     pub facts: Rect,
     pub addresses: Rect,
     pub strip: Rect,
     pub legend: Rect,
-    /// What the cursor reads.
+    /// What is at the cursor.
     pub readout: Rect,
 }
 

@@ -1,4 +1,4 @@
-//! What lies at the cursor.
+//! What is at the cursor.
 
 use ratatui::Frame;
 use ratatui::layout::Rect;
@@ -12,7 +12,7 @@ use crate::lists::extents::Extent;
 use crate::output::units::{age, bytes};
 use crate::screen::theme::Theme;
 
-/// Where the cursor is, and the largest thing there.
+/// The position of the cursor, and the largest allocation there.
 pub(super) fn draw(
     frame: &mut Frame<'_>,
     area: Rect,
@@ -23,7 +23,7 @@ pub(super) fn draw(
 ) {
     let lines = match strip.cursor {
         None => {
-            vec![Line::styled(" arrows: what lies where, Tab: the other memory, z Z: zoom", theme.dim())]
+            vec![Line::styled(" arrows: move the cursor, Tab: other memory, z Z: zoom", theme.dim())]
         }
         Some(cell) => {
             let (start, end) = strip.covered(cell);
@@ -49,15 +49,15 @@ fn texts(bank: &Bank, (start, end): (u64, u64), listing: &Listing) -> [String; 2
 fn nothing(bank: &Bank, start: u64) -> String {
     match bank.knows_gaps() {
         true if start >= bank.survey.lowest => " free".to_owned(),
-        true => " below what is allocated: firmware and kernels tell no addresses".to_owned(),
-        false => " nothing known: some allocations have no address".to_owned(),
+        true => " below all allocations: firmware and kernels have no known addresses".to_owned(),
+        false => " unknown: some allocations have no address".to_owned(),
     }
 }
 
-/// The name is last: it may be long.
+/// The name comes last: it may be long.
 fn item_text(item: &Item, extent: &Extent) -> String {
     format!(
-        " {}, {} at {:#x}, {} in all, pid {}, {} old: {}",
+        " {}, {} at {:#x}, {} in total, pid {}, {} old: {}",
         item.class.name(),
         bytes(extent.end - extent.start),
         extent.start,

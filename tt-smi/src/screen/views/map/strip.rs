@@ -1,4 +1,4 @@
-//! The address space in cells, line by line.
+//! The address space as cells, line by line.
 
 use ratatui::Frame;
 use ratatui::style::Style;
@@ -9,26 +9,26 @@ use super::plan::Plan;
 use crate::lists::allocations::Listing;
 use crate::screen::theme::{Part, Theme};
 
-/// What claims a cell twice.
+/// Mark of a cell with overlapping allocations.
 const OVERLAP: char = '!';
 
-/// Addresses, and how many of them a cell stands for.
+/// A range of addresses, and how many of them a cell covers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Strip {
-    /// All that there is to see: first and last.
+    /// All addresses: first and last.
     pub whole: (u64, u64),
-    /// The first that is shown.
+    /// The first address shown.
     pub first: u64,
-    /// Bytes of a cell.
+    /// Bytes per cell.
     pub bytes: u64,
-    /// Cells that are shown.
+    /// Number of cells shown.
     pub cells: u64,
     /// The cell of the cursor.
     pub cursor: Option<u64>,
 }
 
 impl Strip {
-    /// A part of the whole, around the cursor.
+    /// The part of the whole that is around the cursor.
     pub(super) fn new(whole: (u64, u64), zoom: u32, cursor: Option<u64>, cells: u64) -> Strip {
         let (start, end) = whole;
         let length = ((end - start) >> zoom).max(1);
@@ -46,7 +46,7 @@ impl Strip {
         (start, start.saturating_add(self.bytes))
     }
 
-    /// The cells that are shown of some addresses.
+    /// The visible cells of a range of addresses.
     fn cells_of(&self, start: u64, end: u64) -> std::ops::Range<u64> {
         let first = start.saturating_sub(self.first) / self.bytes;
         let last = end.saturating_sub(self.first).div_ceil(self.bytes);
@@ -54,12 +54,12 @@ impl Strip {
     }
 }
 
-/// A little more, so that cells begin at addresses that are easy to read.
+/// Rounds up, so that cells begin at addresses that are easy to read.
 fn round(bytes: u64) -> u64 {
     bytes.next_multiple_of((bytes.next_power_of_two() / 16).max(1))
 }
 
-/// What most of each cell is, and which of them several processes claim.
+/// What most of each cell holds, and which cells have overlaps.
 fn cells(bank: &Bank, strip: &Strip, listing: &Listing) -> Vec<(Part, u64, bool)> {
     let mut cells = vec![(Part::Free, 0, false); strip.cells as usize];
     for extent in &bank.extents {
@@ -92,7 +92,7 @@ pub(super) fn draw(
     let (area, whole_end) = (plan.strip, strip.whole.1);
     if bank.extents.is_empty() {
         let text =
-            if bank.count == 0 { "nothing to draw" } else { "nothing to draw: no process gives addresses" };
+            if bank.count == 0 { "nothing to draw" } else { "nothing to draw: no process reports addresses" };
         return frame.render_widget(Line::styled(text, theme.dim()), area);
     }
     let width = u64::from(area.width).max(1);
@@ -100,7 +100,7 @@ pub(super) fn draw(
         let (x, y) = (area.x + (number % width) as u16, area.y + (number / width) as u16);
         let (sign, style) = match kind {
             _ if overlaps => (OVERLAP, theme.warn()),
-            // Not free: nobody tells what is there.
+            // Not shown as free: what is there is unknown.
             Part::Free if strip.covered(number).1 <= bank.survey.lowest => (' ', Style::new()),
             kind => theme.part(kind),
         };
@@ -131,7 +131,7 @@ fn legend(bank: &Bank, theme: &Theme) -> Line<'static> {
         add(sign, style, kind.name());
     }
     let (sign, style) = theme.part(Part::Free);
-    add(sign, style, if bank.knows_gaps() { "free" } else { "nothing known" });
+    add(sign, style, if bank.knows_gaps() { "free" } else { "unknown" });
     if !bank.overlaps.is_empty() {
         add(OVERLAP, theme.warn(), "overlap");
     }

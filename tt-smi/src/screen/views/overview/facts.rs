@@ -1,4 +1,4 @@
-//! Which device it is and how it is, in a line: what has no bar.
+//! Identity and telemetry of a device on one line.
 
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
@@ -9,7 +9,7 @@ use crate::model::{Device, Memory};
 use crate::output::units::{UNKNOWN, bytes};
 use crate::screen::theme::Theme;
 
-/// Temperature, power and AI clock, with their units. What the driver tells is not read yet.
+/// Temperature, power and AI clock, with their units. Telemetry is not read yet.
 pub(super) const DRIVER: [(&str, &str); 3] = [(UNKNOWN, "°C"), (UNKNOWN, "W"), (UNKNOWN, "MHz")];
 
 /// ` 38.5 °C 120.1 W 1000 MHz`.
@@ -24,7 +24,7 @@ fn place(device: &Device) -> String {
     format!("{:<11} {pci:<12}", fit(arch, 11))
 }
 
-/// The line above a device's bars. `with_counts` if its processes and events have no place beside these.
+/// The line above a device's bars, `with_counts` of processes and events if these are not beside the bars.
 pub(super) fn head(device: &Device, width: Width, with_counts: bool, style: Style) -> Line<'static> {
     let names = width.names();
     let board = device.board.as_ref().map_or_else(|| UNKNOWN.to_owned(), |board| fit(board, names));
@@ -36,7 +36,7 @@ pub(super) fn head(device: &Device, width: Width, with_counts: bool, style: Styl
     Line::from(vec![Span::styled(head, style), Span::raw(driver() + &counts)])
 }
 
-/// What one line per device leaves out, of the device that is selected; without the peaks where these do not fit.
+/// What a single line per device omits, for the selected device; without the peaks if they do not fit.
 pub(super) fn selected(device: &Device, columns: u16, theme: &Theme) -> Line<'static> {
     let peak = |memory: &Memory| format!("{}{}", about(memory).trim(), bytes(memory.peak.range.low));
     let peaks = format!("  peak {}, {}", peak(&device.dram), peak(&device.l1));

@@ -1,4 +1,4 @@
-//! All devices, the largest processes, and what an operator should know.
+//! All devices, the largest processes, and notes.
 
 mod facts;
 mod notes;
@@ -19,9 +19,9 @@ use crate::screen::page::{Page, Reply, Scene};
 use crate::screen::theme::Theme;
 use rows::Width;
 
-/// Lines that processes get at least, where there are that many: their heading and three.
+/// Least lines for processes, if there are that many: the heading and three rows.
 const PROCESS_LINES: u16 = 4;
-/// Notes at the bottom, at most.
+/// Most notes at the bottom.
 const NOTES: usize = 4;
 
 /// The selected device.
@@ -30,12 +30,12 @@ pub(crate) struct Overview {
     selected: usize,
 }
 
-/// Where the parts are, and how many lines a device gets.
+/// The layout, and the number of lines per device.
 struct Plan {
     totals: Rect,
     heading: Rect,
     devices: Rect,
-    /// What a single line per device leaves out, of the selected one.
+    /// Details of the selected device that a single line omits.
     selected: Rect,
     legend: Rect,
     processes: Rect,
@@ -49,14 +49,14 @@ impl Plan {
         let wide = area.width >= wide::LEAST_WIDTH && devices > 0;
         let notes = notes::all(model).len().min(NOTES) as u16;
         let processes = (model.processes.len() as u16 + 1).min(PROCESS_LINES);
-        // Little room goes to the devices first.
+        // With little room, devices take precedence.
         let fixed = 1 + u16::from(wide) + u16::from(devices > 0);
         let spare = area.height.saturating_sub(fixed + 1);
         let (notes, processes) = (notes.min(spare / 3), processes.min(spare / 3));
         let room = area.height.saturating_sub(fixed + notes + processes + 1).max(1);
         let lines_each = if wide { 1 } else { rows::lines_per_device(devices, width, room.into()) };
         let selected = !wide && lines_each == 1 && devices > 0;
-        // Without bars there is nothing that needs a legend.
+        // Without bars no legend is needed.
         let legend = devices > 0 && !(selected && width == Width::Narrow);
         let room = room.saturating_sub(u16::from(selected && legend)).max(1);
         let wanted = u16::try_from(devices.max(1) * lines_each).unwrap_or(u16::MAX).min(room);
@@ -74,12 +74,12 @@ impl Plan {
         Plan { totals, heading, devices, selected, legend, processes, notes, lines_each }
     }
 
-    /// Devices that are seen at once.
+    /// Number of devices visible at once.
     fn seen(&self) -> usize {
         (usize::from(self.devices.height) / self.lines_each).max(1)
     }
 
-    /// The first of them, so that the selected one is in sight: pages do not move with every step.
+    /// The first visible device, so that the selected one is visible: pages do not move with every step.
     fn first(&self, selected: usize) -> usize {
         selected / self.seen() * self.seen()
     }
@@ -92,7 +92,7 @@ impl Plan {
 impl Overview {
     fn draw_devices(&self, frame: &mut Frame<'_>, plan: &Plan, model: &Model, theme: &Theme) {
         if model.devices.is_empty() {
-            let text = " No device: no process reports allocations here. `tt-smi demo` shows how it looks.";
+            let text = " No devices: no process reports here. Try `tt-smi demo`.";
             frame.render_widget(Line::styled(text, theme.dim()), plan.devices);
             return;
         }
@@ -130,7 +130,7 @@ impl Page for Overview {
             Action::Move(Motion::First) => 0,
             Action::Move(Motion::Last) => last,
             Action::Open => return Reply::Device(self.selected, View::Detail),
-            // There is nothing behind the overview.
+            // There is nothing to go back to from the overview.
             Action::Back => return Reply::Done,
             _ => return Reply::Ignored,
         };

@@ -4,7 +4,7 @@ use crate::escape::fit;
 use crate::model::{Model, ProcessState};
 use crate::output::units::{UNKNOWN, age, bytes};
 
-/// Problems, what is wrong with devices and processes, the last failure.
+/// Problems, flags of devices and processes, the last failure.
 pub(super) fn all(model: &Model) -> Vec<String> {
     let problems = model.problems.iter().map(|problem| format!(" {}: {}", problem.kind, problem.message));
     let devices =
@@ -19,7 +19,7 @@ pub(super) fn all(model: &Model) -> Vec<String> {
 fn last_failure(model: &Model) -> Option<String> {
     let failures = model.devices.iter().filter_map(|device| Some((device.index, device.failure?)));
     let (index, failure) = failures.max_by_key(|(_, failure)| failure.time)?;
-    // By the record of it: other processes may have that pid, in other namespaces or by now.
+    // From its record: another process may have that pid now, or in another namespace.
     let record = model.failures.iter().find(|kept| kept.device == Some(index) && kept.time == failure.time);
     let who = record.map_or_else(
         || failure.pid.to_string(),

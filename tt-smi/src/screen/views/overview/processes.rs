@@ -1,4 +1,4 @@
-//! The processes, as many as there is room for.
+//! The processes, as many as fit.
 
 use ratatui::Frame;
 use ratatui::layout::{Alignment, Constraint, Position, Rect};
@@ -12,7 +12,7 @@ use crate::output::units::{UNKNOWN, age, bytes_or_unknown, count};
 use crate::screen::theme::Theme;
 use crate::screen::widgets::text::split_top;
 
-/// A column: heading, width, whether numbers, and what stands there.
+/// A column: heading, width, whether right-aligned, and its text.
 type Column = (&'static str, u16, bool, fn(&Process) -> String);
 
 const COLUMNS: [Column; 11] = [
@@ -24,7 +24,7 @@ const COLUMNS: [Column; 11] = [
     ("L1", 9, true, |process| bytes_or_unknown(process.total(|usage| usage.l1.used))),
     ("KERNELS", 9, true, |process| bytes_or_unknown(process.total(|usage| usage.kernel_loaded().0))),
     ("EV/S", 5, true, |process| process.events_per_second.map_or_else(|| UNKNOWN.to_owned(), count)),
-    ("CB ALL.", 9, true, |process| bytes_or_unknown(process.total(|usage| usage.class(Class::Cb).bytes))),
+    ("CB ALLOC", 9, true, |process| bytes_or_unknown(process.total(|usage| usage.class(Class::Cb).bytes))),
     ("DISPATCHES", 10, true, |process| or_unknown(process.total(|usage| usage.dispatches))),
     ("AGE", 6, true, |process| age(process.age_ns)),
 ];
@@ -46,7 +46,7 @@ pub(super) fn at(at: Position, area: Rect, model: &Model) -> Option<&Process> {
     rows.contains(at).then(|| model.processes.get(usize::from(at.y - rows.y)))?
 }
 
-/// The table; columns that do not fit are left out, from the right.
+/// The table; columns that do not fit are dropped from the right.
 fn table<'a>(model: &'a Model, width: u16, theme: &Theme) -> Table<'a> {
     // Five for the word at the end.
     let mut used = 5;
@@ -64,7 +64,7 @@ fn table<'a>(model: &'a Model, width: u16, theme: &Theme) -> Table<'a> {
         let cells = columns.iter().map(|(_, _, numbers, text)| cell(text(process), *numbers));
         let remark = match process.state {
             ProcessState::Ended => "ended".to_owned(),
-            // What exactly is said below the table.
+            // The notes below the table say more.
             ProcessState::Alive if !process.flags().is_empty() => "!".to_owned(),
             ProcessState::Alive => String::new(),
         };

@@ -1,5 +1,5 @@
-//! A device in up to four lines: which it is, DRAM, L1, kernels. Where there is less room, both memories share a
-//! line; in a single line only what is used is left.
+//! A device on up to four lines: identity, DRAM, L1, kernels. With less room, both memories share a line; on a single
+//! line only what is used remains.
 
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
@@ -12,7 +12,7 @@ use crate::output::units::{UNKNOWN, bytes, bytes_short, count, percent, plural, 
 use crate::screen::theme::{Part, Theme};
 use crate::screen::widgets::bar;
 
-/// How much there is room for beside each other.
+/// How much fits side by side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Width {
     /// A bar, or figures.
@@ -32,13 +32,13 @@ impl Width {
         }
     }
 
-    /// Columns for the name of a board.
+    /// Width of the board's name.
     pub(super) fn names(self) -> usize {
         if self == Width::Wide { 12 } else { 6 }
     }
 }
 
-/// Lines that a device gets where there are so many lines for all.
+/// Lines per device, if there are this many lines for all.
 pub(super) fn lines_per_device(devices: usize, width: Width, room: usize) -> usize {
     match devices {
         0 => 1,
@@ -49,7 +49,7 @@ pub(super) fn lines_per_device(devices: usize, width: Width, room: usize) -> usi
     }
 }
 
-/// A device in so many lines.
+/// Draws a device on this many lines.
 pub(super) fn lines(
     device: &Device,
     each: usize,
@@ -72,7 +72,7 @@ pub(super) fn lines(
     }
 }
 
-/// `2 processes` in short.
+/// `2 procs`.
 pub(super) fn processes(device: &Device) -> String {
     plural(device.processes, "proc")
 }
@@ -94,7 +94,7 @@ pub(super) fn l1_parts(device: &Device) -> Vec<(Part, u64)> {
     ]
 }
 
-/// A memory: its name, its bar, what is used of it, its peak.
+/// A memory: name, bar, used, peak.
 fn memory(
     name: &str,
     memory: &Memory,
@@ -111,11 +111,11 @@ fn memory(
     spans
 }
 
-/// Each memory in a line of its own.
+/// Each memory on a line of its own.
 fn memory_lines(device: &Device, width: Width, columns: usize, theme: &Theme) -> [Line<'static>; 2] {
     let figures = |memory: &Memory, tail: String| {
         let percent = match width {
-            // The bar says it.
+            // The bar shows it.
             Width::Narrow => String::new(),
             _ => format!(" {:>4}", percent(memory.used, memory.total)),
         };
@@ -129,7 +129,7 @@ fn memory_lines(device: &Device, width: Width, columns: usize, theme: &Theme) ->
     ]
 }
 
-/// Both memories in one line. The peak has the sign that it has in the bar.
+/// Both memories on one line. The peak has the same mark as in the bar.
 fn both_memories(device: &Device, columns: usize, theme: &Theme) -> Line<'static> {
     let figures = |memory: &Memory| {
         let (share, peak) = (used_share(memory), bytes(memory.peak.range.low));
@@ -147,7 +147,7 @@ pub(super) fn about(memory: &Memory) -> &'static str {
     memory.peak.range.mark()
 }
 
-/// Kernels by type, and circular buffers: what is loaded and allocated, beside what is resident.
+/// Kernels by type and circular buffers: loaded and allocated, and resident.
 fn kernel_line(device: &Device, theme: &Theme) -> Line<'static> {
     let (loaded, _) = device.kernel_loaded();
     let types = KERNEL_CLASSES.map(|class| {
@@ -184,7 +184,7 @@ pub(super) fn bracketed(
     spans
 }
 
-/// What is used. There is no room for bars where the screen is narrow.
+/// Only what is used. A narrow screen has no room for bars.
 fn one_line(device: &Device, width: Width, columns: usize, style: Style, theme: &Theme) -> Line<'static> {
     let names = if width == Width::Narrow { 6 } else { 10 };
     let head = format!("{:>3} {:<names$} ", device.index, fit(&device.kind(), names));
@@ -207,7 +207,7 @@ fn one_line(device: &Device, width: Width, columns: usize, style: Style, theme: 
     Line::from(spans)
 }
 
-/// What the parts of the bars mean.
+/// The legend of the bars.
 pub(super) fn legend(model: &Model, theme: &Theme) -> Line<'static> {
     let mut spans = vec![Span::raw("    ")];
     for part in Part::ALL {
@@ -220,7 +220,7 @@ pub(super) fn legend(model: &Model, theme: &Theme) -> Line<'static> {
     let exact =
         |device: &Device| !device.incomplete && device.dram.peak.is_exact() && device.l1.peak.is_exact();
     if !model.devices.iter().all(exact) {
-        spans.push(Span::styled("  ≥ at least", theme.dim()));
+        spans.push(Span::styled("  ≥ lower bound", theme.dim()));
     }
     Line::from(spans)
 }

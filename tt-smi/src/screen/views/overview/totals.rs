@@ -1,4 +1,4 @@
-//! The whole host in a line.
+//! The whole host on one line.
 
 use ratatui::text::{Line, Span};
 
@@ -6,7 +6,7 @@ use crate::model::{Device, Memory, Model, live_range};
 use crate::output::units::{UNKNOWN, percent, share};
 use crate::screen::theme::Theme;
 
-/// DRAM and L1 of all devices. Where the capacity of one is unknown, so is that of all.
+/// DRAM and L1 of all devices. If the capacity of one is unknown, so is the total.
 pub(super) fn line(model: &Model, theme: &Theme) -> Line<'static> {
     let text = |name: &str, of: fn(&Device) -> &Memory| {
         if model.devices.is_empty() {
@@ -20,7 +20,7 @@ pub(super) fn line(model: &Model, theme: &Theme) -> Line<'static> {
         format!("{name} {mark}{} {}", share(used, total), percent(used, total))
     };
     let memory = format!(" all devices  {}   {}", text("DRAM", |d| &d.dram), text("L1", |d| &d.l1));
-    // What the driver tells is not read yet.
+    // Telemetry is not read yet.
     let driver = format!("   {UNKNOWN} °C   {UNKNOWN} W");
     Line::from(vec![Span::styled(memory, theme.heading()), Span::styled(driver, theme.dim())])
 }

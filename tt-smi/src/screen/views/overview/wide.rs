@@ -1,4 +1,4 @@
-//! One row per device, with everything, where the screen is wide enough.
+//! One row per device with everything, on a wide screen.
 
 use ratatui::text::{Line, Span};
 
@@ -9,12 +9,12 @@ use crate::model::{Device, Memory};
 use crate::output::units::{UNKNOWN, bytes, count, percent, used_share};
 use crate::screen::theme::Theme;
 
-/// Narrower than this, a device gets several lines.
+/// Least width; on a narrower screen a device gets several lines.
 pub(super) const LEAST_WIDTH: u16 = 160;
-/// Bars, beside which everything else has its fixed place.
+/// Width of everything but the bars.
 const BARS: usize = 2;
 
-/// What a row has before, between and after its bars.
+/// The text of a row before, between and after its bars.
 struct Texts {
     head: String,
     dram: String,
@@ -27,7 +27,7 @@ impl Texts {
         [&self.head, &self.dram, &self.l1, &self.tail].map(|text| text.chars().count()).iter().sum()
     }
 
-    /// How wide each bar can be: their brackets take two more.
+    /// Width of each bar, without its brackets.
     fn bar(&self, width: usize) -> usize {
         (width.saturating_sub(self.width()) / BARS).saturating_sub(2)
     }
@@ -51,7 +51,7 @@ fn figures(memory: &Memory) -> String {
     format!(" {share:>17} {percent:>4} {}{:>9} ", about(memory), bytes(memory.peak.range.low))
 }
 
-/// What the columns are.
+/// The headings.
 pub(super) fn heading(width: usize, theme: &Theme) -> Line<'static> {
     let memory = |name: &str| format!(" {name:>17} {:>4} {:>10} ", "", "PEAK");
     let head = format!("{:>3} {:<8} {:<11} {:<12} ", "DEV", "BOARD", "ARCH", "PCI");

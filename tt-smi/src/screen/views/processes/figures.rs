@@ -1,4 +1,4 @@
-//! What a process has on each device, as rows.
+//! Memory of a process on each device, as rows.
 
 use tt_shm_reader::Class;
 
@@ -11,9 +11,9 @@ use crate::screen::widgets::list::Column;
 pub(super) struct Figure {
     device: usize,
     what: &'static str,
-    /// A sum of classes, not a class.
+    /// Whether it is a sum of classes.
     pub is_sum: bool,
-    /// A part of the sum before it.
+    /// Whether it is part of the sum before it.
     is_part: bool,
     live: u64,
     count: Option<u64>,
@@ -43,14 +43,14 @@ fn ago(age_ns: Option<u64>) -> String {
 }
 
 impl Figure {
-    /// Tells it apart from others.
+    /// Its key.
     pub(super) fn number(&self) -> u64 {
         self.place
     }
 }
 
-/// What is shown of a device, in this order: sums, each before the classes that are part of it, then classes that
-/// count what is loaded or allocated, wherever it lies.
+/// The rows of a device, in order: sums, each followed by its classes, then classes that count what is loaded or
+/// allocated, wherever it lies.
 const SHOWN: [What; 12] = [
     What::Sum("DRAM", |usage| &usage.dram),
     What::Part(Class::Dram),
@@ -73,7 +73,7 @@ enum What {
     Other(Class),
 }
 
-/// All figures of a process, by device; classes that it never had anything of are left out.
+/// All figures of a process, by device; classes it never used are omitted.
 pub(super) fn of(process: &Process, clock: Clock) -> Vec<Figure> {
     let all = process.usages.iter().flat_map(|usage| (0..).zip(SHOWN).map(move |shown| (usage, shown)));
     all.filter_map(|(usage, (place, what))| figure(usage, place, what, clock)).collect()

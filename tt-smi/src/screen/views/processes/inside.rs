@@ -1,4 +1,4 @@
-//! One process: who it is, what is wrong with it, its figures per device and its largest allocations.
+//! One process: identity, problems, figures per device, and its largest allocations.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use crate::screen::views::allocations::items;
 use crate::screen::widgets::list::{Hit, List, Look};
 use crate::screen::widgets::text::split_top;
 
-/// The process, and what is known of it.
+/// The process, and what is known about it.
 #[derive(Debug)]
 pub(crate) struct Inside {
     pub key: ProcessKey,
@@ -60,7 +60,7 @@ impl Inside {
         self.figure_list.focus(!is_in_items);
     }
 
-    /// One that is gone from the table stays as it was seen last.
+    /// A process that is gone from the table stays as last seen.
     fn take_process(&mut self, found: Option<&Process>, model: &Model) {
         if let Some(process) = found {
             self.figures = figures::of(process, model.clock);
@@ -94,7 +94,7 @@ impl Inside {
     fn head_lines(&self) -> Vec<(String, bool)> {
         let Some(process) = &self.process else {
             let pid = self.key.pid.unwrap_or(self.key.namespace_pid);
-            return vec![(format!(" No process {pid} reports here."), true)];
+            return vec![(format!(" Process {pid} does not report in this namespace."), true)];
         };
         let rate = process.events_per_second.map_or_else(|| UNKNOWN.to_owned(), count);
         let (pid, name, owner) = (process.pid_text(), &process.name, process.owner());
@@ -114,7 +114,7 @@ impl Inside {
             say(format!(" {source}"), process.self_checks[1] > 0);
         }
         if let Some(held) = &self.held {
-            say(format!(" when it ended it {held}"), false);
+            say(format!(" {held} when it ended"), false);
         }
         if process.unlisted > 0 {
             say(
@@ -129,12 +129,12 @@ impl Inside {
     }
 }
 
-/// Who writes its segment and how far that was checked, unless it simply does so itself.
+/// Who writes its segment and how far that was checked, unless the process does so itself.
 fn told_by(process: &Process) -> Option<String> {
     let [made, different] = process.self_checks;
-    let source = (process.source != "ring").then(|| format!("told by {}", process.source));
+    let source = (process.source != "ring").then(|| format!("reported by {}", process.source));
     let behalf = process.on_behalf_of.map(|pid| format!("on behalf of pid {pid}"));
-    let checks = (made > 0).then(|| format!("{}, {different} different", plural(made, "self-check")));
+    let checks = (made > 0).then(|| format!("{}, {different} mismatched", plural(made, "self-check")));
     let parts: Vec<String> = [source, behalf, checks].into_iter().flatten().collect();
     (!parts.is_empty()).then(|| parts.join(", "))
 }
@@ -172,7 +172,7 @@ impl Page for Inside {
                 }
                 self.arrange();
             }
-            // It is open already.
+            // It is already open.
             Action::Open => {}
             _ => return Reply::Ignored,
         }
@@ -207,8 +207,8 @@ impl Page for Inside {
             Look::from(if figure.is_sum { theme.heading() } else { Default::default() })
         });
         let title = match (&self.listing, self.item_list.len()) {
-            (None, _) => scene.unread("what is live"),
-            (Some(_), number) => format!(" {}, Tab changes over", plural(number as u64, "live allocation")),
+            (None, _) => scene.unread("live allocations"),
+            (Some(_), number) => format!(" {}, Tab switches", plural(number as u64, "live allocation")),
         };
         frame.render_widget(Line::styled(title, theme.dim()), parts.title);
         self.item_list.draw(frame, parts.items, self.items(), theme, |_| Look::default());

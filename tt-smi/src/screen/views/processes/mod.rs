@@ -1,4 +1,4 @@
-//! All processes: who they are, what they hold, whether they live. One of them can be looked into.
+//! All processes: identity, memory, state. One of them can be opened.
 
 mod figures;
 mod inside;
@@ -22,14 +22,14 @@ use crate::screen::widgets::text::split_bottom;
 use inside::Inside;
 use row::{COLUMNS, Row, SORTED_BY};
 
-/// Ends that are told of below the list, at most.
+/// Most ended processes noted below the list.
 const ENDS: usize = 3;
 
 /// All processes, or one of them.
 pub(crate) type Processes = Nested<ProcessList>;
 
 impl Processes {
-    /// Looks into one process.
+    /// Opens a process.
     pub(crate) fn open(&mut self, key: ProcessKey) {
         self.look_into(Inside::new(key));
     }
@@ -42,7 +42,7 @@ pub(crate) struct ProcessList {
     list: List<Row>,
     query: Query,
     is_tree: bool,
-    /// All processes, also those that the filter leaves out.
+    /// Number of processes before filtering.
     all: usize,
 }
 
@@ -76,7 +76,7 @@ impl ProcessList {
         }
     }
 
-    /// The list, and what is told of ends below it.
+    /// The list, and the notes on ended processes below it.
     fn parts(area: Rect, model: &Model) -> (Rect, Rect) {
         let ends = model.reclaimed.len().min(ENDS).min(usize::from(area.height / 4));
         split_bottom(area, ends as u16)
@@ -150,7 +150,7 @@ impl Page for ProcessList {
         });
         if self.rows.is_empty() && area.height > 1 {
             let text = match self.all {
-                0 => " No process reports allocations here. `tt-smi demo` shows how it looks.",
+                0 => " No process reports here. Try `tt-smi demo`.",
                 _ => " No matching processes. Press Esc to show all.",
             };
             frame.render_widget(Line::styled(text, theme.dim()), Rect { y: area.y + 1, height: 1, ..area });

@@ -1,4 +1,4 @@
-//! A process as a row: its figures taken out once, so that sorting and drawing need no more.
+//! A process as a row: its figures extracted once for sorting and drawing.
 
 use tt_shm_reader::Class;
 
@@ -12,17 +12,17 @@ use crate::screen::widgets::list::Column;
 #[derive(Clone, Debug)]
 pub(super) struct Row {
     pub key: ProcessKey,
-    /// Whether its pid is only claimed: nobody is its child.
+    /// Whether its pid is only claimed: it is nobody's parent then.
     pub is_claimed: bool,
     pid: String,
-    /// As it is called here, of its parent.
+    /// The pid of its parent, as seen here.
     pub parent: Option<u32>,
-    /// How deep it is in the tree.
+    /// Its depth in the tree.
     pub depth: usize,
     pub state: &'static str,
     pub is_flagged: bool,
     user: Foreign,
-    /// What it calls itself, then its command line; of one that has ended also what it held.
+    /// The name it reports, then its command line; for an ended process also what it held.
     title: Foreign,
     container: Option<String>,
     devices: Vec<usize>,
@@ -91,7 +91,7 @@ impl Row {
         }
     }
 
-    /// Tells it apart from others.
+    /// Its key.
     pub(super) fn number(&self) -> u64 {
         number(self.key)
     }
@@ -100,7 +100,7 @@ impl Row {
         self.classes.map(|classes| classes[class as usize])
     }
 
-    /// Indented as deep as it is in the tree.
+    /// Indented by its depth in the tree.
     fn tree_text(&self) -> String {
         match self.depth {
             0 => self.title.to_string(),
@@ -109,14 +109,13 @@ impl Row {
     }
 }
 
-/// Tells a process apart from others: pids here and those of containers do not meet, and one that several segments
-/// claim is of several.
+/// Identifies a process: pids here and those of containers are kept apart, and so are segments that claim the same pid.
 pub(super) fn number(key: ProcessKey) -> u64 {
     let pid = key.pid.map_or(0, |pid| pid + 1);
     (pid << 32 | (key.namespace_pid & u64::from(u32::MAX))) ^ key.identity.rotate_left(32)
 }
 
-/// What a process had held when it ended: `held 2.0 GiB dram`.
+/// What a process held when it ended: `held 2.0 GiB dram`.
 pub(super) fn held(process: &Process, model: &Model) -> Option<String> {
     let is_same = |gone: &&Reclaimed| gone.pid == process.namespace_pid && gone.uid == u64::from(process.uid);
     let ended = process.state == ProcessState::Ended;
@@ -137,10 +136,10 @@ fn milli(rate: Option<f64>) -> Option<u64> {
     rate.map(|rate| (rate * 1000.0) as u64)
 }
 
-/// By DRAM at first.
+/// Sorted by DRAM initially.
 pub(super) const SORTED_BY: usize = 5;
 
-/// Where there is little room: who, what for, how much, and whether it lives.
+/// With little room: pid, command, DRAM and state.
 pub(super) const COLUMNS: &[Column<Row>] = &[
     Column::ids("PID", 7, 0, |row| row.pid.clone(), |row| row.key.pid),
     Column::ids("NSPID", 7, 13, |row| row.key.namespace_pid.to_string(), |row| Some(row.key.namespace_pid)),

@@ -1,12 +1,12 @@
-//! Processes under their parents.
+//! Processes below their parents.
 
 use std::collections::HashMap;
 
 use super::row::Row;
 
-/// Puts rows under their parents as far as these are shown, in their order otherwise; says how deep each is.
+/// Moves rows below their parents if these are listed, and otherwise keeps the order; sets their depth.
 pub(super) fn arrange(places: &[u32], rows: &[Row]) -> Vec<(u32, usize)> {
-    // Who only claims a pid is nobody's parent.
+    // A pid that is only claimed makes nobody a parent.
     let pid_of = |place: u32| Some(&rows[place as usize]).filter(|row| !row.is_claimed)?.key.pid;
     let by_pid: HashMap<u64, u32> =
         places.iter().filter_map(|place| Some((pid_of(*place)?, *place))).collect();
@@ -16,7 +16,7 @@ pub(super) fn arrange(places: &[u32], rows: &[Row]) -> Vec<(u32, usize)> {
         children.entry(parent.filter(|parent| parent != place)).or_default().push(*place);
     }
     let mut arranged = Vec::with_capacity(places.len());
-    // What is to be placed next is at the end.
+    // The next row to place is at the end.
     let mut waiting: Vec<(u32, usize)> = Vec::new();
     let queue = |of: Option<u32>, depth, children: &mut HashMap<_, Vec<u32>>, waiting: &mut Vec<_>| {
         let own = children.remove(&of).unwrap_or_default();
@@ -27,7 +27,7 @@ pub(super) fn arrange(places: &[u32], rows: &[Row]) -> Vec<(u32, usize)> {
         arranged.push((place, depth));
         queue(Some(place), depth + 1, &mut children, &mut waiting);
     }
-    // Parents are read one after the other: pids that are reused meanwhile may seem to go round.
+    // Parents are read one by one: a pid reused meanwhile may make a cycle.
     let mut lost: Vec<u32> = children.into_values().flatten().collect();
     lost.sort_unstable();
     arranged.extend(lost.into_iter().map(|place| (place, 0)));

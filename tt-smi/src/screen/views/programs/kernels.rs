@@ -52,7 +52,7 @@ const COLUMNS: &[Column<Loaded>] = &[
 ];
 
 impl Loaded {
-    /// Tells it apart from others: a kernel has the same number on all devices.
+    /// Its key: a kernel has the same id on all devices.
     fn number(&self) -> u64 {
         self.kernel.id ^ (self.device.unwrap_or(usize::MAX) as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15)
     }
@@ -93,7 +93,7 @@ impl Kernels {
 
     fn take_row(&mut self) {
         let entry = self.row.entry();
-        // A device that could not be resolved is missing in the list of indices: which one, nobody knows.
+        // A device that could not be resolved is missing from the indices; which one is unknown.
         let is_complete = entry.devices.len() == entry.program.devices.len();
         let devices = entry.program.devices.iter().enumerate();
         let loaded = devices.flat_map(|(place, device)| {
@@ -126,7 +126,7 @@ impl Page for Kernels {
         Needs::Programs
     }
 
-    /// The program as it is now; one that is gone stays as it was.
+    /// The current state of the program; one that is gone stays as it was.
     fn refresh(&mut self, data: &Data) {
         let More::Programs(listing) = &data.more else { return };
         let wanted = self.row.number();
@@ -146,7 +146,7 @@ impl Page for Kernels {
                 self.list.reverse();
                 self.list.arrange(&self.loaded, |_| true);
             }
-            // It is open already.
+            // It is already open.
             Action::Open => {}
             _ => return Reply::Ignored,
         }

@@ -1,4 +1,4 @@
-//! Programs: how large, where, how often dispatched; one of them can be looked into for its kernels.
+//! Programs: size, devices, dispatches; one of them can be opened for its kernels.
 
 mod kernels;
 mod rates;
@@ -23,7 +23,7 @@ use kernels::Kernels;
 use rates::Rates;
 use row::{COLUMNS, Row, SORTED_BY};
 
-/// Problems that are told, at most.
+/// Most problems shown.
 const ERRORS: usize = 3;
 
 /// All programs, or the kernels of one.
@@ -32,7 +32,7 @@ pub(crate) type Programs = Nested<ProgramList>;
 /// The rows.
 #[derive(Debug)]
 pub(crate) struct ProgramList {
-    /// `None` until it was read.
+    /// `None` until the list has been read.
     listing: Option<Arc<Listing>>,
     rates: Rates,
     rows: Vec<Row>,
@@ -83,7 +83,7 @@ impl ProgramList {
         Parts { errors, list, sharing }
     }
 
-    /// How much of the kernels is there several times: the same on all devices in one figure.
+    /// How much of the kernels are copies; devices with the same figures share one.
     fn sharing_text(&self) -> Option<String> {
         let sharing = &self.listing.as_ref()?.sharing;
         let mut told: Vec<(String, Vec<usize>)> = Vec::new();
@@ -108,8 +108,8 @@ impl ProgramList {
         });
         if self.list.len() == 0 && area.height > 1 {
             let text = match (&self.listing, self.query.is_empty()) {
-                (None, _) => &scene.unread("what is loaded"),
-                (Some(_), true) => " No program is loaded.",
+                (None, _) => &scene.unread("programs"),
+                (Some(_), true) => " No programs loaded.",
                 (Some(_), false) => " No matching programs. Press Esc to show all.",
             };
             frame.render_widget(Line::styled(text, theme.dim()), Rect { y: area.y + 1, height: 1, ..area });

@@ -4,10 +4,10 @@ use std::collections::HashMap;
 
 use crate::lists::programs::Entry;
 
-/// A shorter time between two lists says nothing.
+/// Shortest meaningful time between two lists.
 const LEAST_NS: u64 = 200_000_000;
 
-/// What was counted last, and the rates since the time before.
+/// The last counts, and the rates computed from them.
 #[derive(Debug, Default)]
 pub(super) struct Rates {
     counted: HashMap<(u32, u64), u64>,
@@ -24,7 +24,7 @@ impl Rates {
         }
         let key = |entry: &Entry| (entry.pid, entry.program.id);
         let rate = |entry: &Entry| {
-            // One that counts less than before is another with the same number.
+            // A lower count means another program with the same id.
             let more = entry.program.dispatches.checked_sub(*self.counted.get(&key(entry))?)?;
             Some((key(entry), more as f64 * 1e9 / time_ns? as f64))
         };

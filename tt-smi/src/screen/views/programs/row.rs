@@ -9,7 +9,7 @@ use crate::output::units::{UNKNOWN, age, bytes, count};
 use crate::screen::widgets::list::Column;
 use crate::segments::pid_text;
 
-/// A program of a list.
+/// A program.
 #[derive(Clone, Debug)]
 pub(super) struct Row {
     pub listing: Arc<Listing>,
@@ -23,7 +23,7 @@ impl Row {
         &self.listing.entries[self.place]
     }
 
-    /// Tells it apart from others.
+    /// Its key.
     pub(super) fn number(&self) -> u64 {
         number(self.entry())
     }
@@ -34,7 +34,7 @@ impl Row {
     }
 }
 
-/// Tells a program apart from others.
+/// Identifies a program.
 pub(super) fn number(entry: &Entry) -> u64 {
     entry.program.id ^ u64::from(entry.pid).wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
@@ -43,7 +43,7 @@ fn types_key(row: &Row) -> Option<&str> {
     row.entry().program.kernel_types.first().map(|kernel| kernel.label())
 }
 
-/// By dispatches per second at first: what runs now.
+/// Sorted by dispatches per second initially: what is running now.
 pub(super) const SORTED_BY: usize = 8;
 
 pub(super) const COLUMNS: &[Column<Row>] = &[
@@ -129,7 +129,7 @@ pub(super) const COLUMNS: &[Column<Row>] = &[
     Column::new("LATE", 4, 13, |row| if row.entry().program.late { "late" } else { "" }.to_owned()),
 ];
 
-/// Few a second are worth a decimal: 0 would say that there are none.
+/// Low rates get a decimal, so that they do not show as 0.
 fn rate_text(rate: f64) -> String {
     if rate > 0.0 && rate < 9.95 { format!("{rate:.1}") } else { count(rate) }
 }

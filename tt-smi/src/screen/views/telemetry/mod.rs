@@ -1,4 +1,4 @@
-//! What the driver tells of a device. The driver is not read yet, so nothing is known; what will be is listed.
+//! Telemetry of the driver. It is not read yet, so all values are unknown; the quantities are listed.
 
 mod quantities;
 mod rows;
@@ -16,26 +16,26 @@ use crate::screen::page::{Page, Reply, Scene};
 use crate::screen::widgets::device::{draw_headline, draw_none};
 use crate::screen::widgets::text::split_top;
 
-/// From this width on, both groups stand beside each other.
+/// From this width on, both groups are side by side.
 const WIDE: u16 = 100;
-/// Why there is nothing to see, in as many lines as it takes at the least width.
+/// Why there is nothing to see, wrapped for the least width.
 const NOT_READ: [&str; 2] = [
-    " not read yet: no driver data. This version of tt-smi takes",
-    " no telemetry from the driver, so everything is unknown (-).",
+    " Not supported yet: this version of tt-smi does not read",
+    " telemetry from the driver, so all values are unknown (-).",
 ];
 
-/// How far down the rows are.
+/// The scroll position.
 #[derive(Debug, Default)]
 pub(crate) struct TelemetryPage {
     top: usize,
 }
 
-/// What the driver told of a device.
+/// Telemetry of a device.
 fn read(_device: &Device) -> Telemetry {
     Telemetry::default()
 }
 
-/// Rows in one column or two, and how far down they can be.
+/// Rows in one column or two, and the highest scroll position.
 struct Plan {
     columns: Vec<(Vec<Line<'static>>, Rect)>,
     notes: Rect,

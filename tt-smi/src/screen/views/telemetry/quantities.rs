@@ -1,6 +1,6 @@
-//! What the driver can tell: a table, so that a new attribute is a line in it.
+//! The quantities of the driver: a table, so that a new one is a line in it.
 
-/// What the driver told of a device; what it did not is `None`.
+/// Telemetry of a device; `None` for unknown values.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Telemetry {
     /// MHz.
@@ -11,25 +11,25 @@ pub(super) struct Telemetry {
     pub arc_clock: Option<f64>,
     /// Degrees Celsius.
     pub temperature: Option<f64>,
-    /// The most that it may be.
+    /// Its limit.
     pub temperature_limit: Option<f64>,
     /// Watts.
     pub power: Option<f64>,
-    /// The most that it may be.
+    /// Its limit.
     pub power_limit: Option<f64>,
     /// Amperes.
     pub current: Option<f64>,
-    /// The most that it may be.
+    /// Its limit.
     pub current_limit: Option<f64>,
     /// Volts.
     pub voltage: Option<f64>,
-    /// The most that it may be.
+    /// Its limit.
     pub voltage_limit: Option<f64>,
-    /// Turns per minute; `None` also where there is no fan.
+    /// Revolutions per minute; `None` also if there is no fan.
     pub fan: Option<f64>,
-    /// Counts up while the firmware runs.
+    /// Increases while the firmware is running.
     pub heartbeat: Option<f64>,
-    /// Times that heat has stopped the chip.
+    /// Number of thermal shutdowns.
     pub thermal_trips: Option<f64>,
     /// Such as n300.
     pub card_type: Option<String>,
@@ -37,7 +37,7 @@ pub(super) struct Telemetry {
     pub serial: Option<String>,
     /// Of the chip.
     pub asic_id: Option<String>,
-    /// Version of all firmware together.
+    /// Version of the firmware bundle.
     pub bundle: Option<String>,
     /// Version.
     pub arc_firmware: Option<String>,
@@ -47,7 +47,7 @@ pub(super) struct Telemetry {
     pub m3_application: Option<String>,
     /// Version.
     pub m3_boot_loader: Option<String>,
-    /// Version of what wrote the flash.
+    /// Version of the tool that wrote the flash.
     pub flash_tool: Option<String>,
     /// Speed and width.
     pub pcie_link: Option<String>,
@@ -62,17 +62,17 @@ impl Telemetry {
     }
 }
 
-/// Something that the driver tells.
+/// A quantity of the driver.
 pub(super) struct Quantity {
     pub label: &'static str,
     pub unit: &'static str,
     pub value: fn(&Telemetry) -> Option<String>,
     pub limit: fn(&Telemetry) -> Option<String>,
-    /// Whether it changes, so that there is a trend.
+    /// Whether it changes over time, so that it has a trend.
     pub changes: bool,
 }
 
-/// What changes.
+/// Quantities that change.
 pub(super) const LIVE: &[Quantity] = &[
     live("ASIC temperature", "°C", |of| number(of.temperature), |of| number(of.temperature_limit)),
     live("power", "W", |of| number(of.power), |of| number(of.power_limit)),
@@ -86,7 +86,7 @@ pub(super) const LIVE: &[Quantity] = &[
     live("thermal trips", "", |of| number(of.thermal_trips), no_limit),
 ];
 
-/// What stays: names and versions.
+/// Quantities that do not change: names and versions.
 pub(super) const IDENTITY: &[Quantity] = &[
     fixed("card type", |of| of.card_type.clone()),
     fixed("serial number", |of| of.serial.clone()),

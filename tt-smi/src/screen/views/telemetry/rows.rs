@@ -1,4 +1,4 @@
-//! A quantity in a line: value, limit, unit, trend.
+//! A quantity on one line: value, limit, unit, trend.
 
 use ratatui::text::{Line, Span};
 
@@ -10,7 +10,7 @@ use crate::screen::theme::Theme;
 /// From this width on there is room for limits and trends.
 const WIDE: u16 = 44;
 
-/// A heading and a line for each.
+/// A heading, and a line for each quantity.
 pub(super) fn lines(
     list: &[Quantity],
     telemetry: &Telemetry,
@@ -34,7 +34,7 @@ fn cells(quantity: &Quantity, value: Option<String>, telemetry: &Telemetry) -> [
     if !quantity.changes {
         return [shown(value), String::new(), String::new(), String::new()];
     }
-    // Nothing is read, so nothing is kept either.
+    // Nothing is read, so there is no trend either.
     [shown(value), shown((quantity.limit)(telemetry)), quantity.unit.to_owned(), UNKNOWN.to_owned()]
 }
 

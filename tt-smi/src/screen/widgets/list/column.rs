@@ -1,26 +1,26 @@
-//! The columns of a list, and what rows are sorted by.
+//! The columns of a list, and sorting.
 
 /// A column.
 pub(crate) struct Column<T> {
     /// Heading.
     pub head: &'static str,
-    /// Columns of the terminal; 0 takes what is left over, one column at most.
+    /// Width; 0 takes what is left over (one column at most).
     pub width: u16,
-    /// Where there is no room, the columns with the highest rank go first.
+    /// When there is no room, columns with the highest rank are dropped first.
     pub rank: u8,
-    /// Numbers stand right.
+    /// Whether it is right-aligned.
     pub right: bool,
-    /// What stands there.
+    /// Its text.
     pub text: fn(&T) -> String,
-    /// What to sort by.
+    /// Its sort key.
     pub sort: Sort<T>,
-    /// Whether the largest come first at first.
+    /// Whether the initial order is descending.
     pub descending: bool,
 }
 
-/// What a column is sorted by: numbers are taken out once, not at every comparison.
+/// The sort key of a column: extracted once, not at every comparison.
 pub(crate) enum Sort<T> {
-    /// Nothing: not to be sorted by.
+    /// None: the list cannot be sorted by it.
     No,
     /// A number; unknown ones come last in either order.
     Number(fn(&T) -> Option<u64>),
@@ -28,18 +28,18 @@ pub(crate) enum Sort<T> {
     Text(fn(&T) -> Option<&str>),
 }
 
-/// The least that a column without a width gets: this, and a share of a wide list. What takes what is left over
-/// tells most, and must not starve beside columns that tell little.
+/// Least width of the column that takes what is left over: this, plus a share of a wide list. It is the most informative
+/// one, and must not starve beside less important columns.
 const FLEXIBLE: u16 = 12;
 const FLEXIBLE_SHARE: u16 = 6;
 
 impl<T> Column<T> {
-    /// A column of text that is not sorted by.
+    /// A text column that the list cannot be sorted by.
     pub(crate) const fn new(head: &'static str, width: u16, rank: u8, text: fn(&T) -> String) -> Column<T> {
         Column { head, width, rank, right: false, text, sort: Sort::No, descending: false }
     }
 
-    /// At the right, the largest first.
+    /// Right-aligned numbers, descending.
     pub(crate) const fn number(
         head: &'static str,
         width: u16,
@@ -50,7 +50,7 @@ impl<T> Column<T> {
         Column { descending: true, ..Column::ids(head, width, rank, text, key) }
     }
 
-    /// At the left, by the alphabet.
+    /// Left-aligned text, ascending.
     pub(crate) const fn words(
         head: &'static str,
         width: u16,
@@ -61,7 +61,7 @@ impl<T> Column<T> {
         Column { sort: Sort::Text(key), ..Column::new(head, width, rank, text) }
     }
 
-    /// At the right, the smallest first: numbers that are names.
+    /// Right-aligned numbers that are identifiers, ascending.
     pub(crate) const fn ids(
         head: &'static str,
         width: u16,
@@ -96,7 +96,7 @@ impl<T> Sort<T> {
         !matches!(self, Sort::No)
     }
 
-    /// Puts places in order. Equal rows stay as they were, so that they do not dance.
+    /// Sorts indices. Stable, so that equal rows stay in place.
     pub(super) fn apply(self, places: Vec<u32>, items: &[T], descending: bool) -> Vec<u32> {
         match self {
             Sort::No => places,
@@ -122,11 +122,11 @@ impl<T> Sort<T> {
     }
 }
 
-/// Places of columns, in order, with their widths.
+/// Indices of columns, in order, with their widths.
 pub(super) type Widths = Vec<(usize, u16)>;
 
-/// What is seen at once, page by page: first what matters most, then what was left out. What a row is called is
-/// on each of them, where there is room.
+/// The pages of columns: the most important first, then those that were dropped. The name of a row is on each of them, if
+/// there is room.
 pub(super) fn pages<T>(columns: &[Column<T>], width: u16) -> Vec<Widths> {
     let first = widths(columns, width);
     let is_in = |place: &usize| first.iter().any(|(shown, _)| shown == place);
@@ -140,7 +140,7 @@ pub(super) fn pages<T>(columns: &[Column<T>], width: u16) -> Vec<Widths> {
     pages
 }
 
-/// Names, and as many of those that are left out as fit: one at least, however narrow it is.
+/// Names, and as many of the dropped columns as fit; at least one.
 fn next_page<T>(columns: &[Column<T>], width: u16, names: &[usize], left_out: &mut Vec<usize>) -> Widths {
     let needed = |place: usize| columns[place].least(width).min(width);
     let mut room = width - needed(left_out[0]);

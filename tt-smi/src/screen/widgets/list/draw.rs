@@ -1,4 +1,4 @@
-//! A list on the screen.
+//! Draws a list.
 
 use ratatui::Frame;
 use ratatui::layout::Rect;
@@ -10,7 +10,7 @@ use super::{List, visible_rows};
 use crate::escape::{columns, pad};
 use crate::screen::theme::Theme;
 
-/// How a row looks.
+/// The look of a row.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Look {
     /// Its style, unless it is selected.
@@ -26,14 +26,14 @@ impl From<Style> for Look {
 }
 
 impl Look {
-    /// Something is wrong with it.
+    /// A warning.
     pub(crate) fn warn(theme: &Theme) -> Look {
         Look { style: theme.warn(), mark: Some('!') }
     }
 }
 
 impl<T> List<T> {
-    /// Draws headings and the rows that are seen.
+    /// Draws the headings and the visible rows.
     pub(crate) fn draw<L: Into<Look>>(
         &self,
         frame: &mut Frame<'_>,
@@ -63,7 +63,7 @@ impl<T> List<T> {
             let text = self.row(item, &sight, look.mark.unwrap_or(' '));
             let line = match self.has_focus && place == self.selected {
                 false => Line::styled(text, look.style),
-                // Wide as the list, so that the bar has no ragged end.
+                // As wide as the list, so that the selection bar has a straight end.
                 true => Line::styled(pad(&text, usize::from(area.width), false), theme.selected()),
             };
             frame.render_widget(line, line_at(y));
@@ -81,7 +81,7 @@ impl<T> List<T> {
             };
             let style = if mark.is_empty() { theme.heading() } else { theme.sorted() };
             let width = usize::from(*width);
-            // The mark is worth more than the last letter.
+            // The mark is more important than the last letter.
             let head: String = column.head.chars().take(width.saturating_sub(columns(mark))).collect();
             spans.push(Span::styled(pad(&format!("{head}{mark}"), width, column.right), style));
             spans.push(Span::raw(" "));

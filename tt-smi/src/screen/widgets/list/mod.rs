@@ -1,5 +1,5 @@
-//! A list that sorts, filters and scrolls. Only the lines that are seen are made into text, so a hundred
-//! thousand rows cost little more than twenty.
+//! A list that sorts, filters and scrolls. Only visible lines are formatted, so a hundred thousand rows cost little more
+//! than twenty.
 
 mod column;
 mod draw;
@@ -14,18 +14,18 @@ use ratatui::layout::{Position, Rect};
 
 use crate::screen::action::Motion;
 
-/// What a click hit.
+/// The result of a click.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Hit {
     /// A heading: the order changed; arrange after it.
     Heading,
-    /// A row, which is selected now; whether it was before.
+    /// A row, which is now selected; whether it was before.
     Row { again: bool },
-    /// Neither.
+    /// Nothing.
     Nothing,
 }
 
-/// A list's order, selection and place.
+/// Order, selection and scroll position of a list.
 #[derive(Debug)]
 pub(crate) struct List<T: 'static> {
     columns: &'static [Column<T>],
@@ -34,29 +34,29 @@ pub(crate) struct List<T: 'static> {
     descending: bool,
     order: Vec<u32>,
     selected: usize,
-    /// What is selected, so that it stays so when rows come and go.
+    /// Key of the selected row, so that it stays selected when rows come and go.
     selected_key: Option<u64>,
     top: usize,
     /// Steps to the right: pages of columns, then of a text that is cut.
     aside: usize,
-    /// Only the list that keys go to has a bar.
+    /// Only the focused list shows its selection.
     has_focus: bool,
 }
 
 impl<T> List<T> {
-    /// An empty one, sorted by a column. `key` tells rows apart.
+    /// An empty list, sorted by a column. `key` identifies rows.
     pub(crate) fn new(columns: &'static [Column<T>], sort: usize, key: fn(&T) -> u64) -> List<T> {
         let descending = columns.get(sort).is_some_and(|column| column.descending);
         let (order, selected_key, has_focus) = (Vec::new(), None, true);
         List { columns, key, sort, descending, order, selected: 0, selected_key, top: 0, aside: 0, has_focus }
     }
 
-    /// Whether keys go to it, where there are several.
+    /// Sets whether the list has the focus.
     pub(crate) fn focus(&mut self, has_focus: bool) {
         self.has_focus = has_focus;
     }
 
-    /// Puts rows in order, those that are wanted. What was selected stays selected if it is still there.
+    /// Filters and sorts rows. The selection is kept if the row is still there.
     pub(crate) fn arrange(&mut self, items: &[T], wanted: impl Fn(&T) -> bool) {
         let mut places = std::mem::take(&mut self.order);
         places.clear();
@@ -67,7 +67,7 @@ impl<T> List<T> {
         self.find_selected(items);
     }
 
-    /// Puts the rows that are shown in another order, such as that of a tree.
+    /// Reorders the rows shown, for example as a tree.
     pub(crate) fn reorder(&mut self, items: &[T], order: impl FnOnce(Vec<u32>) -> Vec<u32>) {
         self.order = order(std::mem::take(&mut self.order));
         self.find_selected(items);
@@ -81,18 +81,18 @@ impl<T> List<T> {
         let before = self.selected;
         self.selected = found.unwrap_or(before).min(self.order.len().saturating_sub(1));
         self.selected_key = self.order.get(self.selected).and_then(key_at);
-        // Who scrolled down reads: the line stays where it is. The first lines are for those who watch.
+        // After scrolling down, the line stays in place; at the top, new first lines come into view.
         if self.top > 0 {
             self.top = (self.top + self.selected).saturating_sub(before);
         }
     }
 
-    /// Rows that are shown.
+    /// Number of rows shown.
     pub(crate) fn len(&self) -> usize {
         self.order.len()
     }
 
-    /// The place of the selected row, from 0.
+    /// Position of the selected row, from 0.
     pub(crate) fn position(&self) -> usize {
         self.selected
     }
@@ -102,12 +102,12 @@ impl<T> List<T> {
         items.get(*self.order.get(self.selected)? as usize)
     }
 
-    /// The rows in their order.
+    /// The rows in order.
     pub(crate) fn rows<'a>(&'a self, items: &'a [T]) -> impl Iterator<Item = &'a T> {
         self.order.iter().filter_map(|place| items.get(*place as usize))
     }
 
-    /// Names of the columns that one can sort by, and which of them is the order now.
+    /// Names of the sort columns, and the current one.
     pub(crate) fn sorts(&self) -> (Vec<&'static str>, Option<usize>) {
         let names = self.sortable().map(|(_, column)| column.head).collect();
         (names, self.sortable().position(|(place, _)| place == self.sort))
@@ -120,7 +120,7 @@ impl<T> List<T> {
         }
     }
 
-    /// Turns the order round; arrange after it.
+    /// Reverses the sort order; arrange after it.
     pub(crate) fn reverse(&mut self) {
         self.descending = !self.descending;
     }
@@ -130,7 +130,7 @@ impl<T> List<T> {
         columns.iter().enumerate().filter(|(_, column)| column.sort.is_some())
     }
 
-    /// Moves the selection in the list as it is drawn in this area.
+    /// Moves the selection in the list as drawn in this area.
     pub(crate) fn go(&mut self, motion: Motion, items: &[T], area: Rect) {
         if let Motion::Aside(steps) = motion {
             let most = self.sight(items, area).most;
@@ -151,11 +151,11 @@ impl<T> List<T> {
         self.select(place, items, height);
     }
 
-    /// To the last row, however many are seen.
+    /// Selects the last row, whatever the height.
     pub(crate) fn go_last(&mut self, items: &[T]) {
         self.selected = self.order.len().saturating_sub(1);
         self.selected_key = self.selected(items).map(self.key);
-        // As far up as may be: drawing moves it down as far as the selected row needs.
+        // As far up as possible: drawing scrolls down as far as the selected row needs.
         self.top = 0;
     }
 
@@ -171,20 +171,20 @@ impl<T> List<T> {
         self.top = self.first_shown(height);
     }
 
-    /// Selects the row with this key, if it is there.
+    /// Selects the row with this key, if it exists.
     pub(crate) fn select_key(&mut self, wanted: u64, items: &[T]) {
         self.selected_key = Some(wanted);
         self.find_selected(items);
     }
 
-    /// The row at the top: where it was, moved as far as the selected one must be seen.
+    /// The row at the top: the scroll position, adjusted so that the selected row is visible.
     fn first_shown(&self, height: usize) -> usize {
         let lowest = (self.selected + 1).saturating_sub(height);
         let fits = self.order.len().saturating_sub(height);
         self.top.clamp(lowest, self.selected.max(lowest)).min(fits.max(lowest))
     }
 
-    /// A click into the list as it is drawn in this area.
+    /// Handles a click into the list as drawn in this area.
     pub(crate) fn click(&mut self, at: Position, items: &[T], area: Rect) -> Hit {
         if !area.contains(at) {
             return Hit::Nothing;
@@ -230,7 +230,7 @@ impl<T> List<T> {
     }
 }
 
-/// Rows that are seen at once: all lines but that of the headings.
+/// Number of visible rows: all lines but the headings.
 fn visible_rows(area: Rect) -> usize {
     usize::from(area.height.saturating_sub(1))
 }

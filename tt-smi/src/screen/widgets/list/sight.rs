@@ -1,5 +1,5 @@
-//! What is seen of a list's columns: those that fit, others after a step to the right, and at last the end of a
-//! text that is cut.
+//! The visible part of a list's columns: those that fit, others after a step to the right, and finally the end of a text
+//! that is cut.
 
 use ratatui::layout::Rect;
 
@@ -7,19 +7,19 @@ use super::column::{self, Widths};
 use super::{List, visible_rows};
 use crate::escape::columns;
 
-/// Before the first column: room for a mark, so that what is to be looked at is seen without colours too.
+/// Margin for a mark, so that warnings are visible without colours too.
 pub(super) const GUTTER: u16 = 1;
 
-/// What is seen at once.
+/// The visible part.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Sight {
     /// The columns.
     pub widths: Widths,
-    /// Columns of the terminal that the long text is moved to the left.
+    /// Number of characters the long text is scrolled by.
     pub shift: usize,
-    /// Steps to the right that were made.
+    /// Steps made to the right.
     pub step: usize,
-    /// Steps to the right that can be made.
+    /// Steps possible to the right.
     pub most: usize,
 }
 
@@ -34,7 +34,7 @@ impl Sight {
 }
 
 impl<T> List<T> {
-    /// What is seen of the list as it is drawn in this area.
+    /// The visible part of the list as drawn in this area.
     pub(super) fn sight(&self, items: &[T], area: Rect) -> Sight {
         let mut pages = self.pages(items, area);
         let last = pages.len() - 1;
@@ -45,15 +45,14 @@ impl<T> List<T> {
         Sight { widths: pages.swap_remove(step.min(last)), shift: shift.min(cut), step, most }
     }
 
-    /// The sign that there is more stands behind the last heading; where that reaches to the end, it needs a
-    /// column of its own.
+    /// The mark for more columns is after the last heading; if that reaches the edge, the mark needs a column of its own.
     fn pages(&self, items: &[T], area: Rect) -> Vec<Widths> {
         let room = area.width.saturating_sub(GUTTER);
         let pages = column::pages(self.columns, room);
         let has_more = pages.len() > 1 || self.cut(&pages[0], items, area).0 > 0;
         let reaches_end = |(place, width): &(usize, u16)| {
             let column = &self.columns[*place];
-            // One more for the mark of the order.
+            // One more for the sort mark.
             column.right || column.head.len() + 1 >= usize::from(*width)
         };
         match has_more && pages.iter().filter_map(|page| page.last()).any(reaches_end) {
@@ -62,7 +61,7 @@ impl<T> List<T> {
         }
     }
 
-    /// How much of the longest text in sight is cut off, and how much of that a step shows.
+    /// How much of the longest visible text is cut off, and how much of it a step shows.
     fn cut(&self, widths: &Widths, items: &[T], area: Rect) -> (usize, usize) {
         let long = widths.iter().find(|(place, _)| self.columns[*place].width == 0);
         let Some((place, width)) = long.filter(|_| !area.is_empty()) else { return (0, 1) };
@@ -75,7 +74,7 @@ impl<T> List<T> {
     }
 }
 
-/// A text without its beginning, with a mark that something is missing.
+/// A text without its beginning, with a mark for what is missing.
 pub(super) fn without_start(text: &str, shift: usize) -> String {
     if shift == 0 {
         return text.to_owned();
