@@ -1,5 +1,5 @@
-//! The region that unmodified tt-metal publishes, as the facts describe it: one record is a mutex, a
-//! getpid, a look for the process's slot, atomic additions and a clock.
+//! The shared-memory region that unmodified tt-metal publishes per chip: one record takes a mutex, a getpid, a search
+//! for the process's slot, atomic additions and a clock.
 //!
 //! It keeps sums only: no events, no list of what is live, no peaks, no kernels; and nobody cleans up
 //! after a process that is killed.
@@ -24,7 +24,7 @@ const PROCESS_WORDS: usize = word(120);
 const PROCESS_DRAM: usize = word(8);
 const PROCESS_TIME: usize = word(48);
 
-/// The facts give offsets in bytes.
+/// Offsets are written in bytes, as in tt-metal's structure.
 const fn word(offset: usize) -> usize {
     offset / size_of::<u64>()
 }

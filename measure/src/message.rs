@@ -1,4 +1,4 @@
-//! The 144-byte message of the proof of concept, from the facts on tt-metal.
+//! A 144-byte message about one allocation or release, as a server on a socket takes it.
 
 use bytemuck::{Pod, Zeroable};
 

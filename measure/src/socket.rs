@@ -1,4 +1,4 @@
-//! The proof of concept's way: a blocking send under a mutex, and a server that keeps the statistics.
+//! Reporting over a socket: a blocking send under a mutex, and a server that keeps the statistics.
 
 use crate::message::{Kind, MESSAGE_LEN, Message, place};
 use crate::sink::Sink;
