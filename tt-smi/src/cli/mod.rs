@@ -20,10 +20,10 @@ use anyhow::Context;
 use clap::{Parser, Subcommand, ValueEnum};
 use tt_shm_os::Namespace;
 
-/// Exact, live memory of Tenstorrent accelerators, per process.
+/// Live memory of Tenstorrent accelerators, per process.
 ///
-/// Reads shared memory only: it never opens a device and cannot disturb a workload. Without a command it
-/// shows a live screen, or the snapshot table when stdout is not a terminal.
+/// Reads what processes report to shared memory, and never opens a device. Without a command it shows a
+/// live screen, or the snapshot table when stdout is not a terminal.
 #[derive(Debug, Parser)]
 #[command(name = "tt-smi", version, propagate_version = true, max_term_width = 100, after_help = EXAMPLES)]
 pub struct Cli {
@@ -101,8 +101,8 @@ pub enum Command {
     Peak(PeakArgs),
     /// Explain recent allocation failures: why, who held the memory, what came before
     ///
-    /// A running aggregator keeps the last 32 failures of the host, with the exact holders of the memory. Without one,
-    /// failures are read from the processes' own rings; what these do not tell is "-" or null.
+    /// A running aggregator keeps the last 32 failures of the host, and who held the memory at that moment. Without one,
+    /// failures are read from the rings of the processes, and what these do not tell is "-" or null.
     Oom(OomArgs),
     /// Run a command with tracking on, then report its peaks and what it never freed
     ///
