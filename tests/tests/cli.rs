@@ -303,14 +303,14 @@ fn nothing_there_is_said_and_bad_usage_is_told_apart() {
         String::from_utf8([output.stdout, output.stderr].concat()).unwrap()
     };
     for (arguments, says) in [
-        (&["ps"][..], "No process reports allocations here (`tt-smi doctor`"),
-        (&["events"], "no process reports events here (`tt-smi doctor`"),
+        (&["ps"][..], "No process reports in this namespace (see `tt-smi doctor`"),
+        (&["events"], "no process reports events in this namespace (see `tt-smi doctor`"),
         (&["allocations", "--device", "7"], "no device 7: no process reports any here"),
         (
             &["allocations", "--query", "size>1MiB"],
-            "No matching allocations: no process reports here (`tt-smi doctor`",
+            "No matching allocations: no process reports in this namespace (see `tt-smi doctor`",
         ),
-        (&["programs", "--query", "relu"], "No matching programs: no process reports here"),
+        (&["programs", "--query", "relu"], "No matching programs: no process reports in this namespace"),
         (&["ps", "--query", "shoe=1"], "no field \"shoe\"; the fields are pid, name, user, command"),
         (&["watch", "--interval", "0"], "from 20ms to 1h"),
         (&["run"], "tt-smi run [OPTIONS] [--] <COMMAND>..."),

@@ -91,10 +91,10 @@ fn of_two_programs_the_first_in_path_is_told() {
     let alone = first(&[&this]);
     std::fs::remove_dir_all(&folder).unwrap();
     let of = |folder: &PathBuf| folder.join("tt-smi").display().to_string();
-    assert_eq!(alone, format!("pass: {} is this one", of(&this)));
-    assert_eq!(this_first, format!("{alone}; the official tool comes after it"));
+    assert_eq!(alone, format!("pass: {} is this program", of(&this)));
+    assert_eq!(this_first, format!("{alone}; the official tool comes later in PATH"));
     assert_eq!(
         official_first,
-        format!("warn: {} is the official tool, which shows no memory", of(&official))
+        format!("warn: {} is Tenstorrent's official tool, which does not show memory", of(&official))
     );
 }

@@ -160,8 +160,7 @@ fn assert_told_by_bank(space: &Space, oom: &Value) {
         assert_eq!(unknown[key], Value::Null, "{key}");
     }
     let text = smi(space, &["oom"]);
-    let line =
-        "needed 64.0 MiB in each of 12 banks; free 100.0 MiB per bank, largest gap 30.0 MiB per bank: enough";
+    let line = "needed 64.0 MiB in each of 12 banks; free 100.0 MiB per bank, largest block 30.0 MiB per bank: fragmented";
     assert!(text.contains(line), "{text}");
     for output in [text, oom.to_string()] {
         assert!(!output.contains("18446744073709551615") && !output.contains("0xffffffff"), "{output}");
