@@ -289,6 +289,24 @@ fn the_demo_ends_by_itself_and_leaves_nothing() {
 }
 
 #[test]
+fn a_setting_that_is_out_of_range_is_wrong_usage() {
+    let space = Space::new();
+    for (variable, value) in [
+        ("TT_SHM_RING_SLOTS", "100"),
+        ("TT_SHM_RING_SLOTS", "many"),
+        ("TT_SHM_LIVE_CAPACITY", "0"),
+        ("TT_SHM_NAMESPACE", "a/b"),
+    ] {
+        let output =
+            space.command(SMI).args(["demo", "--seconds", "1"]).env(variable, value).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(2), "{variable}={value}: {said}");
+        assert!(said.contains(variable) && !said.contains("from another terminal"), "{said}");
+        assert!(output.stdout.is_empty());
+    }
+}
+
+#[test]
 fn nothing_there_is_said_and_bad_usage_is_told_apart() {
     let space = Space::new();
     let code = |arguments: &[&str]| space.command(SMI).args(arguments).output().unwrap().status.code();

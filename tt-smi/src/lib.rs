@@ -69,7 +69,7 @@ pub fn run() -> ExitCode {
         }
         Err(error) => {
             eprintln!("tt-smi: {}", escape::escape(&format!("{error:#}")));
-            ExitCode::from(if error.is::<exit::Usage>() { 2 } else { 1 })
+            ExitCode::from(if exit::is_usage(&error) { 2 } else { 1 })
         }
     }
 }

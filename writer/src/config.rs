@@ -112,6 +112,11 @@ impl Builder {
         }
     }
 
+    /// An error if [`Builder::open`] would refuse the settings, whether or not tracking is enabled. Opens nothing.
+    pub fn check(&self) -> Result<(), OpenError> {
+        self.clone().config().map(drop)
+    }
+
     fn config(self) -> Result<Config, OpenError> {
         let namespace = match self.namespace {
             Some(name) => Namespace::new(&name)?,

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use tt_shm_os::Namespace;
+use tt_shm_writer::Tracker;
 
 use crate::cli::DemoArgs;
 use crate::demo::Workers;
@@ -24,6 +25,8 @@ pub(crate) fn run(args: &DemoArgs, settings: &Settings) -> anyhow::Result<()> {
     let stop = Stop::on_signals().context("cannot catch signals")?;
     let settings = &private(settings)?;
     let namespace = &settings.namespace;
+    // Each worker would refuse them, too, but only after the screen has begun.
+    Tracker::builder().namespace(namespace.as_str()).check()?;
     let mut workers = Workers::start(args, namespace)?;
     let (processes, devices) = (plural(args.workers.into(), "worker"), plural(args.devices.into(), "device"));
     eprintln!("tt-smi: {processes} on {devices}; from another terminal:");
