@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use common::{HOST, SMI, host, json, segment_of, tracker};
+use common::{HOST, SMI, host, json, segment_of, smi, tracker};
 use rustix::process::{Resource, Rlimit, Signal, getrlimit, setrlimit};
 use serde_json::Value;
 use shm_layout::EventKind;
@@ -24,6 +24,7 @@ use tt_shm_tests::hostile::{DEVICE_CHIP, Forged, peak_memory};
 use tt_shm_tests::monitor::snapshot;
 use tt_shm_tests::space::{Process, until};
 use tt_shm_tests::{Command, Host, Monitor, Space};
+use tt_shm_writer::{Alloc, BufferType, DeviceInfo, Record, Tracker};
 
 const MIB: u64 = 1 << 20;
 const GIB: u64 = 1 << 30;
@@ -295,6 +296,28 @@ fn without_a_daemon_the_misuses_of_every_process_are_shown() {
     for process in processes("ps") {
         let said: Vec<&str> = process["flags"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
         assert_eq!(said, ["degraded", "unmatched_free 1", "unlisted 1"], "{process}");
+    }
+}
+
+/// `unlisted` is how many live allocations have no row now, in tables as in JSON; not how often that happened.
+#[test]
+fn unlisted_means_the_same_everywhere() {
+    let space = Space::new();
+    let tracker = Tracker::builder().enabled(true).namespace(space.namespace().as_str()).live_capacity(1);
+    let tracker = tracker.open().unwrap();
+    let device = tracker.register_device(&DeviceInfo { chip_id: 1, ..Default::default() }).unwrap();
+    let alloc = |id| tracker.alloc(device, Alloc::new(BufferType::Dram, id, 64)).unwrap();
+    (1..=4).for_each(alloc);
+    tracker.free(device, 4).unwrap();
+    for live in [2, 0] {
+        let process = &json(&space, &["snapshot"])["processes"][0];
+        assert_eq!((&process["unlisted"], &process["anomalies"]), (&live.into(), &serde_json::json!({})));
+        let expected: &[&str] = if live > 0 { &["degraded", "unlisted 2"] } else { &[] };
+        assert_eq!(json(&space, &["ps"])["processes"][0]["flags"], serde_json::json!(expected));
+        let table = smi(&space, &["snapshot"]);
+        assert!(table.trim_end().ends_with(&expected.join(", ")), "{table}");
+        assert_eq!(json(&space, &["allocations"])["unlisted"], live);
+        [3, 2].into_iter().filter(|_| live > 0).for_each(|id| tracker.free(device, id).unwrap());
     }
 }
 

@@ -192,7 +192,11 @@ impl Process {
             },
             missed: stats.missed,
             unlisted: stats.unlisted,
-            anomalies: anomalies.into_iter().filter(|(_, count)| *count > 0).collect(),
+            // How often there was no room for a row is no misuse; `unlisted` tells how many lack one now.
+            anomalies: anomalies
+                .into_iter()
+                .filter(|(anomaly, count)| *count > 0 && *anomaly != Anomaly::Unlisted)
+                .collect(),
             degraded: has(process_flags::DEGRADED),
             broken: has(process_flags::BROKEN),
             unlinked: has(process_flags::UNLINKED),
@@ -292,6 +296,9 @@ impl Process {
             flags.push(format!("conflicting claim of device {}", ranges(disputed)));
         }
         flags.extend(self.anomalies.iter().map(|(anomaly, count)| format!("{} {count}", anomaly.name())));
+        if self.unlisted > 0 {
+            flags.push(format!("unlisted {}", self.unlisted));
+        }
         flags
     }
 }
