@@ -28,6 +28,7 @@ pub mod select;
 pub mod settings;
 pub mod signals;
 pub mod source;
+mod stale;
 pub mod unread;
 
 #[doc(hidden)]

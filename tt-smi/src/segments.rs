@@ -7,7 +7,7 @@ use std::os::unix::fs::MetadataExt;
 use rustix::fs::{Access, access};
 use rustix::io::Errno;
 use shm_layout::table::MAX_PROCESSES;
-use tt_shm_os::{Namespace, parse_segment_name};
+use tt_shm_os::{Namespace, monotonic_ns, parse_segment_name};
 use tt_shm_reader::{Segment, TableSnapshot, process_flags, process_state, segment_paths};
 
 use crate::directory::{Claims, Directory};
@@ -93,8 +93,10 @@ impl Segments {
 
     /// Tells on stderr whose segments are left out because they are dead. An error if nothing is left.
     pub fn warn_dead(&self) -> anyhow::Result<()> {
-        if !self.dead.is_empty() {
-            let pids: Vec<String> = self.dead.iter().map(|segment| segment.pid().to_string()).collect();
+        // What is left to a run is the run's to remove.
+        let stale = self.dead.iter().filter(|segment| !segment.header().is_left_to_run(monotonic_ns()));
+        let pids: Vec<String> = stale.map(|segment| segment.pid().to_string()).collect();
+        if !pids.is_empty() {
             eprintln!("tt-smi: left out: dead process {}; `tt-smi clean` removes it", pids.join(", "));
         }
         let nothing = self.live.is_empty() && !self.unread.is_empty();

@@ -10,9 +10,10 @@ use tt_shm_reader::{OpenError, Segment, Table};
 use super::finding::Finding;
 use super::roots::Roots;
 use crate::output::units::{age, plural};
+use crate::stale::{StaleFile, stale_files};
 
-/// Most refusals listed one by one.
-const MAX_REFUSALS: usize = 8;
+/// Most files listed one by one, of those left behind and of those refused.
+const MAX_TOLD: usize = 8;
 
 /// Reports the namespace.
 pub(super) fn namespace(roots: &Roots) -> Finding {
@@ -27,22 +28,21 @@ pub(super) fn namespace(roots: &Roots) -> Finding {
 /// Checks every segment of the namespace.
 pub(super) fn segments(roots: &Roots) -> Vec<Finding> {
     const CHECK: &str = "segments";
-    let files = match segment_files(roots) {
-        Ok(files) => files,
+    let listed = stale_files(&roots.shm, Some(&roots.namespace)).and_then(|s| Ok((s, segment_files(roots)?)));
+    let (stale, files) = match listed {
+        Ok(listed) => listed,
         Err(error) => {
             return vec![Finding::fail(CHECK, format!("cannot list segments: {error}"), "mount /dev/shm")];
         }
     };
-    let (mut live, mut dead, mut hidden) = (0, Vec::new(), 0);
+    let (mut live, mut hidden) = (0, 0);
     let (mut refused, mut versions): (Vec<OpenError>, BTreeMap<(u32, u32), u64>) = Default::default();
-    for file in files {
-        match Segment::open(&file) {
+    for file in files.iter().filter(|file| !stale.iter().any(|stale| stale.path == **file)) {
+        match Segment::open(file) {
             Ok(segment) => {
                 *versions.entry((segment.header().major, segment.header().minor)).or_default() += 1;
-                match segment.is_alive().unwrap_or(true) {
-                    true => live += 1,
-                    false => dead.push(segment.pid().to_string()),
-                }
+                // If the kernel will not say, it counts. Who has ended and is not stale has just ended.
+                live += u64::from(segment.is_alive().unwrap_or(true));
             }
             Err(error) if error.is_not_found() => {}
             Err(error) if error.is_permission_denied() => hidden += 1,
@@ -50,7 +50,7 @@ pub(super) fn segments(roots: &Roots) -> Vec<Finding> {
         }
     }
     let mut findings = vec![accepted(live)];
-    findings.extend(left_behind(&dead));
+    findings.extend(left_behind(&stale));
     findings.extend(not_ours(hidden));
     findings.extend(refusals(&refused));
     findings.push(layouts(&versions));
@@ -80,9 +80,18 @@ fn accepted(live: u64) -> Finding {
     }
 }
 
-fn left_behind(dead: &[String]) -> Option<Finding> {
-    let found = format!("left behind by dead processes: pid {}", dead.join(", "));
-    (!dead.is_empty()).then(|| Finding::warn("segments", found, "`tt-smi clean` removes them"))
+/// What `tt-smi clean` would remove.
+fn left_behind(stale: &[StaleFile]) -> Option<Finding> {
+    let name = |file: &StaleFile| file.pid().map_or_else(|| file.name.clone(), |pid| format!("pid {pid}"));
+    let names: Vec<String> = stale.iter().take(MAX_TOLD).map(name).collect();
+    let more = match stale.len().saturating_sub(MAX_TOLD) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    let files = plural(stale.len() as u64, "file");
+    let found = format!("{files} left behind by dead processes: {}{more}", names.join(", "));
+    let advice = "`tt-smi clean` removes them; what other users left only root can remove";
+    (!stale.is_empty()).then(|| Finding::warn("segments", found, advice))
 }
 
 fn not_ours(hidden: u64) -> Option<Finding> {
@@ -97,12 +106,11 @@ fn not_ours(hidden: u64) -> Option<Finding> {
 }
 
 fn refusals(refused: &[OpenError]) -> Vec<Finding> {
-    let advice =
-        "remove the file if no process uses it; another layout version needs a tt-smi of that version";
-    let told = refused.iter().take(MAX_REFUSALS);
+    let advice = "remove the file if it is nobody's; a version that differs needs a tt-smi of that version";
+    let told = refused.iter().take(MAX_TOLD);
     let mut findings: Vec<Finding> =
         told.map(|error| Finding::warn("segments", format!("refused: {error}"), advice)).collect();
-    let untold = refused.len().saturating_sub(MAX_REFUSALS);
+    let untold = refused.len().saturating_sub(MAX_TOLD);
     if untold > 0 {
         findings.push(Finding::warn("segments", format!("refused: {untold} more"), advice));
     }
