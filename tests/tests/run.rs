@@ -253,6 +253,27 @@ fn a_killed_process_tells_what_it_held() {
         (Some(137), &9.into(), &Value::Null)
     );
     assert_eq!(report["processes"][0]["never_freed"][0]["bytes"], 448);
+    assert_eq!(space.files(), Vec::<PathBuf>::new(), "nothing of it is left");
+}
+
+/// Also of one that has lost the number of the run, and of the command itself; a run within the run keeps its own.
+#[test]
+fn a_killed_process_leaves_no_file_behind() {
+    let space = Space::new();
+    let folder = Folder::new(&space);
+    let script = folder.script("a", &[Command::Grow { count: 7 }]);
+    let at = folder.0.display();
+    for number in ["env", "env -u TT_SHM_RUN"] {
+        let done = format!("while [ \"$(grep -c Done {at}/out)\" != 2 ]; do sleep 0.01; done");
+        // The host is the command; who kills it is told which one it is.
+        let killer = format!("( {done}; kill -9 $$ ) & exec {number} {HOST} < {at}/f > {at}/out");
+        let feed = format!("rm -f {at}/f; mkfifo {at}/f; {{ cat {script}; sleep 1; }} > {at}/f &");
+        let (output, report) =
+            run(&space, &folder, &format!("rm -f {at}/out; touch {at}/out; {feed} {killer}"));
+        assert_eq!((output.status.code(), &report["signal"]), (Some(137), &9.into()), "{number}: {output:?}");
+        assert_eq!(report["processes"][0]["never_freed"][0]["bytes"], 448, "{number}: {report}");
+        assert_eq!(space.files(), Vec::<PathBuf>::new(), "{number}");
+    }
 }
 
 #[test]

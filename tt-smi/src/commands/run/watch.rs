@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
-use tt_shm_os::{Namespace, SHM_DIR, parse_segment_name};
+use tt_shm_os::{Namespace, SHM_DIR, monotonic_ns, parse_segment_name};
 use tt_shm_reader::{FileError, OpenError, Segment, segment_paths};
 
 use super::lineage::{Kin, kin};
@@ -56,8 +56,6 @@ struct Kept {
     segment: Segment,
     /// Its order of appearance.
     number: usize,
-    /// Whether its file is this run's to remove: it has the run's number.
-    is_ours: bool,
     /// When it was seen dead, and how often the aggregation had looked by then.
     dead_since: Option<(Instant, u64)>,
 }
@@ -110,9 +108,9 @@ impl Found {
                     index += 1;
                     continue;
                 }
-                let Kept { segment, number, is_ours, .. } = kept.swap_remove(index);
+                let Kept { segment, number, .. } = kept.swap_remove(index);
                 ended.push((number, Observed::new(&segment)));
-                if is_ours {
+                if is_to_remove(self.run, &segment) {
                     remove(&segment);
                 }
             }
@@ -136,8 +134,7 @@ impl Found {
                 Ok(segment) => match inner.judge(self.run, &segment) {
                     Kin::Ours => {
                         let number = inner.kept.len() + inner.ended.len();
-                        let is_ours = self.run.is_of(&segment);
-                        inner.kept.push(Kept { segment, number, is_ours, dead_since: None });
+                        inner.kept.push(Kept { segment, number, dead_since: None });
                     }
                     Kin::Foreign => {}
                     Kin::Unknown => inner.unknown.push(pid),
@@ -208,7 +205,12 @@ fn is_tight() -> bool {
     rustix::fs::statvfs(SHM_DIR).is_ok_and(|fs| fs.f_bavail.saturating_mul(fs.f_frsize) < TIGHT)
 }
 
-/// Removes a file, unless the path names another one by now.
+/// Whether the file of a process that has ended is ours to remove: it has our number, or it is left to no other run.
+fn is_to_remove(run: RunId, segment: &Segment) -> bool {
+    run.is_of(segment) || !segment.header().is_left_to_run(monotonic_ns())
+}
+
+/// Removes a file, if the path still names this one.
 fn remove(segment: &Segment) {
     let path = tt_shm_os::path_of(segment.file_name());
     if rustix::fs::lstat(&path).is_ok_and(|stat| (stat.st_dev, stat.st_ino) == segment.inode()) {
