@@ -29,6 +29,7 @@ pub mod settings;
 pub mod signals;
 pub mod source;
 mod stale;
+pub mod threshold;
 pub mod unread;
 
 #[doc(hidden)]

@@ -2,6 +2,7 @@
 
 use std::io::IsTerminal;
 
+use rustix::termios::tcgetwinsize;
 use tt_shm_os::Namespace;
 
 use crate::cli::{Cli, ColorChoice};
@@ -17,6 +18,8 @@ pub struct Settings {
     pub namespace_given: bool,
     /// Whether stdout is a terminal.
     pub stdout_is_terminal: bool,
+    /// Its columns, if it is one that says how many it has.
+    pub columns: Option<usize>,
     /// Whether to colour what goes there.
     pub paint: Paint,
     /// What the user set for good.
@@ -42,11 +45,17 @@ impl Settings {
             namespace_given: given.is_some(),
             namespace: given.unwrap_or_default(),
             stdout_is_terminal,
+            columns: terminal_columns().filter(|_| stdout_is_terminal),
             paint: Paint { colored },
             config,
             color_flag: cli.color,
         })
     }
+}
+
+fn terminal_columns() -> Option<usize> {
+    let size = tcgetwinsize(std::io::stdout()).ok()?;
+    Some(usize::from(size.ws_col)).filter(|columns| *columns > 0)
 }
 
 /// No command stops working because somebody's file has a mistake: it is told, and the defaults count.

@@ -2,17 +2,25 @@
 
 use clap::{Args, ValueEnum};
 
-use super::values::{allocation_query, event_query, program_query};
+use super::values::{allocation_query, event_query, failure_query, program_query};
 use crate::lists::groups::GroupBy;
 use crate::query::Query;
 use crate::select::{ClassFilter, DeviceSelector};
 
-/// Restricts a listing to devices and processes.
-#[derive(Debug, Args)]
-pub struct OnlyArgs {
+/// Restricts a listing to devices.
+#[derive(Debug, Default, Args)]
+pub struct DeviceArgs {
     /// Only this device: index, PCI address or chip id; may be repeated
     #[arg(long, value_name = "DEVICE")]
     pub device: Vec<DeviceSelector>,
+}
+
+/// Whose, and on which devices.
+#[derive(Debug, Args)]
+pub struct OnlyArgs {
+    /// Where.
+    #[command(flatten)]
+    pub on: DeviceArgs,
     /// Only this process; may be repeated
     #[arg(long, value_name = "PID")]
     pub pid: Vec<u32>,
@@ -21,7 +29,7 @@ pub struct OnlyArgs {
 impl OnlyArgs {
     /// Whether there is no restriction.
     pub fn is_all(&self) -> bool {
-        self.device.is_empty() && self.pid.is_empty()
+        self.on.device.is_empty() && self.pid.is_empty()
     }
 }
 
@@ -112,10 +120,10 @@ pub struct EventsArgs {
     /// Keep printing new events, including those of new processes, until Ctrl-C
     #[arg(long, short)]
     pub follow: bool,
-    /// Only this process; may be repeated
-    #[arg(long, value_name = "PID")]
-    pub pid: Vec<u32>,
-    /// Only items that match all terms, such as 'size>1MiB name~cache'; a bare word matches the name
+    /// Devices and processes.
+    #[command(flatten)]
+    pub only: OnlyArgs,
+    /// Only events that match all terms, such as 'size>1MiB name~cache'; a bare word matches the name
     #[arg(long, short, value_name = "QUERY", default_value = "", hide_default_value = true, value_parser = event_query)]
     pub query: Query,
     /// One JSON object per line
@@ -130,12 +138,17 @@ Examples:
   tt-smi oom                                   the last five failures
   tt-smi oom --device 0 --last 1               the last one on device 0
   tt-smi oom --json | jq '.failures[0].held'   who held the memory
+  tt-smi oom --query 'class=l1 size>1MiB'      large requests that did not fit into L1
 
-JSON is described by docs/schema/oom.json.")]
+Fields of a query: device, class, size (asked for), pid, name, age.
+Operators: = != > >= < <= ~ (contains) !~. JSON is described by docs/schema/oom.json.")]
 pub struct OomArgs {
-    /// Only this device: index, PCI address or chip id; may be repeated
-    #[arg(long, value_name = "DEVICE")]
-    pub device: Vec<DeviceSelector>,
+    /// Devices.
+    #[command(flatten)]
+    pub on: DeviceArgs,
+    /// Only failures that match all terms, such as 'class=l1 age<1h'; a bare word matches the name
+    #[arg(long, short, value_name = "QUERY", default_value = "", hide_default_value = true, value_parser = failure_query)]
+    pub query: Query,
     /// Show at most N failures, newest first
     #[arg(long, default_value_t = 5, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub last: u32,

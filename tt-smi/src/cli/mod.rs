@@ -9,10 +9,13 @@ mod trial;
 mod values;
 
 pub use about::{CompletionsArgs, ConfigAction, ConfigArgs, ManArgs};
-pub use lists::{AllocationsArgs, EventsArgs, OnlyArgs, OomArgs, ProgramsArgs, SortBy};
+pub use lists::{AllocationsArgs, DeviceArgs, EventsArgs, OnlyArgs, OomArgs, ProgramsArgs, SortBy};
 pub use screen::ScreenArgs;
 pub use service::{AggregateArgs, CleanArgs, DoctorArgs, PeakArgs};
-pub use show::{Format, ListArgs, OfficialArgs, ProcessSort, PsArgs, SnapshotArgs, WatchArgs};
+pub use show::{
+    DeviceListArgs, Format, LimitArgs, ListArgs, OfficialArgs, ProcessListArgs, ProcessSort, PsArgs,
+    SnapshotArgs, WatchArgs, WatchFormat,
+};
 pub use trial::{BenchArgs, DemoArgs, RunArgs, WorkerArgs};
 pub use values::interval;
 
@@ -64,8 +67,8 @@ Examples:
   tt-smi bench                            cost of tracking on this machine (takes 10 seconds)
   tt-smi demo                             simulated workload; needs no hardware
 
-Exit codes: 0 success, 1 nothing could be read, 2 wrong usage. `doctor` exits with 1 for warnings
-and 2 for errors; `run` exits with the exit code of its command.";
+Exit codes: 0 success, 1 nothing could be read, 2 wrong usage, 3 a limit of --fail-above was exceeded.
+`doctor` exits with 1 for warnings and 2 for errors; `run` exits with the exit code of its command.";
 
 /// When to use colours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -85,7 +88,7 @@ pub enum Command {
     Top(ScreenArgs),
     /// Print the current state of devices and processes
     Snapshot(SnapshotArgs),
-    /// Print a snapshot at every interval, as one line of JSON each
+    /// Print a snapshot at every interval, as JSON, CSV or a table
     Watch(WatchArgs),
     /// List devices: index, board, PCI address, chip id, capacities
     List(ListArgs),

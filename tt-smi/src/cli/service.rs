@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use clap::Args;
 
+use super::DeviceListArgs;
 use super::values::duration;
 
 /// `peak`
@@ -14,8 +15,12 @@ Examples:
   tt-smi peak --reset && run-step && tt-smi peak --json
                                     the peak of a single step; needs a running aggregator
 
-JSON is described by docs/schema/peak.json.")]
+Fields of a query: device, name, class, size, dram, l1, peak, rate, dispatches, hits, misses.
+Operators: = != > >= < <= ~ (contains) !~. JSON is described by docs/schema/peak.json.")]
 pub struct PeakArgs {
+    /// Devices.
+    #[command(flatten)]
+    pub devices: DeviceListArgs,
     /// Ask the running aggregator to start a new window: peaks restart at the current use
     #[arg(long)]
     pub reset: bool,

@@ -5,8 +5,10 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 
-use super::values::{interval, process_query};
+use super::DeviceArgs;
+use super::values::{device_query, interval, process_query};
 use crate::query::Query;
+use crate::threshold::Threshold;
 
 /// Options of Tenstorrent's own tool, for scripts that use them.
 #[derive(Debug, Default, Args)]
@@ -33,6 +35,28 @@ impl OfficialArgs {
     }
 }
 
+/// Which devices of a list of devices.
+#[derive(Debug, Default, Args)]
+pub struct DeviceListArgs {
+    /// Where.
+    #[command(flatten)]
+    pub on: DeviceArgs,
+    /// Only devices that fit all terms, such as 'dram>1GiB'; a bare word is sought in the board's name
+    #[arg(long, short, value_name = "QUERY", default_value = "", hide_default_value = true, value_parser = device_query)]
+    pub query: Query,
+}
+
+/// Which processes, and on which devices.
+#[derive(Debug, Default, Args)]
+pub struct ProcessListArgs {
+    /// Where.
+    #[command(flatten)]
+    pub on: DeviceArgs,
+    /// Only processes that fit all terms, such as 'user=ann dram>1GiB'; a bare word is sought in name and command
+    #[arg(long, short, value_name = "QUERY", default_value = "", hide_default_value = true, value_parser = process_query)]
+    pub query: Query,
+}
+
 /// `snapshot`
 #[derive(Debug, Default, Args)]
 #[command(after_help = "\
@@ -41,10 +65,18 @@ Examples:
   tt-smi snapshot --json | jq '.devices[].dram_used_bytes'
   tt-smi snapshot --format csv --processes     one line per process and device
   tt-smi snapshot --format prometheus > /var/lib/prometheus/node-exporter/tt.prom
+  tt-smi snapshot --fail-above 'dram>90%' > /dev/null || echo full
 
 JSON is described by docs/schema/snapshot.json. Unknown values are null in JSON, empty in CSV, and
-omitted for Prometheus.")]
+omitted for Prometheus. --query selects processes by the fields of `ps`; the figures of devices
+always cover all processes. Exit code 3: a device exceeds a limit of --fail-above.")]
 pub struct SnapshotArgs {
+    /// Which.
+    #[command(flatten)]
+    pub only: ProcessListArgs,
+    /// Limits.
+    #[command(flatten)]
+    pub limits: LimitArgs,
     /// Output format
     #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
     pub format: Format,
@@ -79,16 +111,51 @@ pub enum Format {
 Examples:
   tt-smi watch --interval 1s | jq -r '[.timestamp, .devices[0].dram_used_bytes] | @tsv'
   tt-smi watch --samples 60 > minute.ndjson
+  tt-smi watch --format csv --device 0 > device0.csv
+  tt-smi watch --fail-above 'dram>=95%' > /dev/null || notify-send 'DRAM is nearly full'
 
-Each line is a document as printed by `snapshot --json` (docs/schema/snapshot.json). Ctrl-C and
-SIGTERM end it with exit code 0.")]
+Each line of NDJSON is a document as printed by `snapshot --json` (docs/schema/snapshot.json). Ctrl-C
+and SIGTERM end it with exit code 0, a device that exceeds a limit of --fail-above with exit code 3.")]
 pub struct WatchArgs {
-    /// Time between lines, such as 500ms or 2s [default: `interval` of the config file, else 500ms]
+    /// Devices and processes.
+    #[command(flatten)]
+    pub only: ProcessListArgs,
+    /// Limits.
+    #[command(flatten)]
+    pub limits: LimitArgs,
+    /// Output format
+    #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
+    pub format: WatchFormat,
+    /// Also print each process on each device; CSV prints these instead of the devices (NDJSON always has both)
+    #[arg(long, short)]
+    pub processes: bool,
+    /// Time between snapshots, such as 500ms or 2s [default: `interval` of the config file, else 500ms]
     #[arg(long, short, value_name = "TIME", value_parser = interval)]
     pub interval: Option<Duration>,
-    /// Exit after N lines [default: run until Ctrl-C]
+    /// Exit after N snapshots [default: run until Ctrl-C]
     #[arg(long, short = 'n', value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub samples: Option<u64>,
+}
+
+/// How each snapshot of `watch` is written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum WatchFormat {
+    /// For people, with a blank line between.
+    Table,
+    /// For spreadsheets: one heading, then a line per device, or per process and device.
+    Csv,
+    /// For programs: a line of JSON each.
+    #[default]
+    Ndjson,
+}
+
+/// How full devices may be.
+#[derive(Debug, Default, Args)]
+pub struct LimitArgs {
+    /// Exit with 3 if this holds for a device shown: dram, l1 or eth_l1, > or >=, a size or a share of its capacity,
+    /// such as 'dram>90%' or 'l1>100MiB'; may be repeated. If that cannot be known, it is an error
+    #[arg(long, value_name = "LIMIT")]
+    pub fail_above: Vec<Threshold>,
 }
 
 /// `list`
@@ -96,8 +163,15 @@ pub struct WatchArgs {
 #[command(after_help = "\
 Examples:
   tt-smi list
-  tt-smi list --json | jq -r '.devices[].pci_address'")]
+  tt-smi list --json | jq -r '.devices[].pci_address'
+  tt-smi list --query 'dram=0'                 devices that nobody uses
+
+Fields of a query: device, name, class, size, dram, l1 (what is used), peak, rate, dispatches, hits,
+misses. Operators: = != > >= < <= ~ (contains) !~.")]
 pub struct ListArgs {
+    /// Which devices.
+    #[command(flatten)]
+    pub devices: DeviceListArgs,
     /// JSON instead of a table (docs/schema/list.json)
     #[arg(long)]
     pub json: bool,
@@ -118,9 +192,9 @@ rate, dispatches, hits, misses, age. Operators: = != > >= < <= ~ (contains) !~.
 A pid in parentheses is the pid inside the process's container. PEAK is the sum of the process's
 peaks over all devices. Events per second are known only while an aggregator runs.")]
 pub struct PsArgs {
-    /// Only processes that match all terms, such as 'user=ann dram>1GiB'; a bare word matches name or command
-    #[arg(long, short, value_name = "QUERY", default_value = "", hide_default_value = true, value_parser = process_query)]
-    pub query: Query,
+    /// Devices and processes.
+    #[command(flatten)]
+    pub only: ProcessListArgs,
     /// Sort order
     #[arg(long, value_enum, default_value_t, value_name = "BY")]
     pub sort: ProcessSort,

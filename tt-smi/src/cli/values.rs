@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::commands::records::{DEVICE_FIELDS, FAILURE_FIELDS};
 use crate::query::{
     ALLOCATION_FIELDS, EVENT_FIELDS, PROCESS_FIELDS, PROGRAM_FIELDS, Query, QueryError, time_ns,
 };
@@ -18,6 +19,14 @@ pub(super) fn program_query(text: &str) -> Result<Query, QueryError> {
 
 pub(super) fn event_query(text: &str) -> Result<Query, QueryError> {
     Query::about(text, EVENT_FIELDS)
+}
+
+pub(super) fn device_query(text: &str) -> Result<Query, QueryError> {
+    Query::about(text, DEVICE_FIELDS)
+}
+
+pub(super) fn failure_query(text: &str) -> Result<Query, QueryError> {
+    Query::about(text, FAILURE_FIELDS)
 }
 
 pub(super) fn process_query(text: &str) -> Result<Query, QueryError> {

@@ -17,15 +17,19 @@ use crate::settings::Settings;
 
 /// Runs the command.
 pub(crate) fn run(args: &ListArgs, settings: &Settings) -> anyhow::Result<()> {
-    let model = super::model_now(settings)?;
+    let mut now = super::Now::read(settings, &args.devices.on.device)?;
+    let none_matches = now.match_devices(&args.devices.query);
     let mut out = super::stdout();
     if args.json {
-        json::write(&mut out, &ListJson::new(&model, settings.namespace.as_str()))?;
+        json::write(&mut out, &ListJson::new(&now.model, settings.namespace.as_str()))?;
+    } else if none_matches {
+        writeln!(out, "No matching devices.")?;
+        write_problems(&mut out, &now.model, settings.paint)?;
     } else {
-        write(&mut out, &model, settings.paint)?;
+        write(&mut out, &now.model, settings.paint)?;
     }
     out.flush()?;
-    super::ensure_readable(&model)
+    now.ensure_readable()
 }
 
 fn write(out: &mut dyn Write, model: &Model, paint: Paint) -> io::Result<()> {

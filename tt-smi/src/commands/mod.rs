@@ -16,6 +16,7 @@ mod oom;
 mod peak;
 mod programs;
 mod ps;
+pub(crate) mod records;
 mod run;
 mod snapshot;
 mod top;
@@ -27,11 +28,14 @@ use anyhow::Context;
 
 use crate::cli::{Cli, Command, ScreenArgs, SnapshotArgs};
 use crate::directory::Directory;
-use crate::model::Model;
+use crate::model::{Model, directory};
 use crate::output::units::plural;
+use crate::procinfo::Cache;
+use crate::query::Query;
 use crate::segments::Segments;
+use crate::select::{DeviceSelector, select};
 use crate::settings::Settings;
-use crate::source::Source;
+use crate::source::{Reading, Source};
 
 /// Runs a command, or the live screen if there is none.
 pub fn run(cli: Cli, settings: &Settings) -> anyhow::Result<()> {
@@ -79,22 +83,46 @@ fn top_or_snapshot(args: &ScreenArgs, settings: &Settings) -> anyhow::Result<()>
     }
 }
 
-/// The current state of devices and processes, with what /proc tells about the processes.
-fn model_now(settings: &Settings) -> anyhow::Result<Model> {
-    let mut model = Model::new(&Source::open(&settings.namespace)?.read()?);
-    model.look_up(&mut crate::procinfo::Cache::default());
-    Ok(model)
+/// The current state of the selected devices and their processes.
+struct Now {
+    model: Model,
+    /// Segments that were skipped, if nothing could be read at all.
+    unread: u64,
 }
 
-/// Fails if there are segments and none could be read. Call it after printing what is known.
-fn ensure_readable(model: &Model) -> anyhow::Result<()> {
-    let unread = model.refused + model.hidden;
-    anyhow::ensure!(
-        unread == 0 || !model.processes.is_empty(),
-        "nothing could be read: {} skipped",
-        plural(unread, "segment")
-    );
-    Ok(())
+impl Now {
+    /// Reads it, with what /proc tells about the processes.
+    fn read(settings: &Settings, devices: &[DeviceSelector]) -> anyhow::Result<Now> {
+        let mut now = Now::of(&Source::open(&settings.namespace)?.read()?, devices)?;
+        now.model.look_up(&mut Cache::default());
+        Ok(now)
+    }
+
+    /// Takes it from a reading. Fails if the reading has none of these devices.
+    fn of(reading: &Reading, devices: &[DeviceSelector]) -> anyhow::Result<Now> {
+        let mut model = Model::new(reading);
+        let is_nothing = model.processes.is_empty();
+        let unread = if is_nothing { model.refused + model.hidden } else { 0 };
+        if !devices.is_empty() {
+            let selected = select(devices, &directory(&reading.snapshot))?;
+            model.keep(|device| selected.contains(&device.index));
+        }
+        Ok(Now { model, unread })
+    }
+
+    /// Keeps the devices that match. Returns whether there were devices and none of them matches.
+    fn match_devices(&mut self, query: &Query) -> bool {
+        let is_any = !self.model.devices.is_empty();
+        self.model.keep(|device| query.matches(device));
+        is_any && self.model.devices.is_empty()
+    }
+
+    /// Fails if there are segments and none could be read. Call it after printing what is known.
+    fn ensure_readable(&self) -> anyhow::Result<()> {
+        let skipped = plural(self.unread, "segment");
+        anyhow::ensure!(self.unread == 0, "nothing could be read: {skipped} skipped");
+        Ok(())
+    }
 }
 
 /// The segments and their devices, for commands that list what is in segments.

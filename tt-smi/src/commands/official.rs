@@ -34,9 +34,9 @@ pub(crate) fn run(args: &OfficialArgs, with_command: bool, settings: &Settings) 
 }
 
 fn snapshot(file: Option<&Path>, settings: &Settings) -> anyhow::Result<()> {
-    let model = super::model_now(settings)?;
+    let now = super::Now::read(settings, &[])?;
     let mut text = Vec::new();
-    json::write(&mut text, &SnapshotJson::new(&model, settings.namespace.as_str()))?;
+    json::write(&mut text, &SnapshotJson::new(&now.model, settings.namespace.as_str()))?;
     match file {
         Some(path) => private_file::replace(path, &text)
             .with_context(|| format!("cannot write {}", escape(&path.to_string_lossy())))?,
@@ -46,5 +46,5 @@ fn snapshot(file: Option<&Path>, settings: &Settings) -> anyhow::Result<()> {
             out.flush()?;
         }
     }
-    super::ensure_readable(&model)
+    now.ensure_readable()
 }

@@ -27,15 +27,20 @@ pub(crate) fn run(args: &PeakArgs, settings: &Settings) -> anyhow::Result<()> {
         reset(settings)?;
         eprintln!("tt-smi: started a new window: peaks restart at the current use");
     }
-    let model = Model::new(&Source::open(&settings.namespace)?.read()?);
+    let reading = Source::open(&settings.namespace)?.read()?;
+    let mut now = super::Now::of(&reading, &args.devices.on.device)?;
+    let none_matches = now.match_devices(&args.devices.query);
     let mut out = super::stdout();
     if args.json {
-        json::write(&mut out, &PeaksJson::new(&model, settings.namespace.as_str()))?;
+        json::write(&mut out, &PeaksJson::new(&now.model, settings.namespace.as_str()))?;
+    } else if none_matches {
+        writeln!(out, "No matching devices.")?;
+        write_problems(&mut out, &now.model, settings.paint)?;
     } else {
-        write(&mut out, &model, settings.paint)?;
+        write(&mut out, &now.model, settings.paint)?;
     }
     out.flush()?;
-    super::ensure_readable(&model)
+    now.ensure_readable()
 }
 
 fn reset(settings: &Settings) -> anyhow::Result<()> {

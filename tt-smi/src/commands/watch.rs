@@ -1,19 +1,22 @@
-//! `tt-smi watch`: one snapshot per interval, one per line.
+//! `tt-smi watch`: a snapshot at every interval.
 
-use std::io::Write;
+use std::io::{self, Write};
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use rustix::thread::{NanosleepRelativeResult, Timespec, nanosleep};
 
-use crate::cli::WatchArgs;
-use crate::model::Model;
-use crate::output::json;
+use crate::cli::{WatchArgs, WatchFormat};
+use crate::model::{Model, directory};
 use crate::output::snapshot_json::SnapshotJson;
+use crate::output::table::{self, Parts};
+use crate::output::{csv, json};
 use crate::procinfo::Cache;
+use crate::select::DeviceSelector;
 use crate::settings::Settings;
 use crate::signals::Stop;
-use crate::source::Source;
+use crate::source::{Reading, Source};
+use crate::threshold::ensure_below;
 
 /// Longest pause: a signal interrupts it, unless it arrives just before; then this is the delay.
 const LONGEST_PAUSE: Duration = Duration::from_millis(200);
@@ -24,21 +27,69 @@ pub(crate) fn run(args: &WatchArgs, settings: &Settings) -> anyhow::Result<()> {
     let mut source = Source::open(&settings.namespace)?;
     let mut processes = Cache::default();
     let mut beat = Beat::new(Instant::now(), args.interval.unwrap_or(settings.config.interval));
-    let mut left = args.samples.unwrap_or(u64::MAX);
-    while !stop.is_set() {
-        let mut model = Model::new(&source.read()?);
+    let most = args.samples.unwrap_or(u64::MAX);
+    for sample in 0..most {
+        let reading = source.read()?;
+        let mut model = match sample {
+            0 => super::Now::of(&reading, &args.only.on.device)?.model,
+            _ => still_there(&reading, &args.only.on.device),
+        };
         model.look_up(&mut processes);
+        model.processes.retain(|process| args.only.query.matches(process));
         let mut out = super::stdout();
-        json::write_line(&mut out, &SnapshotJson::new(&model, settings.namespace.as_str()))?;
-        // Flushed, so that a reader gets each line when it is made, also through a pipe.
+        write(&mut out, &model, sample == 0, args, settings)?;
+        // Flushed, so that a reader gets each snapshot when it is made, also through a pipe.
         out.flush()?;
-        left -= 1;
-        if left == 0 {
+        drop(out);
+        ensure_below(&args.limits.fail_above, &model)?;
+        if sample + 1 < most {
+            wait_until(beat.next(Instant::now()), &mut source, &stop);
+        }
+        if stop.is_set() {
             break;
         }
-        wait_until(beat.next(Instant::now()), &mut source, &stop);
     }
     Ok(())
+}
+
+/// The model of a later reading: a device that is gone may come back, so its absence is no error.
+fn still_there(reading: &Reading, devices: &[DeviceSelector]) -> Model {
+    let mut model = Model::new(reading);
+    if !devices.is_empty() {
+        let directory = directory(&reading.snapshot);
+        let meant: Vec<usize> = devices.iter().flat_map(|device| device.meant(&directory)).collect();
+        model.keep(|device| meant.contains(&device.index));
+    }
+    model
+}
+
+fn write(
+    out: &mut dyn Write,
+    model: &Model,
+    is_first: bool,
+    args: &WatchArgs,
+    settings: &Settings,
+) -> io::Result<()> {
+    let namespace = settings.namespace.as_str();
+    match args.format {
+        WatchFormat::Ndjson => json::write_line(out, &SnapshotJson::new(model, namespace)),
+        WatchFormat::Table => {
+            if !is_first {
+                writeln!(out)?;
+            }
+            table::write(out, model, Parts { processes: args.processes, detail: false }, settings.paint)
+        }
+        WatchFormat::Csv => {
+            let mut text = Vec::new();
+            match args.processes {
+                true => csv::write_processes(&mut text, model, namespace)?,
+                false => csv::write_devices(&mut text, model, namespace)?,
+            }
+            // The headings stand in the first line, once.
+            let heads = text.iter().position(|byte| *byte == b'\n').map_or(0, |end| end + 1);
+            out.write_all(if is_first { &text } else { &text[heads..] })
+        }
+    }
 }
 
 /// Polls the rings meanwhile, so that none wraps around unread.

@@ -40,7 +40,7 @@ mod text;
 
 pub use error::QueryError;
 pub use field::Field;
-pub(crate) use quantity::time_ns;
+pub(crate) use quantity::{share_millionths, size_bytes, time_ns};
 pub use records::{ALLOCATION_FIELDS, EVENT_FIELDS, PROCESS_FIELDS, PROGRAM_FIELDS};
 pub use test::{ClassSet, Value};
 

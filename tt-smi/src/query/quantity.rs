@@ -58,6 +58,17 @@ pub(crate) fn time_ns(text: &str) -> Result<u64, String> {
     number(text, Nature::Time)
 }
 
+/// A size in bytes, such as `4096`, `64KiB` or `1.5GiB`.
+pub(crate) fn size_bytes(text: &str) -> Result<u64, String> {
+    number(text, Nature::Size)
+}
+
+/// A percentage without its sign, such as `92.5`, in millionths of the whole.
+pub(crate) fn share_millionths(percent: &str) -> Result<u64, String> {
+    let share = scaled(percent.trim_end(), 10_000).filter(|share| *share <= 1_000_000);
+    share.ok_or_else(|| "a share from 0% to 100%".to_owned())
+}
+
 /// Whether a word is nothing but a unit of this nature.
 pub(super) fn is_unit(word: &str, nature: Nature) -> bool {
     let (units, ..) = units(nature);

@@ -24,7 +24,7 @@ const SITE: usize = 120;
 /// Runs the command.
 pub(crate) fn run(args: &AllocationsArgs, settings: &Settings) -> anyhow::Result<()> {
     let (segments, directory) = super::look(settings)?;
-    let devices = select(&args.only.device, &directory)?;
+    let devices = select(&args.only.on.device, &directory)?;
     let mut listing = Listing::default();
     for segment in segments.of(&args.only.pid)? {
         listing.add(segment, &directory, |item| {

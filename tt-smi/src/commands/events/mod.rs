@@ -10,6 +10,7 @@ use crate::lists::events::{Happened, Tail, Watch};
 use crate::output::json::write_line;
 use crate::output::units::plural;
 use crate::segments::lost;
+use crate::select::{refuse_ambiguous, select};
 use crate::settings::Settings;
 use crate::signals::Stop;
 
@@ -24,8 +25,19 @@ pub(crate) fn run(args: &EventsArgs, settings: &Settings) -> anyhow::Result<()> 
     let stop = args.follow.then(Stop::on_signals).transpose().context("cannot catch signals")?;
     let (segments, directory) = super::look(settings)?;
     segments.warn_unread();
+    let devices = &args.only.on.device;
+    if args.follow {
+        // Who waits for what is not there yet is told so, and gets it when it comes.
+        refuse_ambiguous(devices, &directory)?;
+        for absent in devices.iter().filter(|device| device.meant(&directory).is_empty()) {
+            eprintln!("tt-smi: no device {absent} yet; waiting for it");
+        }
+    } else {
+        select(devices, &directory)?;
+        segments.of(&args.only.pid).map(drop)?;
+    }
     let begin = if args.follow { Tail::from_now } else { Tail::from_start };
-    let mut watch = Watch::new(&settings.namespace, &args.pid, directory);
+    let mut watch = Watch::new(&settings.namespace, &args.only.pid, directory);
     watch.add(segments.live, begin);
     if watch.tails.is_empty() {
         // Otherwise a new user would see nothing and not know why.
@@ -61,7 +73,11 @@ fn follow(watch: &mut Watch, args: &EventsArgs, stop: &Stop) -> anyhow::Result<(
 fn print(watch: &mut Watch, args: &EventsArgs) -> anyhow::Result<usize> {
     let happened: Vec<Happened> = watch.read();
     let mut out = super::stdout();
-    for event in happened.iter().filter(|event| args.query.matches(*event)) {
+    let devices = &args.only.on.device;
+    let meant: Vec<usize> = devices.iter().flat_map(|device| device.meant(watch.directory())).collect();
+    let is_meant =
+        |event: &&Happened| devices.is_empty() || event.device.is_some_and(|device| meant.contains(&device));
+    for event in happened.iter().filter(is_meant).filter(|event| args.query.matches(*event)) {
         if args.json {
             write_line(&mut out, event)?;
         } else {

@@ -27,7 +27,7 @@ pub(crate) fn run(args: &OomArgs, settings: &Settings) -> anyhow::Result<()> {
     let mut segments = Segments::open(&settings.namespace).context("cannot list the segments")?;
     segments.compare(&reading.snapshot);
     let directory = directory(&reading.snapshot);
-    crate::select::refuse_ambiguous(&args.device, &directory)?;
+    crate::select::refuse_ambiguous(&args.on.device, &directory)?;
     let mut failures = Failure::all(&reading.snapshot, &directory);
     if reading.origin == Origin::Embedded {
         // A killed aggregator left its table behind.
@@ -39,15 +39,17 @@ pub(crate) fn run(args: &OomArgs, settings: &Settings) -> anyhow::Result<()> {
     let mut failures = merge(failures, found);
     failures.sort_by_key(|failure| (Reverse(failure.time), failure.key));
     let known = failures.len();
-    failures.retain(|failure| is_meant(&args.device, failure, &directory));
-    refuse_nobodys_device(&args.device, &failures, &directory)?;
+    failures.retain(|failure| is_meant(&args.on.device, failure, &directory));
+    refuse_nobodys_device(&args.on.device, &failures, &directory)?;
+    failures.retain(|failure| args.query.matches(failure));
     failures.truncate(most);
     // A process whose file cannot be found may have held memory, and failed, too.
     if is_incomplete(&reading.snapshot) || segments.unread.is_nameless {
         failures.iter_mut().for_each(Failure::doubt);
     }
     let errors = errors(&reading, &segments.unread);
-    let report = Report { failures, known, clock: Clock::now(), origin: reading.origin, errors };
+    let is_part = !(args.on.device.is_empty() && args.query.is_empty());
+    let report = Report { failures, known, is_part, clock: Clock::now(), origin: reading.origin, errors };
     let mut out = super::stdout();
     if args.json {
         write_json(&mut out, &json::OomJson::new(&report, settings.namespace.as_str()))?;
@@ -68,6 +70,8 @@ pub(super) struct Report {
     pub(super) failures: Vec<Failure>,
     /// Number of known failures on all devices.
     pub(super) known: usize,
+    /// Only some were asked for.
+    pub(super) is_part: bool,
     pub(super) clock: Clock,
     pub(super) origin: Origin,
     /// What could not be read: failures and holders there are missing.

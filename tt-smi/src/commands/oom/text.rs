@@ -16,11 +16,11 @@ const NAME: usize = 24;
 
 /// Writes a report.
 pub(super) fn write(out: &mut dyn Write, report: &Report, paint: Paint) -> io::Result<()> {
-    let Report { failures, known, clock, origin, .. } = report;
+    let Report { failures, known, is_part, clock, origin, .. } = report;
     let origin = origin.describe();
     if failures.is_empty() {
-        let elsewhere = if *known > 0 { " on this device" } else { "" };
-        return writeln!(out, "No allocation failures known{elsewhere} ({origin}).");
+        let matching = if *is_part { "matching " } else { "" };
+        return writeln!(out, "No {matching}allocation failures known ({origin}).");
     }
     let shown = plural(failures.len() as u64, "allocation failure");
     writeln!(out, "{shown} of {known} known, newest first ({origin})")?;

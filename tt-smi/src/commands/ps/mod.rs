@@ -2,6 +2,7 @@
 
 mod json;
 mod order;
+mod width;
 
 use std::io::{self, Write};
 
@@ -9,36 +10,40 @@ use tt_shm_reader::Class;
 
 use crate::cli::PsArgs;
 use crate::escape::fit;
-use crate::model::{Model, Process};
-use crate::output::columns::{Align, Columns};
+use crate::model::{Model, Process, Usage};
+use crate::output::columns::Align;
 use crate::output::json::write as write_json;
-use crate::output::paint::Paint;
-use crate::output::table::{WHO, who, why_nothing, write_problems};
+use crate::output::table::{why_nothing, write_problems};
 use crate::output::units::{self, UNKNOWN, age, bytes_or_unknown};
 use crate::procinfo::Cache;
 use crate::settings::Settings;
 use json::PsJson;
 use order::{Line, flat, sort, tree};
+use width::{Column, fit_into, table};
+
+/// Columns of an owner and of a name on a terminal; in a pipe they are whole.
+const USER: usize = 12;
+const NAME: usize = 24;
 
 /// Runs the command.
 pub(crate) fn run(args: &PsArgs, settings: &Settings) -> anyhow::Result<()> {
-    let model = super::model_now(settings)?;
-    let mut processes: Vec<&Process> =
-        model.processes.iter().filter(|process| args.query.matches(*process)).collect();
+    let now = super::Now::read(settings, &args.only.on.device)?;
+    let matches = |process: &&Process| args.only.query.matches(*process);
+    let mut processes: Vec<&Process> = now.model.processes.iter().filter(matches).collect();
     sort(&mut processes, args.sort);
     let mut out = super::stdout();
     if args.json {
-        write_json(&mut out, &PsJson::new(&processes, &model, settings.namespace.as_str()))?;
+        write_json(&mut out, &PsJson::new(&processes, &now.model, settings.namespace.as_str()))?;
     } else {
         let lines = if args.tree { tree(&processes, &mut Cache::default()) } else { flat(&processes) };
-        write(&mut out, &lines, &model, settings.paint)?;
+        write(&mut out, &lines, &now.model, settings)?;
     }
     out.flush()?;
-    super::ensure_readable(&model)
+    now.ensure_readable()
 }
 
-fn write(out: &mut dyn Write, lines: &[Line<'_>], model: &Model, paint: Paint) -> io::Result<()> {
-    use Align::{Left, Right};
+fn write(out: &mut dyn Write, lines: &[Line<'_>], model: &Model, settings: &Settings) -> io::Result<()> {
+    let paint = settings.paint;
     if lines.is_empty() {
         match (model.processes.is_empty(), model.hidden) {
             (true, 0) => writeln!(out, "No process reports in this namespace (see `tt-smi doctor`).")?,
@@ -47,45 +52,52 @@ fn write(out: &mut dyn Write, lines: &[Line<'_>], model: &Model, paint: Paint) -
         }
         return write_problems(out, model, paint);
     }
-    let in_container = lines.iter().any(|line| container(line.process).is_some());
-    let mut heads = WHO.to_vec();
-    heads.extend([
-        ("DRAM", Right),
-        ("TRACE", Right),
-        ("L1", Right),
-        ("CB", Right),
-        ("KERNELS", Right),
-        ("PEAK", Right),
-        ("EV/S", Right),
-        ("AGE", Right),
-    ]);
-    heads.extend(in_container.then_some(("CONTAINER", Left)));
-    heads.push(("COMMAND", Left));
-    let mut columns = Columns::new(&heads);
-    for line in lines {
-        let mut cells = cells(line);
-        cells.extend(in_container.then(|| container(line.process).unwrap_or_else(|| UNKNOWN.to_owned())));
-        cells.push(line.process.command().map_or_else(|| UNKNOWN.to_owned(), |command| fit(command, 60)));
-        columns.push(cells);
+    let mut columns = columns(lines, settings.columns.is_some());
+    if let Some(width) = settings.columns {
+        columns = fit_into(columns, width);
     }
-    columns.write(out, paint)?;
+    table(&columns).write(out, paint)?;
     write_problems(out, model, paint)
 }
 
-fn cells(line: &Line<'_>) -> Vec<String> {
-    let process = line.process;
-    let all = |figure: fn(&crate::model::Usage) -> u64| bytes_or_unknown(process.total(figure));
-    let figures = [
-        all(|usage| usage.dram.used),
-        all(|usage| usage.class(Class::Trace).bytes),
-        all(|usage| usage.l1.used),
-        all(|usage| usage.cb_resident),
-        all(|usage| usage.kernel_loaded().0),
-        all(|usage| usage.dram.peak.range.low),
-        process.events_per_second.map_or_else(|| UNKNOWN.to_owned(), units::count),
-        age(process.age_ns),
+/// All of them; on a terminal, with names no longer than people need.
+fn columns(lines: &[Line<'_>], is_terminal: bool) -> Vec<Column> {
+    use Align::{Left, Right};
+    let short = |text: String, width: usize| if is_terminal { fit(&text, width) } else { text };
+    let column = |head, align, rank, cell: &dyn Fn(&Line<'_>) -> String| Column {
+        head,
+        align,
+        rank,
+        may_be_cut: matches!(head, "NAME" | "COMMAND"),
+        cells: lines.iter().map(cell).collect(),
+    };
+    let figure = |head, rank, figure: fn(&Usage) -> u64| {
+        column(head, Right, rank, &|line| bytes_or_unknown(line.process.total(figure)))
+    };
+    let or_unknown = |text: Option<String>| text.unwrap_or_else(|| UNKNOWN.to_owned());
+    let name = |line: &Line<'_>| format!("{}{}", line.indent(), short(line.process.name.to_string(), NAME));
+    let rate = |line: &Line<'_>| or_unknown(line.process.events_per_second.map(units::count));
+    let command = |line: &Line<'_>| or_unknown(line.process.command().map(ToString::to_string));
+    let mut all = vec![
+        column("PID", Right, None, &|line| line.process.pid_text()),
+        column("USER", Left, Some(8), &|line| short(line.process.owner(), USER)),
+        column("NAME", Left, None, &name),
+        column("STATE", Left, Some(6), &|line| line.process.state_text().to_owned()),
+        column("DEV", Left, Some(9), &|line| line.process.device_set()),
+        figure("DRAM", None, |usage| usage.dram.used),
+        figure("TRACE", Some(1), |usage| usage.class(Class::Trace).bytes),
+        figure("L1", Some(10), |usage| usage.l1.used),
+        figure("CB", Some(2), |usage| usage.cb_resident),
+        figure("KERNELS", Some(3), |usage| usage.kernel_loaded().0),
+        figure("PEAK", Some(7), |usage| usage.dram.peak.range.low),
+        column("EV/S", Right, Some(5), &rate),
+        column("AGE", Right, Some(4), &|line| age(line.process.age_ns)),
     ];
-    who(process, &line.indent()).into_iter().chain(figures).collect()
+    if lines.iter().any(|line| container(line.process).is_some()) {
+        all.push(column("CONTAINER", Left, Some(0), &|line| or_unknown(container(line.process))));
+    }
+    all.push(column("COMMAND", Left, Some(11), &command));
+    all
 }
 
 /// `docker 0123456789ab`.

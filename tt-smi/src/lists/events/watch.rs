@@ -60,6 +60,11 @@ impl Watch {
         Ok(())
     }
 
+    /// The devices that are known by now.
+    pub fn directory(&self) -> &Directory {
+        &self.directory
+    }
+
     /// Whose processes have ended, by place. Ask before the last look, then [`Watch::retire`] them.
     pub fn ended(&self) -> Vec<bool> {
         self.tails.iter().map(|tail| !tail.is_alive()).collect()

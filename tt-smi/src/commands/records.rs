@@ -1,0 +1,55 @@
+//! What devices and allocation failures have in the fields of a query.
+
+use tt_shm_reader::Class;
+
+use crate::escape::Foreign;
+use crate::model::{Device, Failure};
+use crate::query::{Field, Record, Value};
+
+/// The fields of devices; sizes are what is used.
+pub(crate) const DEVICE_FIELDS: &[Field] = {
+    use Field::*;
+    &[Device, Name, Class, Size, Dram, L1, Peak, Rate, Dispatches, Hits, Misses]
+};
+
+/// The fields of allocation failures.
+pub(crate) const FAILURE_FIELDS: &[Field] = {
+    use Field::*;
+    &[Device, Class, Size, Pid, Name, Age]
+};
+
+impl Record for Device {
+    fn value(&self, field: Field) -> Value<'_> {
+        match field {
+            Field::Device => Value::Number(self.index as u64),
+            Field::Name => Value::text(self.board.as_ref().map(Foreign::raw).or(self.arch)),
+            Field::Class => {
+                let is_used = |class: &Class| self.class(*class).count > 0;
+                Value::Classes(Class::ALL.into_iter().filter(is_used).collect())
+            }
+            Field::Size => Value::Number(self.dram.used.saturating_add(self.l1.used)),
+            Field::Dram => Value::Number(self.dram.used),
+            Field::L1 => Value::Number(self.l1.used),
+            Field::Peak => Value::Number(self.dram.peak.range.low),
+            Field::Rate => Value::number(self.events_per_second.map(|rate| rate as u64)),
+            Field::Dispatches => Value::Number(self.dispatches),
+            Field::Hits => Value::Number(self.cached_dispatches),
+            Field::Misses => Value::Number(self.dispatches.saturating_sub(self.cached_dispatches)),
+            _ => Value::Unknown,
+        }
+    }
+}
+
+impl Record for Failure {
+    fn value(&self, field: Field) -> Value<'_> {
+        match field {
+            Field::Device => Value::number(self.device.map(|device| device as u64)),
+            Field::Class => self.class.map_or(Value::Unknown, Value::Class),
+            Field::Size => Value::Number(self.shortage.request),
+            Field::Pid => Value::number(self.who.pid),
+            Field::Name => Value::text(Some(self.who.name.raw())),
+            Field::Age => Value::Number(tt_shm_reader::monotonic_ns().saturating_sub(self.time)),
+            _ => Value::Unknown,
+        }
+    }
+}
