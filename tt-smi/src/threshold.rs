@@ -4,23 +4,18 @@ use std::fmt;
 use std::str::FromStr;
 
 use crate::exit::Exit;
-use crate::model::{Device, Memory, Model};
+use crate::model::{Device, FIGURES, Figure, Memory, Model};
 use crate::output::units::{bytes, used_share};
 use crate::query::{share_millionths, size_bytes};
 
 /// The exit code if a device is above.
 const ABOVE: u8 = 3;
 
-/// The memories that have a capacity, by the names that JSON has.
-const MEMORIES: [(&str, fn(&Device) -> &Memory); 3] =
-    [("dram", |device| &device.dram), ("l1", |device| &device.l1), ("eth_l1", |device| &device.eth_l1)];
-
 /// How much of a memory may be used.
 #[derive(Clone, Debug)]
 pub struct Threshold {
     text: String,
-    name: &'static str,
-    memory: fn(&Device) -> &Memory,
+    figure: &'static Figure,
     /// `>=` instead of `>`.
     is_reached_above: bool,
     limit: Limit,
@@ -52,10 +47,10 @@ impl FromStr for Threshold {
         let (name, rest) = text.split_once('>').ok_or_else(|| help.to_owned())?;
         let (is_reached_above, value) = rest.strip_prefix('=').map_or((false, rest), |value| (true, value));
         let (name, value) = (name.trim(), value.trim());
-        let found = MEMORIES.iter().find(|(known, _)| known.eq_ignore_ascii_case(name));
-        let (name, memory) = found.ok_or_else(|| {
-            let names = MEMORIES.map(|(name, _)| name).join(", ");
-            format!("no memory {name:?}; there are {names}")
+        let found = FIGURES.iter().find(|figure| figure.stem.eq_ignore_ascii_case(name));
+        let figure = found.ok_or_else(|| {
+            let names: Vec<&str> = FIGURES.iter().map(|figure| figure.stem).collect();
+            format!("no memory {name:?}; there are {}", names.join(", "))
         })?;
         let is_not = |expected: String| format!("{value:?} is not {expected}");
         let limit = match value.strip_suffix('%') {
@@ -66,7 +61,7 @@ impl FromStr for Threshold {
             }
         };
         let text = text.trim().to_owned();
-        Ok(Threshold { text, name, memory: *memory, is_reached_above, limit })
+        Ok(Threshold { text, figure, is_reached_above, limit })
     }
 }
 
@@ -78,8 +73,10 @@ impl fmt::Display for Threshold {
 
 impl Threshold {
     fn judge(&self, device: &Device) -> Verdict {
-        let (memory, index, name) = ((self.memory)(device), device.index, self.name);
-        let Some(is_above) = self.is_above(memory) else {
+        let (index, name) = (device.index, self.figure.stem);
+        let memory = self.figure.of(&device.held);
+        let Some((memory, is_above)) = memory.and_then(|memory| Some((memory, self.is_above(memory)?)))
+        else {
             return Verdict::Unknown(format!(
                 "device {index}: no process says how much {name} it has, so '{self}' cannot be checked; give a \
                  size, such as '{name}>1GiB'"

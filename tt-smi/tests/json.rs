@@ -84,7 +84,7 @@ fn what_is_not_exact_is_said() {
     assert_eq!(device["l1_peak_time"], "2026-09-21T14:13:10.000000Z");
     assert_eq!(device["classes"]["l1"]["live_exact"], false);
     assert_eq!(json["processes"][0]["listed_in_part"], true);
-    assert_eq!(model.processes[0].total(|usage| usage.dram.used), None, "a part is no total");
+    assert_eq!(model.processes[0].total(|held| held.dram.used), None, "a part is no total");
     // What a process counts itself is exact, whoever else could not be read.
     let usage = &json["processes"][0]["devices"][0];
     assert_eq!((&usage["dram_used_exact"], &usage["dram_peak_exact"]), (&true.into(), &true.into()));

@@ -22,7 +22,7 @@ pub(super) fn event_query(text: &str) -> Result<Query, QueryError> {
 }
 
 pub(super) fn device_query(text: &str) -> Result<Query, QueryError> {
-    Query::about(text, DEVICE_FIELDS)
+    Query::about(text, &DEVICE_FIELDS)
 }
 
 pub(super) fn failure_query(text: &str) -> Result<Query, QueryError> {
@@ -30,7 +30,7 @@ pub(super) fn failure_query(text: &str) -> Result<Query, QueryError> {
 }
 
 pub(super) fn process_query(text: &str) -> Result<Query, QueryError> {
-    Query::about(text, PROCESS_FIELDS)
+    Query::about(text, &PROCESS_FIELDS)
 }
 
 /// `500ms`, `10s`, `2m`, `1h`, `1d`; a bare number is seconds.

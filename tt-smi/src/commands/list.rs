@@ -1,12 +1,13 @@
 //! `tt-smi list`: the devices, whether or not anything is allocated on them.
 
+use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use serde::Serialize;
 
 use crate::cli::ListArgs;
 use crate::escape::fit;
-use crate::model::Model;
+use crate::model::{COLUMNS, Clock, Device, Model};
 use crate::output::columns::{Align, Columns};
 use crate::output::identity_json::{DeviceIdentityJson, ErrorJson, error_json};
 use crate::output::json::{self, Envelope};
@@ -58,9 +59,9 @@ fn write(out: &mut dyn Write, model: &Model, paint: Paint) -> io::Result<()> {
             or_unknown(device.id.pci.clone()),
             format!("{:#018x}", device.id.chip_id),
             or_unknown(device.id.logical.map(|id| id.to_string())),
-            bytes_or_unknown(device.dram.total),
-            bytes_or_unknown(device.l1.total),
-            bytes_or_unknown(device.eth_l1.total),
+            bytes_or_unknown(device.held.dram.total),
+            bytes_or_unknown(device.held.l1.total),
+            bytes_or_unknown(device.held.eth_l1.total),
         ]);
     }
     columns.write(out, paint)?;
@@ -71,15 +72,36 @@ fn write(out: &mut dyn Write, model: &Model, paint: Paint) -> io::Result<()> {
 struct ListJson {
     #[serde(flatten)]
     envelope: Envelope,
-    devices: Vec<DeviceIdentityJson>,
+    devices: Vec<DeviceJson>,
     errors: Vec<ErrorJson>,
+}
+
+#[derive(Serialize)]
+struct DeviceJson {
+    #[serde(flatten)]
+    identity: DeviceIdentityJson,
+    /// What can be allocated of each memory.
+    #[serde(flatten)]
+    capacities: BTreeMap<&'static str, serde_json::Value>,
+    processes: u64,
+}
+
+impl DeviceJson {
+    fn new(device: &Device, clock: Clock) -> DeviceJson {
+        let capacities = COLUMNS.iter().filter(|column| column.name.ends_with("_total_bytes"));
+        DeviceJson {
+            identity: DeviceIdentityJson::new(device),
+            capacities: capacities.map(|c| (c.name.as_str(), c.of_device(device).json(clock))).collect(),
+            processes: device.processes,
+        }
+    }
 }
 
 impl ListJson {
     fn new(model: &Model, namespace: &str) -> ListJson {
         ListJson {
             envelope: Envelope::new(model.clock, &model.host, namespace),
-            devices: model.devices.iter().map(DeviceIdentityJson::new).collect(),
+            devices: model.devices.iter().map(|device| DeviceJson::new(device, model.clock)).collect(),
             errors: model.problems.iter().map(error_json).collect(),
         }
     }

@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use anyhow::Context;
 use serde::Serialize;
-use tt_shm_reader::{Class, Table};
+use tt_shm_reader::{Class, Memory as Place, Table};
 
 use crate::cli::PeakArgs;
-use crate::model::{Clock, Device, Interval, Makeup, Model, Peak, Problem};
+use crate::model::{Clock, Device, FIGURES, Interval, Makeup, Model, Peak, Problem, Rank};
 use crate::output::columns::{Align, Columns};
 use crate::output::json::{self, Envelope, PeakJson};
 use crate::output::paint::Paint;
@@ -57,48 +57,38 @@ fn reset(settings: &Settings) -> anyhow::Result<()> {
 /// A line of the table: a memory or class, its peak, and what the peak was made of.
 struct Entry<'a> {
     name: &'static str,
+    /// Whether it is a part of the one before it.
+    is_part: bool,
     now: Interval,
     total: Option<u64>,
     peak: &'a Peak,
     makeup: Option<&'a Makeup>,
 }
 
-/// The memories, then the classes that were ever used.
+/// The memories, and of the rest what was ever used.
 fn entries(device: &Device) -> Vec<Entry<'_>> {
-    let (dram, l1, eth) = (&device.dram, &device.l1, &device.eth_l1);
-    let mut entries = vec![
-        Entry {
-            name: "DRAM",
-            now: dram.used_range(),
-            total: dram.total,
-            peak: &dram.peak,
-            makeup: Some(&device.dram_makeup),
+    let peaks = FIGURES.iter().filter(|figure| figure.has_peak());
+    let amounts = peaks.filter_map(|figure| Some((figure, figure.of(&device.held)?)));
+    let used =
+        amounts.filter(|(figure, memory)| figure.rank == Rank::Whole || !memory.peak.range.is_nothing());
+    used.map(|(figure, memory)| Entry {
+        name: figure.label,
+        is_part: matches!(figure.rank, Rank::Part(_) | Rank::PartApart),
+        now: memory.used_range(),
+        // Kernels lie in reserved memory, which is no part of what can be allocated.
+        total: match figure.rank {
+            Rank::Part(Place::Dram) => device.held.dram.total,
+            Rank::Part(_) => device.held.l1.total,
+            _ => memory.total,
         },
-        Entry {
-            name: "L1",
-            now: l1.used_range(),
-            total: l1.total,
-            peak: &l1.peak,
-            makeup: Some(&device.l1_makeup),
+        peak: &memory.peak,
+        makeup: match figure.stem {
+            "dram" => Some(&device.dram_makeup),
+            "l1" => Some(&device.l1_makeup),
+            _ => None,
         },
-        Entry { name: "eth L1", now: eth.used_range(), total: eth.total, peak: &eth.peak, makeup: None },
-    ];
-    // Kernels are in reserved memory, which cannot be allocated from.
-    let residents = [
-        ("CBs resident", device.live(device.cb_resident), l1.total, &device.cb_resident_peak),
-        ("kernels resident", device.live(device.kernel_resident), None, &device.kernel_resident_peak),
-    ];
-    for (name, now, total, peak) in residents.into_iter().filter(|(.., peak)| !peak.range.is_nothing()) {
-        entries.push(Entry { name, now, total, peak, makeup: None });
-    }
-    for class in Class::ALL {
-        let figure = device.class(class);
-        if !figure.peak.range.is_nothing() {
-            let (name, now, peak) = (class.name(), device.live(figure.bytes), &figure.peak);
-            entries.push(Entry { name, now, total: None, peak, makeup: None });
-        }
-    }
-    entries
+    })
+    .collect()
 }
 
 fn write(out: &mut dyn Write, model: &Model, paint: Paint) -> io::Result<()> {
@@ -128,9 +118,9 @@ fn write_entries(out: &mut dyn Write, entries: &[Entry<'_>], clock: Clock, paint
     let heads = [("  WHAT", Left)].into_iter().chain(heads).chain([("EXACT", Left)]);
     let mut columns = Columns::new(&heads.collect::<Vec<_>>());
     let or_unknown = |text: Option<String>| text.unwrap_or_else(|| UNKNOWN.to_owned());
-    for Entry { name, now, total, peak, .. } in entries {
+    for Entry { name, is_part, now, total, peak, .. } in entries {
         columns.push(vec![
-            format!("  {name}"),
+            format!("  {}{name}", if *is_part { "  " } else { "" }),
             peak.range.text(),
             percent(peak.range.low, *total),
             or_unknown(peak.count.map(|count| count.to_string())),
@@ -183,9 +173,9 @@ struct DevicePeaksJson {
     pci_address: Option<String>,
     dram: MemoryPeakJson,
     l1: MemoryPeakJson,
-    eth_l1: PeakJson,
-    cb_resident: PeakJson,
-    kernel_resident: PeakJson,
+    /// By the stem of the figure.
+    #[serde(flatten)]
+    others: std::collections::BTreeMap<&'static str, PeakJson>,
     classes: std::collections::BTreeMap<&'static str, PeakJson>,
 }
 
@@ -232,13 +222,16 @@ fn device_json(device: &Device, clock: Clock) -> DevicePeaksJson {
         index: device.index,
         chip_id: format!("{:#018x}", device.id.chip_id),
         pci_address: device.id.pci.clone(),
-        dram: memory(&device.dram.peak, &device.dram_makeup),
-        l1: memory(&device.l1.peak, &device.l1_makeup),
-        eth_l1: PeakJson::new(&device.eth_l1.peak, clock),
-        cb_resident: PeakJson::new(&device.cb_resident_peak, clock),
-        kernel_resident: PeakJson::new(&device.kernel_resident_peak, clock),
+        dram: memory(&device.held.dram.peak, &device.dram_makeup),
+        l1: memory(&device.held.l1.peak, &device.l1_makeup),
+        others: FIGURES
+            .iter()
+            .filter(|figure| figure.has_peak() && figure.class().is_none())
+            .filter(|figure| !["dram", "l1"].contains(&figure.stem))
+            .filter_map(|figure| Some((figure.stem, PeakJson::new(&figure.of(&device.held)?.peak, clock))))
+            .collect(),
         classes: Class::ALL
-            .map(|class| (class.name(), PeakJson::new(&device.class(class).peak, clock)))
+            .map(|class| (class.name(), PeakJson::new(&device.held.class(class).peak, clock)))
             .into(),
     }
 }

@@ -2,7 +2,7 @@
 
 use tt_shm_reader::{Class, Composition, DeviceEntry, DeviceStats, device_flags, known};
 
-use super::{ClassFigure, Interval, Memory, Peak, Shortage, kernel_loaded, live_range, requested};
+use super::{Held, Shortage};
 use crate::directory::DeviceId;
 use crate::escape::Foreign;
 
@@ -19,42 +19,20 @@ pub struct Device {
     pub arch: Option<&'static str>,
     /// Board.
     pub board: Option<Foreign>,
-    /// DRAM: `dram` and `trace`.
-    pub dram: Memory,
-    /// L1 of Tensix cores: buffers and what is resident.
-    pub l1: Memory,
+    /// What all processes together hold on it.
+    pub held: Held,
     /// DRAM of each bank, if a process said how many there are.
     pub dram_per_bank: Option<u64>,
     /// L1 of each Tensix core, if a process said so.
     pub l1_per_core: Option<u64>,
-    /// L1 of ethernet cores.
-    pub eth_l1: Memory,
-    /// By class code.
-    pub classes: [ClassFigure; Class::COUNT],
-    /// Circular buffers of the programs dispatched last.
-    pub cb_resident: u64,
-    /// The most that was.
-    pub cb_resident_peak: Peak,
-    /// Kernels resident on Tensix cores: fabric, dispatch, and the application's dispatched last.
-    pub kernel_resident: u64,
-    /// The most that was.
-    pub kernel_resident_peak: Peak,
-    /// Of these, the application's.
+    /// Of the resident kernels, the application's.
     pub kernel_application_resident: u64,
     /// Processes that have something on it.
     pub processes: u64,
-    /// Dispatches of living processes.
-    pub dispatches: u64,
-    /// Of these, with a cached binary.
-    pub cached_dispatches: u64,
-    /// Allocations that failed, of living processes.
-    pub failed_allocs: u64,
     /// Events of the last second; `None` if nobody has counted for so long.
     pub events_per_second: Option<f64>,
     /// Dispatches of the last second.
     pub dispatches_per_second: Option<f64>,
-    /// Kernel ring buffer, if reported.
-    pub kernel_ring: Option<KernelRing>,
     /// The last allocation failure.
     pub failure: Option<LastFailure>,
     /// What the DRAM peak was made of.
@@ -69,17 +47,6 @@ pub struct Device {
     pub sources: Vec<&'static str>,
     /// Somebody who could not be read may have something on it.
     pub incomplete: bool,
-}
-
-/// The ring buffer that application kernels share.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct KernelRing {
-    /// Its size.
-    pub total: u64,
-    /// Bytes used.
-    pub used: u64,
-    /// Programs in it.
-    pub programs: u64,
 }
 
 /// An allocation that failed.
@@ -135,53 +102,21 @@ impl Device {
     pub fn new(index: usize, row: usize, id: &DeviceId, stats: &DeviceStats, rates_known: bool) -> Device {
         let entry = &stats.entry;
         let rate = |per_1000s: u64| rates_known.then_some(per_1000s as f64 / 1000.0);
-        let classes = class_figures(stats);
-        let requested = |of| requested(&classes, of, stats.cb_resident_bytes);
         let has = |flag: u64| stats.flags & flag != 0;
         let incomplete = has(device_flags::INCOMPLETE);
-        let memory =
-            |used, total, peak| Memory { used, requested: used, total, reserved: None, peak, incomplete };
-        let ring = KernelRing {
-            total: stats.kernel_ring_total_bytes,
-            used: stats.kernel_ring_used_bytes,
-            programs: stats.kernel_ring_programs,
-        };
         Device {
             index,
             row,
             id: id.clone(),
             arch: entry.architecture().name(),
             board: entry.board_name().map(Foreign::from),
-            dram: Memory {
-                requested: requested(tt_shm_reader::Memory::Dram),
-                reserved: entry.dram_reserved(),
-                ..memory(stats.dram_used_bytes, entry.dram_total(), (&stats.dram_peak).into())
-            },
-            l1: Memory {
-                requested: requested(tt_shm_reader::Memory::L1),
-                reserved: entry.l1_reserved(),
-                ..memory(stats.l1_used_bytes, entry.l1_total(), (&stats.l1_peak).into())
-            },
+            held: Held::by_all(stats, incomplete),
             dram_per_bank: dram_per_bank(entry),
             l1_per_core: Some(entry.l1_per_core).filter(|_| entry.known & known::L1 != 0),
-            eth_l1: memory(
-                stats.eth_used_bytes,
-                entry.eth_l1_total(),
-                Peak::from(&stats.eth_peak).uncounted(),
-            ),
-            classes,
-            cb_resident: stats.cb_resident_bytes,
-            cb_resident_peak: Peak::from(&stats.cb_resident_peak).uncounted(),
-            kernel_resident: stats.kernel_resident_bytes.saturating_add(stats.system_kernel_bytes),
-            kernel_resident_peak: Peak::from(&stats.kernel_resident_peak).uncounted(),
             kernel_application_resident: stats.kernel_resident_bytes,
             processes: stats.processes,
-            dispatches: stats.dispatches,
-            cached_dispatches: stats.cached_dispatches,
-            failed_allocs: stats.failed_allocs,
             events_per_second: rate(stats.events_per_1000s),
             dispatches_per_second: rate(stats.dispatches_per_1000s),
-            kernel_ring: Some(ring).filter(|ring| ring.total != 0),
             failure: last_failure(&stats.failure),
             dram_makeup: Makeup::new(&stats.dram_composition, has(device_flags::DRAM_COMPOSITION_EXACT)),
             l1_makeup: Makeup::new(&stats.l1_composition, has(device_flags::L1_COMPOSITION_EXACT)),
@@ -192,24 +127,9 @@ impl Device {
         }
     }
 
-    /// What is known of one of its figures of now.
-    pub fn live(&self, bytes: u64) -> Interval {
-        live_range(bytes, self.incomplete)
-    }
-
-    /// One class.
-    pub fn class(&self, class: Class) -> &ClassFigure {
-        &self.classes[class as usize]
-    }
-
-    /// All loaded kernels: bytes and number.
-    pub fn kernel_loaded(&self) -> (u64, u64) {
-        kernel_loaded(&self.classes)
-    }
-
     /// Who said how much memory there is.
     pub fn capacity_source(&self) -> Option<&'static str> {
-        (self.dram.total.is_some() || self.l1.total.is_some()).then_some("producer")
+        (self.held.dram.total.is_some() || self.held.l1.total.is_some()).then_some("producer")
     }
 
     /// The board, else the architecture, for people.
@@ -235,16 +155,6 @@ fn dram_per_bank(entry: &DeviceEntry) -> Option<u64> {
     let known = known::DRAM | known::DRAM_CHANNELS;
     let has = Some(entry).filter(|entry| entry.known & known == known)?;
     has.dram_bytes.checked_div(has.dram_channels).filter(|bytes| *bytes > 0)
-}
-
-fn class_figures(stats: &DeviceStats) -> [ClassFigure; Class::COUNT] {
-    stats.classes.map(|class| ClassFigure {
-        bytes: class.live_bytes,
-        requested: class.requested_bytes,
-        requested_basis: class.requested_basis_bytes,
-        count: class.live_count,
-        peak: (&class.peak).into(),
-    })
 }
 
 fn last_failure(failure: &tt_shm_reader::Failure) -> Option<LastFailure> {

@@ -45,6 +45,11 @@ impl Interval {
         if self.is_exact() { " " } else { "≥" }
     }
 
+    /// `4.1 GiB`, or `≥4.1 GiB` of a figure that may be larger.
+    pub fn short(&self) -> String {
+        format!("{}{}", self.mark().trim(), bytes(self.low))
+    }
+
     /// `4.1 GiB`, `4.1 GiB to 5.0 GiB`, or `at least 4.1 GiB`.
     pub fn text(&self) -> String {
         match self.high {

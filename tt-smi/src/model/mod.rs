@@ -1,20 +1,26 @@
 //! What is shown: devices and processes, resolved from a table's rows. Unknown is `None`, never 0.
 
+mod class_info;
+mod clock;
 mod device;
 mod failure;
-mod figures;
+mod figure;
+mod held;
 mod interval;
+mod memory;
 mod problem;
 mod process;
 mod ranges;
 mod shortage;
 
-pub use device::{Device, Holder, KernelRing, LastFailure, Makeup};
+pub use class_info::{CLASSES, ClassInfo, class_info};
+pub use clock::{Clock, rfc3339};
+pub use device::{Device, Holder, LastFailure, Makeup};
 pub use failure::{Before, Failure, HeldBy, Holders, Who};
-pub use figures::{
-    ClassFigure, Clock, Memory, Peak, basis, core_type_name, kernel_loaded, live_range, requested, rfc3339,
-};
+pub use figure::{COLUMNS, Cell, Column, FIGURES, Figure, Rank, Unit, process_columns};
+pub use held::Held;
 pub use interval::Interval;
+pub use memory::{Memory, Peak};
 pub use problem::{Problem, Reclaimed};
 pub use process::{Claim, Process, ProcessState, Usage};
 pub use ranges::ranges;
@@ -23,7 +29,7 @@ pub use shortage::{Cause, Shortage};
 
 use std::collections::BTreeSet;
 
-use tt_shm_reader::{Class, TableSnapshot};
+use tt_shm_reader::{CoreType, TableSnapshot};
 
 use crate::directory::{Claims, Directory};
 use crate::source::{Origin, Reading, figures_age_ns};
@@ -159,8 +165,13 @@ pub fn directory(snapshot: &TableSnapshot) -> Directory {
     claims.finish()
 }
 
-/// The classes whose sum is all loaded kernels, in the order in which they are listed.
-pub const KERNEL_CLASSES: [Class; 3] = [Class::KernelFabric, Class::KernelDispatch, Class::KernelApplication];
+/// The word for a kind of core.
+pub fn core_type_name(core_type: CoreType) -> &'static str {
+    match core_type {
+        CoreType::Tensix => "tensix",
+        CoreType::Ethernet => "ethernet",
+    }
+}
 
 /// Name of this machine.
 pub fn host() -> String {

@@ -2,11 +2,11 @@
 
 use tt_shm_os::PidMap;
 use tt_shm_reader::{
-    Anomaly, Class, Counters, DeviceEntry, ProcessStats, Source, TableSnapshot, UsageStats, process_flags,
-    process_state, text, usage_flags,
+    Anomaly, DeviceEntry, ProcessStats, Source, TableSnapshot, UsageStats, process_flags, process_state,
+    text, usage_flags,
 };
 
-use super::{ClassFigure, Clock, Interval, Memory, Peak, kernel_loaded, ranges};
+use super::{Clock, Column, Held, ranges};
 use crate::escape::Foreign;
 use crate::output::units::{UNKNOWN, bytes_or_unknown};
 use crate::procinfo::{ProcInfo, RunState};
@@ -89,24 +89,8 @@ pub struct Usage {
     pub device: usize,
     /// The process's own number for it.
     pub logical: Option<u64>,
-    /// DRAM. No total: that is the device's.
-    pub dram: Memory,
-    /// L1 of Tensix cores.
-    pub l1: Memory,
-    /// L1 of ethernet cores.
-    pub eth_l1: Memory,
-    /// By class code.
-    pub classes: [ClassFigure; Class::COUNT],
-    /// Circular buffers of the program dispatched last.
-    pub cb_resident: u64,
-    /// Kernels resident on Tensix cores.
-    pub kernel_resident: u64,
-    /// Dispatches.
-    pub dispatches: u64,
-    /// Of these, with a cached binary.
-    pub cached_dispatches: u64,
-    /// Allocations that failed.
-    pub failed_allocs: u64,
+    /// What it holds there. Without capacities: those are the device's.
+    pub held: Held,
     /// Whether it says that it has the device open.
     pub open: bool,
     /// What it says of the device, if that is not what is taken for true.
@@ -259,8 +243,15 @@ impl Process {
     }
 
     /// A figure over all devices; `None` where none is known, as of a process that has ended, or not all of them.
-    pub fn total(&self, figure: impl Fn(&Usage) -> u64) -> Option<u64> {
-        self.has_totals().then(|| self.usages.iter().map(figure).fold(0, u64::saturating_add))
+    pub fn total(&self, figure: impl Fn(&Held) -> u64) -> Option<u64> {
+        self.has_totals()
+            .then(|| self.usages.iter().map(|usage| figure(&usage.held)).fold(0, u64::saturating_add))
+    }
+
+    /// The sum of a column over all devices, likewise; `None` also if one of the values is only a bound.
+    pub fn sum(&self, column: &Column) -> Option<u64> {
+        let known = self.has_totals().then_some(0);
+        self.usages.iter().fold(known, |sum, usage| Some(sum?.saturating_add(column.of_sum(&usage.held)?)))
     }
 
     /// Owner by name, else by number, for people.
@@ -311,56 +302,13 @@ impl Usage {
         if !counters.is_plausible() {
             return None;
         }
-        let memory = |used, requested, peak| Memory { used, requested, peak, ..Memory::default() };
-        let Counters { dram_peak_bytes, dram_peak_time, dram_peak_count, .. } = *counters;
-        let Counters { l1_peak_bytes, l1_peak_time, l1_peak_count, .. } = *counters;
-        let Counters { eth_peak_bytes, eth_peak_time, .. } = *counters;
         Some(Usage {
             device,
             logical: Some(stats.logical_id).filter(|id| *id != u64::MAX),
-            dram: memory(
-                counters.dram_used(),
-                counters.dram_requested(),
-                own_peak(dram_peak_bytes, dram_peak_time, dram_peak_count),
-            ),
-            l1: memory(
-                counters.l1_used(),
-                counters.l1_requested(),
-                own_peak(l1_peak_bytes, l1_peak_time, l1_peak_count),
-            ),
-            eth_l1: memory(
-                counters.eth_used(),
-                counters.eth_used(),
-                own_peak(eth_peak_bytes, eth_peak_time, 0).uncounted(),
-            ),
-            classes: Class::ALL.map(|class| {
-                let own = counters.class(class);
-                ClassFigure {
-                    bytes: own.live_bytes,
-                    requested: own.requested_bytes,
-                    requested_basis: counters.requested_basis_bytes[class as usize],
-                    count: own.live_count,
-                    peak: own_peak(own.peak_bytes, own.peak_time, own.peak_count),
-                }
-            }),
-            cb_resident: counters.cb_resident_bytes,
-            kernel_resident: counters.kernels_resident(),
-            dispatches: counters.dispatches,
-            cached_dispatches: counters.cached_dispatches,
-            failed_allocs: counters.failed_allocs,
+            held: Held::by_one(counters),
             open: counters.open != 0,
             claim: (stats.flags & usage_flags::CONFLICT != 0).then(|| Claim::from(&stats.entry)),
         })
-    }
-
-    /// One class.
-    pub fn class(&self, class: Class) -> &ClassFigure {
-        &self.classes[class as usize]
-    }
-
-    /// All loaded kernels: bytes and number.
-    pub fn kernel_loaded(&self) -> (u64, u64) {
-        kernel_loaded(&self.classes)
     }
 }
 
@@ -369,10 +317,4 @@ fn pid_here(stats: &ProcessStats, pids: &PidMap) -> Option<u64> {
     let known = pids.is_own(stats.pid_namespace) || stats.state == process_state::ALIVE;
     let pid = u32::try_from(stats.pid).ok().filter(|_| known)?;
     pids.pid_here(stats.pid_namespace, pid).map(u64::from)
-}
-
-/// A process counts its own peaks, so they are exact.
-fn own_peak(bytes: u64, time: u64, count: u64) -> Peak {
-    let time = Some(time).filter(|time| *time != 0 && bytes != 0);
-    Peak { range: Interval::exact(bytes), time, count: time.map(|_| count) }
 }

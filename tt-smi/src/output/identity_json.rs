@@ -35,10 +35,6 @@ pub(crate) struct DeviceIdentityJson {
     board: Option<Foreign>,
     source: Vec<&'static str>,
     capacity_source: Option<&'static str>,
-    dram_total_bytes: Option<u64>,
-    l1_total_bytes: Option<u64>,
-    eth_l1_total_bytes: Option<u64>,
-    processes: u64,
 }
 
 impl DeviceIdentityJson {
@@ -49,10 +45,6 @@ impl DeviceIdentityJson {
             board: device.board.clone(),
             source: device.sources.clone(),
             capacity_source: device.capacity_source(),
-            dram_total_bytes: device.dram.total,
-            l1_total_bytes: device.l1.total,
-            eth_l1_total_bytes: device.eth_l1.total,
-            processes: device.processes,
         }
     }
 }

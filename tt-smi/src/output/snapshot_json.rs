@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use tt_shm_reader::Class;
 
-use super::figures_json::{Figures, FiguresJson};
+use super::figures_json::FiguresJson;
 use super::identity_json::{ClaimJson, DeviceIdentityJson, ErrorJson, IdentityJson, error_json};
 use super::json::Envelope;
 use super::shortage_json::ShortageJson;
@@ -42,18 +42,8 @@ struct DeviceJson {
     #[serde(flatten)]
     identity: DeviceIdentityJson,
     age_ms: Option<u64>,
-    over_capacity: bool,
-    conflict: bool,
-    incomplete: bool,
-    dram_reserved_bytes: Option<u64>,
-    l1_reserved_bytes: Option<u64>,
     #[serde(flatten)]
     figures: FiguresJson,
-    events_per_second: Option<f64>,
-    dispatches_per_second: Option<f64>,
-    kernel_ring_total_bytes: Option<u64>,
-    kernel_ring_used_bytes: Option<u64>,
-    kernel_ring_programs: Option<u64>,
     last_failure: Option<FailureJson>,
 }
 
@@ -132,28 +122,10 @@ impl SnapshotJson {
 }
 
 fn device_json(device: &Device, age_ms: Option<u64>, clock: Clock) -> DeviceJson {
-    let figures = Figures {
-        memories: [&device.dram, &device.l1, &device.eth_l1],
-        classes: &device.classes,
-        cb_resident: device.cb_resident,
-        kernel_resident: device.kernel_resident,
-        clock,
-        counts: [device.dispatches, device.cached_dispatches, device.failed_allocs],
-    };
     DeviceJson {
         identity: DeviceIdentityJson::new(device),
         age_ms,
-        over_capacity: device.over_capacity,
-        conflict: device.conflict,
-        incomplete: device.incomplete,
-        dram_reserved_bytes: device.dram.reserved,
-        l1_reserved_bytes: device.l1.reserved,
-        figures: figures.json(),
-        events_per_second: device.events_per_second,
-        dispatches_per_second: device.dispatches_per_second,
-        kernel_ring_total_bytes: device.kernel_ring.map(|ring| ring.total),
-        kernel_ring_used_bytes: device.kernel_ring.map(|ring| ring.used),
-        kernel_ring_programs: device.kernel_ring.map(|ring| ring.programs),
+        figures: FiguresJson::of_device(device, clock),
         last_failure: device.failure.map(|failure| FailureJson {
             time: clock.rfc3339(failure.time),
             pid: failure.pid,
@@ -182,20 +154,12 @@ fn process_json(process: &Process, age_ms: Option<u64>, clock: Clock) -> Process
 }
 
 fn usage_json(usage: &Usage, clock: Clock) -> UsageJson {
-    let figures = Figures {
-        memories: [&usage.dram, &usage.l1, &usage.eth_l1],
-        classes: &usage.classes,
-        cb_resident: usage.cb_resident,
-        kernel_resident: usage.kernel_resident,
-        clock,
-        counts: [usage.dispatches, usage.cached_dispatches, usage.failed_allocs],
-    };
     UsageJson {
         index: usage.device,
         logical_id: usage.logical,
         open: usage.open,
         claims_conflict: usage.claim.as_ref().map(ClaimJson::from),
-        figures: figures.json(),
+        figures: FiguresJson::of_process(&usage.held, clock),
     }
 }
 

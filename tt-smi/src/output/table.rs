@@ -2,14 +2,12 @@
 
 use std::io::{self, Write};
 
-use tt_shm_reader::Class;
-
 use super::columns::{Align, Columns};
 use super::detail;
 use super::paint::Paint;
 use super::units::{self, UNKNOWN, age, bytes, bytes_or_unknown, percent, plural, used_share};
 use crate::escape::fit;
-use crate::model::{Memory, Model, Process, ProcessState};
+use crate::model::{FIGURES, Figure, Memory, Model, Process, ProcessState};
 
 /// What to write beside the devices.
 #[derive(Clone, Copy, Debug, Default)]
@@ -77,8 +75,8 @@ fn write_devices(out: &mut dyn Write, model: &Model, paint: Paint) -> io::Result
             device.index,
             fit(&device.kind(), kind),
             device.id.pci.as_deref().unwrap_or(UNKNOWN),
-            gauge(&device.dram, paint),
-            gauge(&device.l1, paint),
+            gauge(&device.held.dram, paint),
+            gauge(&device.held.l1, paint),
             device.processes,
             device.events_per_second.map_or_else(|| UNKNOWN.to_owned(), units::count),
             paint.warn(&flags),
@@ -116,9 +114,9 @@ fn write_processes(out: &mut dyn Write, model: &Model, paint: Paint) -> io::Resu
     let mut columns = Columns::new(&[&WHO[..], &figures].concat());
     for process in &model.processes {
         let figures = [
-            bytes_or_unknown(process.total(|usage| usage.dram.used)),
-            bytes_or_unknown(process.total(|usage| usage.l1.used)),
-            bytes_or_unknown(process.total(|usage| usage.kernel_loaded().0)),
+            bytes_or_unknown(process.total(|held| held.dram.used)),
+            bytes_or_unknown(process.total(|held| held.l1.used)),
+            bytes_or_unknown(process.total(|held| held.kernel_loaded.used)),
             process.events_per_second.map_or_else(|| UNKNOWN.to_owned(), units::count),
             age(process.age_ns),
             remarks(process, model),
@@ -158,41 +156,32 @@ fn remarks(process: &Process, model: &Model) -> String {
     process.flags().into_iter().chain(held).collect::<Vec<_>>().join(", ")
 }
 
+/// Headings of [`held_cells`].
+pub(crate) fn held_heads() -> impl Iterator<Item = (&'static str, Align)> {
+    FIGURES.iter().filter_map(|figure| Some((figure.heading?, Align::Right)))
+}
+
+/// What is held of each figure that has a heading.
+pub(crate) fn held_cells(used: impl Fn(&Figure) -> Option<u64>) -> impl Iterator<Item = String> {
+    let shown = FIGURES.iter().filter(|figure| figure.heading.is_some());
+    shown.map(move |figure| bytes_or_unknown(used(figure)))
+}
+
 fn write_usages(out: &mut dyn Write, model: &Model, paint: Paint) -> io::Result<()> {
     use Align::{Left, Right};
-    let mut columns = Columns::new(&[
-        ("PID", Right),
-        ("NAME", Left),
-        ("DEV", Right),
-        ("DRAM", Right),
-        ("TRACE", Right),
-        ("L1", Right),
-        ("L1_SMALL", Right),
-        ("CB RES.", Right),
-        ("CB ALL.", Right),
-        ("KERNELS", Right),
-        ("PEAK DRAM", Right),
-        ("PEAK L1", Right),
-    ]);
+    let mut heads = vec![("PID", Right), ("NAME", Left), ("DEV", Right)];
+    heads.extend(held_heads());
+    heads.extend([("PEAK DRAM", Right), ("PEAK L1", Right)]);
+    let mut columns = Columns::new(&heads);
     let pairs = model
         .processes
         .iter()
         .flat_map(|process: &Process| process.usages.iter().map(move |usage| (process, usage)));
     for (process, usage) in pairs {
-        columns.push(vec![
-            process.pid_text(),
-            fit(&process.name, 16),
-            usage.device.to_string(),
-            bytes(usage.class(Class::Dram).bytes),
-            bytes(usage.class(Class::Trace).bytes),
-            bytes(usage.class(Class::L1).bytes),
-            bytes(usage.class(Class::L1Small).bytes),
-            bytes(usage.cb_resident),
-            bytes(usage.class(Class::Cb).bytes),
-            bytes(usage.kernel_loaded().0),
-            bytes(usage.dram.peak.range.low),
-            bytes(usage.l1.peak.range.low),
-        ]);
+        let mut cells = vec![process.pid_text(), fit(&process.name, 16), usage.device.to_string()];
+        cells.extend(held_cells(|figure| figure.of(&usage.held).map(|memory| memory.used)));
+        cells.extend([&usage.held.dram, &usage.held.l1].map(|memory| bytes(memory.peak.range.low)));
+        columns.push(cells);
     }
     if columns.is_empty() {
         return Ok(());

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::model::{COLUMNS, Unit};
+
 /// Something that a record may know of itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Field {
@@ -55,6 +57,8 @@ pub enum Field {
     Peak,
     /// Events per second.
     Rate,
+    /// A figure: the place of its column in [`COLUMNS`].
+    Figure(usize),
 }
 
 /// How the values of a field are written and compared.
@@ -96,7 +100,7 @@ const KINDS: &[&str] = &[
 ];
 
 impl Field {
-    /// Every field.
+    /// Every field but the figures.
     pub const ALL: [Field; 25] = {
         use Field::*;
         [
@@ -133,12 +137,24 @@ impl Field {
             Field::L1 => "l1",
             Field::Peak => "peak",
             Field::Rate => "rate",
+            Field::Figure(place) => {
+                let sum = COLUMNS.get(place).and_then(|column| column.sum.as_deref()).unwrap_or_default();
+                sum.trim_end_matches("_bytes")
+            }
         }
     }
 
     /// The field with this name, in upper or lower case.
     pub fn from_name(name: &str) -> Option<Field> {
-        Field::ALL.into_iter().find(|field| field.name().eq_ignore_ascii_case(name))
+        let fields = Field::ALL.into_iter().chain(Field::figures());
+        fields.into_iter().find(|field| field.name().eq_ignore_ascii_case(name))
+    }
+
+    /// The figures of devices and processes that are not among [`Field::ALL`] by the same name.
+    pub fn figures() -> impl Iterator<Item = Field> {
+        let summed = COLUMNS.iter().enumerate().filter(|(_, column)| column.sum.is_some());
+        let figures = summed.map(|(place, _)| Field::Figure(place));
+        figures.filter(|field| Field::ALL.iter().all(|other| other.name() != field.name()))
     }
 
     pub(super) fn nature(self) -> Nature {
@@ -150,6 +166,10 @@ impl Field {
             Pid | Device | Address | Program | Id | Cores | Dispatches | Hits | Misses | Rate => {
                 Nature::Count
             }
+            Figure(place) => match COLUMNS.get(place).map(|column| column.unit) {
+                Some(Unit::Bytes) => Nature::Size,
+                _ => Nature::Count,
+            },
             Core => Nature::Word(CORES),
             State => Nature::Word(STATES),
             Kind => Nature::Word(KINDS),
@@ -166,7 +186,14 @@ impl fmt::Display for Field {
 
 /// `class, size, pid`.
 pub(super) fn list(fields: &[Field]) -> String {
-    fields.iter().map(|field| field.name()).collect::<Vec<_>>().join(", ")
+    let is_figure = |field: &&Field| matches!(field, Field::Figure(_));
+    let names = fields.iter().filter(|field| !is_figure(field)).map(|field| field.name());
+    // There are too many of them to list.
+    let figures = fields
+        .iter()
+        .any(|field| is_figure(&field))
+        .then_some("and the sums of `ps --json`, such as cb_resident");
+    names.chain(figures).collect::<Vec<_>>().join(", ")
 }
 
 /// What to do about a field that there is not among these.

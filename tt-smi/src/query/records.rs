@@ -1,5 +1,7 @@
 //! What allocations, programs, events and processes have in their fields.
 
+use std::sync::LazyLock;
+
 use tt_shm_reader::{Class, KernelType};
 
 use super::test::ClassSet;
@@ -8,7 +10,7 @@ use crate::escape::Foreign;
 use crate::lists::allocations::Item;
 use crate::lists::events::Happened;
 use crate::lists::programs::Entry;
-use crate::model::{Process, core_type_name};
+use crate::model::{COLUMNS, Process, core_type_name};
 
 /// The fields of live allocations.
 pub const ALLOCATION_FIELDS: &[Field] = {
@@ -29,13 +31,14 @@ pub const EVENT_FIELDS: &[Field] = {
 };
 
 /// The fields of processes.
-pub const PROCESS_FIELDS: &[Field] = {
+pub static PROCESS_FIELDS: LazyLock<Vec<Field>> = LazyLock::new(|| {
     use Field::*;
-    &[
+    let own = [
         Pid, Name, User, Command, Container, State, Device, Class, Size, Dram, L1, Peak, Rate, Dispatches,
         Hits, Misses, Age,
-    ]
-};
+    ];
+    own.into_iter().chain(Field::figures()).collect()
+});
 
 fn foreign(text: Option<&Foreign>) -> Value<'_> {
     Value::text(text.map(Foreign::raw))
@@ -120,17 +123,18 @@ impl Record for Process {
             Field::State => Value::text(Some(self.state_text())),
             Field::Device => indices(self.usages.iter().map(|usage| usage.device)),
             Field::Class => Value::Classes(classes(self)),
-            Field::Size => Value::number(self.total(|usage| usage.dram.used.saturating_add(usage.l1.used))),
-            Field::Dram => Value::number(self.total(|usage| usage.dram.used)),
-            Field::L1 => Value::number(self.total(|usage| usage.l1.used)),
-            Field::Peak => Value::number(self.total(|usage| usage.dram.peak.range.low)),
+            Field::Size => Value::number(self.total(|held| held.dram.used.saturating_add(held.l1.used))),
+            Field::Dram => Value::number(self.total(|held| held.dram.used)),
+            Field::L1 => Value::number(self.total(|held| held.l1.used)),
+            Field::Peak => Value::number(self.total(|held| held.dram.peak.range.low)),
             Field::Rate => Value::number(self.events_per_second.map(|rate| rate as u64)),
-            Field::Dispatches => Value::number(self.total(|usage| usage.dispatches)),
-            Field::Hits => Value::number(self.total(|usage| usage.cached_dispatches)),
+            Field::Dispatches => Value::number(self.total(|held| held.dispatches)),
+            Field::Hits => Value::number(self.total(|held| held.cached_dispatches)),
             Field::Misses => {
-                Value::number(self.total(|usage| usage.dispatches.saturating_sub(usage.cached_dispatches)))
+                Value::number(self.total(|held| held.dispatches.saturating_sub(held.cached_dispatches)))
             }
             Field::Age => Value::Number(self.age_ns),
+            Field::Figure(place) => Value::number(COLUMNS.get(place).and_then(|column| self.sum(column))),
             _ => Value::Unknown,
         }
     }
@@ -138,6 +142,6 @@ impl Record for Process {
 
 /// The classes of which a process has something.
 fn classes(process: &Process) -> ClassSet {
-    let has = |class: &Class| process.usages.iter().any(|usage| usage.class(*class).count > 0);
+    let has = |class: &Class| process.usages.iter().any(|usage| usage.held.class(*class).count != Some(0));
     Class::ALL.into_iter().filter(has).collect()
 }

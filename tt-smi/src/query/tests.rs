@@ -141,7 +141,7 @@ fn a_field_that_the_records_lack_is_an_error_that_lists_theirs() {
     assert_eq!(error.column(), 8);
     let text = error.to_string();
     assert!(text.starts_with("column 8: there is no site here; the fields are kind, class"), "{text}");
-    for fields in [ALLOCATION_FIELDS, PROGRAM_FIELDS, EVENT_FIELDS, PROCESS_FIELDS] {
+    for fields in [ALLOCATION_FIELDS, PROGRAM_FIELDS, EVENT_FIELDS, &PROCESS_FIELDS] {
         query("word device=0").check(fields).unwrap();
     }
     assert!(query("word").check(&[Field::Size]).is_err());

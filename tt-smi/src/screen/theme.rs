@@ -2,6 +2,9 @@
 
 use clap::ValueEnum;
 use ratatui::style::{Color, Modifier, Style};
+use tt_shm_reader::{Class, Memory};
+
+use crate::model::{CLASSES, ClassInfo, Held, class_info};
 
 /// A colour theme.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
@@ -32,71 +35,47 @@ pub enum Signs {
 /// A part of a bar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
-    /// Buffers in DRAM.
-    Dram,
-    /// Trace buffers.
-    Trace,
-    /// Buffers in L1.
-    L1,
-    /// Buffers in the L1_SMALL region.
-    L1Small,
-    /// Resident circular buffers.
-    Cb,
-    /// Resident kernels.
-    Kernels,
+    /// A memory class.
+    Of(Class),
     /// Free memory.
     Free,
 }
 
 impl Part {
-    /// The parts in the legend.
-    pub const ALL: [Part; 6] = [Part::Dram, Part::Trace, Part::L1, Part::L1Small, Part::Cb, Part::Kernels];
-
-    /// Its name.
-    pub fn name(self) -> &'static str {
-        match self {
-            Part::Dram => "dram",
-            Part::Trace => "trace",
-            Part::L1 => "l1",
-            Part::L1Small => "l1_small",
-            Part::Cb => "cb",
-            Part::Kernels => "kernels",
-            Part::Free => "free",
-        }
+    /// One class of each that looks different, for a legend.
+    pub fn legend() -> impl Iterator<Item = &'static ClassInfo> {
+        let differs = |(place, info): &(usize, &ClassInfo)| {
+            CLASSES[..*place].iter().all(|earlier| earlier.legend != info.legend)
+        };
+        let on_device = |info: &&ClassInfo| info.class.memory() != Memory::Host;
+        CLASSES.iter().filter(on_device).enumerate().filter(differs).map(|(_, info)| info)
     }
 
     fn letter(self) -> char {
         match self {
-            Part::Dram => 'D',
-            Part::Trace => 'T',
-            Part::L1 => 'L',
-            Part::L1Small => 'S',
-            Part::Cb => 'C',
-            Part::Kernels => 'K',
+            Part::Of(class) => class_info(class).letter,
             Part::Free => '·',
         }
     }
 
     fn color(self, palette: Palette) -> Color {
-        // The colours of Okabe and Ito, mapped to the nearest of the 256 that old terminals have too.
-        let safe = [75, 214, 32, 250, 175, 220, 240];
-        let default = [
-            Color::Blue,
-            Color::LightCyan,
-            Color::Cyan,
-            Color::White,
-            Color::Magenta,
-            Color::Yellow,
-            Color::DarkGray,
-        ];
-        let light = [25, 37, 30, 244, 90, 136, 250];
+        let [default, safe, light] = match self {
+            Part::Of(class) => class_info(class).colors,
+            Part::Free => [Color::DarkGray, Color::Indexed(240), Color::Indexed(250)],
+        };
         match palette {
-            Palette::Default => default[self as usize],
-            Palette::Safe => Color::Indexed(safe[self as usize]),
-            Palette::Light => Color::Indexed(light[self as usize]),
+            Palette::Default => default,
+            Palette::Safe => safe,
+            Palette::Light => light,
             Palette::Mono => Color::Reset,
         }
     }
+}
+
+/// What a memory's bar is made of.
+pub(crate) fn parts(held: &Held, memory: Memory) -> Vec<(Part, u64)> {
+    let classes = CLASSES.iter().map(|info| info.class).filter(|class| class.memory() == memory);
+    classes.map(|class| (Part::Of(class), held.share(class).used)).collect()
 }
 
 /// Colours and characters in use.

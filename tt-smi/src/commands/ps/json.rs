@@ -6,7 +6,7 @@ use serde::Serialize;
 use tt_shm_reader::Class;
 
 use crate::escape::Foreign;
-use crate::model::{Model, Process};
+use crate::model::{Model, Process, process_columns};
 use crate::output::identity_json::{ClaimJson, ErrorJson, IdentityJson, error_json};
 use crate::output::json::Envelope;
 
@@ -26,16 +26,9 @@ struct ProcessJson {
     running_seconds: f64,
     events_per_second: Option<f64>,
     devices: Vec<usize>,
-    dram_used_bytes: Option<u64>,
-    l1_used_bytes: Option<u64>,
-    eth_l1_used_bytes: Option<u64>,
-    cb_resident_bytes: Option<u64>,
-    kernel_resident_bytes: Option<u64>,
-    dram_device_peaks_bytes: Option<u64>,
-    l1_device_peaks_bytes: Option<u64>,
-    dispatches: Option<u64>,
-    cached_dispatches: Option<u64>,
-    failed_allocs: Option<u64>,
+    /// Sums over all devices; `null` for a process that has ended.
+    #[serde(flatten)]
+    sums: BTreeMap<&'static str, Option<u64>>,
     /// Live bytes; `null` for a process that has ended.
     classes_bytes: BTreeMap<&'static str, Option<u64>>,
     flags: Vec<String>,
@@ -55,23 +48,15 @@ impl PsJson {
 
 impl ProcessJson {
     fn new(process: &Process) -> ProcessJson {
-        let class = |class: Class| (class.name(), process.total(|usage| usage.class(class).bytes));
+        let class = |class: Class| (class.name(), process.total(|held| held.class(class).used));
+        let sums = process_columns().filter(|column| column.class.is_none());
         ProcessJson {
             identity: IdentityJson::new(process),
             name: process.name.clone(),
             running_seconds: process.age_ns as f64 / 1e9,
             events_per_second: process.events_per_second,
             devices: process.usages.iter().map(|usage| usage.device).collect(),
-            dram_used_bytes: process.total(|usage| usage.dram.used),
-            l1_used_bytes: process.total(|usage| usage.l1.used),
-            eth_l1_used_bytes: process.total(|usage| usage.eth_l1.used),
-            cb_resident_bytes: process.total(|usage| usage.cb_resident),
-            kernel_resident_bytes: process.total(|usage| usage.kernel_resident),
-            dram_device_peaks_bytes: process.total(|usage| usage.dram.peak.range.low),
-            l1_device_peaks_bytes: process.total(|usage| usage.l1.peak.range.low),
-            dispatches: process.total(|usage| usage.dispatches),
-            cached_dispatches: process.total(|usage| usage.cached_dispatches),
-            failed_allocs: process.total(|usage| usage.failed_allocs),
+            sums: sums.filter_map(|c| Some((c.sum.as_deref()?, process.sum(c)))).collect(),
             classes_bytes: Class::ALL.map(class).into(),
             flags: process.flags(),
             claims_conflict: process.claims().map(|(device, claim)| (device, claim.into())).collect(),

@@ -6,11 +6,9 @@ mod width;
 
 use std::io::{self, Write};
 
-use tt_shm_reader::Class;
-
 use crate::cli::PsArgs;
 use crate::escape::fit;
-use crate::model::{Model, Process, Usage};
+use crate::model::{FIGURES, Held, Model, Process};
 use crate::output::columns::Align;
 use crate::output::json::write as write_json;
 use crate::output::table::{why_nothing, write_problems};
@@ -71,9 +69,18 @@ fn columns(lines: &[Line<'_>], is_terminal: bool) -> Vec<Column> {
         may_be_cut: matches!(head, "NAME" | "COMMAND"),
         cells: lines.iter().map(cell).collect(),
     };
-    let figure = |head, rank, figure: fn(&Usage) -> u64| {
-        column(head, Right, rank, &|line| bytes_or_unknown(line.process.total(figure)))
+    // What is left out first where there is no room for all.
+    let rank = |head| match head {
+        "DRAM" => None,
+        "L1" => Some(10),
+        _ => Some(1),
     };
+    let held = FIGURES.iter().filter_map(|figure| {
+        let used = |held: &Held| figure.of(held).map_or(0, |memory| memory.used);
+        let head = figure.heading?;
+        Some(column(head, Right, rank(head), &|line| bytes_or_unknown(line.process.total(used))))
+    });
+    let peak = |line: &Line<'_>| bytes_or_unknown(line.process.total(|held| held.dram.peak.range.low));
     let or_unknown = |text: Option<String>| text.unwrap_or_else(|| UNKNOWN.to_owned());
     let name = |line: &Line<'_>| format!("{}{}", line.indent(), short(line.process.name.to_string(), NAME));
     let rate = |line: &Line<'_>| or_unknown(line.process.events_per_second.map(units::count));
@@ -84,15 +91,13 @@ fn columns(lines: &[Line<'_>], is_terminal: bool) -> Vec<Column> {
         column("NAME", Left, None, &name),
         column("STATE", Left, Some(6), &|line| line.process.state_text().to_owned()),
         column("DEV", Left, Some(9), &|line| line.process.device_set()),
-        figure("DRAM", None, |usage| usage.dram.used),
-        figure("TRACE", Some(1), |usage| usage.class(Class::Trace).bytes),
-        figure("L1", Some(10), |usage| usage.l1.used),
-        figure("CB", Some(2), |usage| usage.cb_resident),
-        figure("KERNELS", Some(3), |usage| usage.kernel_loaded().0),
-        figure("PEAK", Some(7), |usage| usage.dram.peak.range.low),
+    ];
+    all.extend(held);
+    all.extend([
+        column("PEAK", Right, Some(7), &peak),
         column("EV/S", Right, Some(5), &rate),
         column("AGE", Right, Some(4), &|line| age(line.process.age_ns)),
-    ];
+    ]);
     if lines.iter().any(|line| container(line.process).is_some()) {
         all.push(column("CONTAINER", Left, Some(0), &|line| or_unknown(container(line.process))));
     }

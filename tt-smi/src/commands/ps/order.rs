@@ -33,11 +33,9 @@ pub(super) fn sort(processes: &mut [&Process], by: ProcessSort) {
         ProcessSort::Pid => {}
         ProcessSort::Name => processes.sort_by(|a, b| a.name.cmp(&b.name)),
         ProcessSort::User => processes.sort_by_key(|process| process.owner()),
-        ProcessSort::Dram => most_first(processes, |process| process.total(|usage| usage.dram.used)),
-        ProcessSort::L1 => most_first(processes, |process| process.total(|usage| usage.l1.used)),
-        ProcessSort::Peak => {
-            most_first(processes, |process| process.total(|usage| usage.dram.peak.range.low))
-        }
+        ProcessSort::Dram => most_first(processes, |process| process.total(|held| held.dram.used)),
+        ProcessSort::L1 => most_first(processes, |process| process.total(|held| held.l1.used)),
+        ProcessSort::Peak => most_first(processes, |process| process.total(|held| held.dram.peak.range.low)),
         ProcessSort::Rate => {
             most_first(processes, |process| process.events_per_second.map(|rate| (rate * 1000.0) as u64));
         }

@@ -106,13 +106,13 @@ fn figures(merged: Option<&DeviceStats>, own: &[&Counters], id: &DeviceId) -> Ve
         joined(merged, &counted, own.iter().any(|own| own.peak_reset_time != 0))
     };
     let mut figures = vec![
-        ("dram_used", peak(merged.map(|m| m.dram.peak), &|own| own.dram_peak_bytes)),
-        ("l1_used", peak(merged.map(|m| m.l1.peak), &|own| own.l1_peak_bytes)),
-        ("eth_l1_used", peak(merged.map(|m| m.eth_l1.peak), &|own| own.eth_peak_bytes)),
+        ("dram_used", peak(merged.map(|m| m.held.dram.peak), &|own| own.dram_peak_bytes)),
+        ("l1_used", peak(merged.map(|m| m.held.l1.peak), &|own| own.l1_peak_bytes)),
+        ("eth_l1_used", peak(merged.map(|m| m.held.eth_l1.peak), &|own| own.eth_peak_bytes)),
     ];
     for class in Class::ALL {
         let counted = |own: &Counters| own.class(class).peak_bytes;
-        figures.push((class.name(), peak(merged.map(|m| m.class(class).peak), &counted)));
+        figures.push((class.name(), peak(merged.map(|m| m.held.class(class).peak), &counted)));
     }
     figures
 }

@@ -1,44 +1,26 @@
 //! Metrics of processes on devices.
 
-use tt_shm_reader::Class;
-
 use super::devices;
 use super::family::{Families, Kind, Labels};
-use crate::model::{Model, Process, ProcessState, Usage};
+use crate::model::{Model, Process, ProcessState, Unit, Usage, process_columns};
 
-type Metric = (&'static str, Kind, &'static str, fn(&Usage) -> u64);
-
-const METRICS: &[Metric] = &[
-    ("tt_process_dram_bytes", Kind::Gauge, "DRAM that a process uses: buffers and traces.", |u| u.dram.used),
-    ("tt_process_dram_peak_bytes", Kind::Gauge, "Most DRAM that a process used; exact.", |u| {
-        u.dram.peak.range.low
-    }),
-    ("tt_process_l1_bytes", Kind::Gauge, "L1 of Tensix cores that a process uses.", |u| u.l1.used),
-    ("tt_process_l1_peak_bytes", Kind::Gauge, "Most L1 that a process used; exact.", |u| u.l1.peak.range.low),
-    ("tt_process_eth_l1_bytes", Kind::Gauge, "L1 of ethernet cores that a process uses.", |u| u.eth_l1.used),
-    ("tt_process_l1_small_bytes", Kind::Gauge, "Buffers in the small region of L1.", |u| {
-        u.class(Class::L1Small).bytes
-    }),
-    ("tt_process_trace_bytes", Kind::Gauge, "Trace buffers; part of the DRAM.", |u| {
-        u.class(Class::Trace).bytes
-    }),
-    ("tt_process_cb_bytes", Kind::Gauge, "Resident circular buffers; part of the L1.", |u| u.cb_resident),
-    ("tt_process_kernel_loaded_bytes", Kind::Gauge, "Kernels that are loaded, resident or not.", |u| {
-        u.kernel_loaded().0
-    }),
-    ("tt_process_dispatches_total", Kind::Counter, "Programs dispatched.", |u| u.dispatches),
-    ("tt_process_cached_dispatches_total", Kind::Counter, "Programs dispatched with a cached binary.", |u| {
-        u.cached_dispatches
-    }),
-    ("tt_process_failed_allocs_total", Kind::Counter, "Allocations that failed.", |u| u.failed_allocs),
-];
-
+/// Adds the figures of every process that lives on every device. All that a process counts itself is exact; what is
+/// only a bound is left out.
 pub(super) fn add(families: &mut Families, model: &Model) {
     let alive = || model.processes.iter().filter(|process| process.state == ProcessState::Alive);
-    for (name, kind, help, figure) in METRICS {
+    for column in process_columns().filter(|column| column.sum.is_some()) {
+        let kind = if column.unit == Unit::Total { Kind::Counter } else { Kind::Gauge };
         for process in alive() {
             for usage in &process.usages {
-                families.add(name, *kind, help, labels(process, usage, model), figure(usage) as f64);
+                if let Some(value) = column.of_sum(&usage.held) {
+                    families.add(
+                        &column.metrics[1],
+                        kind,
+                        &column.help,
+                        labels(process, usage, model),
+                        value as f64,
+                    );
+                }
             }
         }
     }

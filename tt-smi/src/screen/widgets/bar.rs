@@ -67,6 +67,7 @@ fn with_mark(cells: &[Part], mark: usize, theme: &Theme) -> Vec<Span<'static>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tt_shm_reader::Class;
 
     fn letters(parts: &[(Part, u64)], total: u64, peak: u64) -> String {
         let theme = Theme::MONO;
@@ -76,7 +77,8 @@ mod tests {
 
     #[test]
     fn parts_are_as_long_as_their_share() {
-        let parts = [(Part::L1, 30), (Part::Cb, 20), (Part::Kernels, 10)];
+        let parts =
+            [(Part::Of(Class::L1), 30), (Part::Of(Class::Cb), 20), (Part::Of(Class::KernelApplication), 10)];
         assert_eq!(letters(&parts, 100, 0), "LLLCCK····");
         assert_eq!(letters(&parts, 100, 85), "LLLCCK··│·");
         assert_eq!(letters(&parts, 100, 55), "LLLCCK····", "the peak is within the bar");
@@ -84,9 +86,12 @@ mod tests {
 
     #[test]
     fn little_is_not_nothing_and_too_much_is_full() {
-        assert_eq!(letters(&[(Part::Dram, 1)], 1000, 1), "D·········");
-        assert_eq!(letters(&[(Part::Dram, 0)], 1000, 0), "··········");
-        assert_eq!(letters(&[(Part::Dram, 900), (Part::Trace, 900)], 1000, 1800), "DDDDDDDDDT");
-        assert_eq!(letters(&[(Part::Dram, 5)], 0, 5), "D·········", "capacity unknown");
+        assert_eq!(letters(&[(Part::Of(Class::Dram), 1)], 1000, 1), "D·········");
+        assert_eq!(letters(&[(Part::Of(Class::Dram), 0)], 1000, 0), "··········");
+        assert_eq!(
+            letters(&[(Part::Of(Class::Dram), 900), (Part::Of(Class::Trace), 900)], 1000, 1800),
+            "DDDDDDDDDT"
+        );
+        assert_eq!(letters(&[(Part::Of(Class::Dram), 5)], 0, 5), "D·········", "capacity unknown");
     }
 }

@@ -3,6 +3,7 @@
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
+use tt_shm_reader::Class;
 
 use crate::escape::pad;
 use crate::lists::groups::Group;
@@ -35,9 +36,9 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, bins: &[Group], theme: &Th
     for (y, bin) in (area.y + 1..area.bottom()).zip(shown) {
         let mut spans = vec![Span::raw(format!(" {}", pad(&bin.key.to_string(), LABEL - 1, false)))];
         spans.push(Span::raw(format!(" {} ", pad(&count(bin.count as f64), FIGURE, true))));
-        spans.push(filled(bin.count, most_count, bar, Part::L1, theme));
+        spans.push(filled(bin.count, most_count, bar, Part::Of(Class::L1), theme));
         spans.push(Span::raw(format!(" {} ", pad(&bytes(bin.bytes), FIGURE, true))));
-        spans.push(filled(bin.bytes, most_bytes, bar, Part::Dram, theme));
+        spans.push(filled(bin.bytes, most_bytes, bar, Part::Of(Class::Dram), theme));
         frame.render_widget(Line::from(spans), Rect { y, height: 1, ..area });
     }
 }

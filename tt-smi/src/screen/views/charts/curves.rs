@@ -3,7 +3,7 @@
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
-use tt_shm_reader::Bucket;
+use tt_shm_reader::{Bucket, Class};
 
 use super::window::Window;
 use crate::model::Memory;
@@ -36,8 +36,8 @@ impl Scale {
 /// The style of a curve.
 pub(super) fn style(curve: Curve, theme: &Theme) -> Style {
     let part = match curve {
-        Curve::First => Part::Dram,
-        Curve::Second => Part::L1,
+        Curve::First => Part::Of(Class::Dram),
+        Curve::Second => Part::Of(Class::L1),
     };
     theme.part(part).1
 }

@@ -67,7 +67,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, scene: &Scene<'_>, history: &History, 
 fn title_of(device: &Device, exact: bool, width: u16) -> String {
     let figure = |memory: &crate::model::Memory| percent(memory.used, memory.total);
     let left = format!(" {} {}{}", device.index, fit(&device.kind(), 12), if exact { "" } else { " ~" });
-    let right = format!("DRAM {} L1 {} ", figure(&device.dram), figure(&device.l1));
+    let right = format!("DRAM {} L1 {} ", figure(&device.held.dram), figure(&device.held.l1));
     let text = between(&left, &right, width);
     format!("{text:<width$}", width = usize::from(width))
 }

@@ -44,7 +44,7 @@ impl Plan {
 pub(super) fn scales(device: &Device, buckets: &[Bucket], window: &Window) -> [Scale; 2] {
     let most = window.merge(buckets, &window.all());
     let [dram, l1] = most.map_or([0, 0], |both| [both.dram.max, both.l1.max]);
-    [Scale::new(&device.dram, dram), Scale::new(&device.l1, l1)]
+    [Scale::new(&device.held.dram, dram), Scale::new(&device.held.l1, l1)]
 }
 
 /// Draws everything below the headline.

@@ -45,8 +45,8 @@ pub(super) fn draw(
     };
     let both = window.merge(buckets, &range);
     let curves = [
-        (Curve::First, "DRAM", both.map(|both| both.dram), &device.dram),
-        (Curve::Second, "L1", both.map(|both| both.l1), &device.l1),
+        (Curve::First, "DRAM", both.map(|both| both.dram), &device.held.dram),
+        (Curve::Second, "L1", both.map(|both| both.l1), &device.held.l1),
     ];
     let lines = curves.into_iter().zip(when).map(|((curve, name, stretch, memory), when)| {
         // The same mark as on the axis: not everything was followed at that time.

@@ -33,14 +33,14 @@ fn heading(text: &'static str, theme: &Theme) -> Line<'static> {
 
 fn activity(device: &Device) -> [String; 2] {
     let rate = |rate: Option<f64>| rate.map_or_else(|| UNKNOWN.to_owned(), count);
-    let cached = percent(device.cached_dispatches, Some(device.dispatches));
+    let cached = percent(device.held.cached_dispatches, Some(device.held.dispatches));
     [
         format!(
             "   {} dispatches/s, {} events/s",
             rate(device.dispatches_per_second),
             rate(device.events_per_second)
         ),
-        format!("   {}, {cached} with a cached binary", plural(device.dispatches, "dispatch")),
+        format!("   {}, {cached} with a cached binary", plural(device.held.dispatches, "dispatch")),
     ]
 }
 
@@ -108,7 +108,7 @@ pub(super) fn warnings(device: &Device, model: &Model) -> Vec<String> {
 
 /// The number of failed allocations, then the recorded ones, newest first.
 fn failures(device: &Device, model: &Model, width: usize) -> Vec<String> {
-    let failed = device.failed_allocs;
+    let failed = device.held.failed_allocs;
     let count =
         (failed > 0).then(|| format!(" {} by running processes", plural(failed, "failed allocation")));
     let kept = model.failures.iter().filter(|failure| failure.chip_id == device.id.chip_id);

@@ -7,10 +7,10 @@ use tt_shm_reader::Class;
 use super::facts;
 use super::plan::Lines;
 use crate::escape::fit;
-use crate::model::{Clock, Device, Interval, KERNEL_CLASSES, Memory, Model, Peak};
-use crate::output::units::{self, UNKNOWN, age, bytes, percent, share};
+use crate::model::{Clock, Device, FIGURES, Figure, Held, Interval, Memory, Model, Peak, Rank};
+use crate::output::units::{self, UNKNOWN, age, bytes, percent, share, used_share};
 use crate::screen::page::Scene;
-use crate::screen::theme::{Part, Theme};
+use crate::screen::theme::{Part, Theme, parts};
 use crate::screen::widgets::bar;
 
 /// From this width on there is room for the number of allocations.
@@ -20,22 +20,13 @@ const WITH_CLOCK: u16 = 76;
 /// Least width of a bar.
 const LEAST_BAR: usize = 3;
 
-/// What a figure is a share of.
-enum Of {
-    /// A memory of its own, with its capacity.
-    Own(Option<u64>),
-    /// The memory above it, which shows the capacity.
-    Above(Option<u64>),
-    /// Nothing: what is allocated or loaded need not be resident, so it can exceed the capacity.
-    Nothing,
-}
-
 /// A line.
 struct Row {
-    name: &'static str,
-    count: Option<u64>,
-    used: u64,
-    of: Of,
+    name: String,
+    is_part: bool,
+    memory: Memory,
+    /// The capacity that it is a share of.
+    total: Option<Option<u64>>,
     parts: Vec<(Part, u64)>,
     /// `None`: there is no count.
     peak: Option<Peak>,
@@ -56,74 +47,33 @@ pub(super) fn lines(scene: &Scene<'_>, width: u16) -> Lines {
 }
 
 fn rows(device: &Device) -> Vec<Row> {
-    let (dram, l1) = (device.dram.total, device.l1.total);
-    let mut rows = vec![
-        whole("DRAM", &device.dram, dram_parts(device)),
-        class(device, Class::Dram, "  buffers", Of::Above(dram), Part::Dram),
-        class(device, Class::Trace, "  TRACE", Of::Above(dram), Part::Trace),
-        whole("L1", &device.l1, l1_parts(device)),
-        class(device, Class::L1, "  buffers", Of::Above(l1), Part::L1),
-        class(device, Class::L1Small, "  L1_SMALL", Of::Above(l1), Part::L1Small),
-        resident("  CBs resident", device.cb_resident, device.cb_resident_peak, Of::Above(l1), Part::Cb),
-        whole("ethernet L1", &device.eth_l1, vec![(Part::Kernels, device.eth_l1.used)]),
-        class(device, Class::Cb, "CBs allocated", Of::Nothing, Part::Cb),
-        resident(
-            "kernels res.",
-            device.kernel_resident,
-            device.kernel_resident_peak,
-            Of::Nothing,
-            Part::Kernels,
-        ),
-    ];
-    let (used, count) = device.kernel_loaded();
-    let all = Row {
-        name: "kernels loaded",
-        count: Some(count),
-        used,
-        of: Of::Nothing,
-        parts: Vec::new(),
-        peak: None,
+    let shown = FIGURES.iter().filter(|figure| figure.class() != Some(Class::SystemMemory));
+    shown.filter_map(|figure| Some(row(figure, figure.of(&device.held)?, &device.held))).collect()
+}
+
+fn row(figure: &Figure, memory: &Memory, held: &Held) -> Row {
+    use tt_shm_reader::Memory as Place;
+    let total = match figure.rank {
+        Rank::Whole => Some(memory.total),
+        Rank::Part(Place::Dram) => Some(held.dram.total),
+        Rank::Part(_) => Some(held.l1.total),
+        Rank::Apart | Rank::PartApart => None,
     };
-    rows.push(all);
-    let names = ["  Fabric", "  Dispatch", "  Application"];
-    let kernels = KERNEL_CLASSES.into_iter().zip(names);
-    rows.extend(kernels.map(|(kind, name)| class(device, kind, name, Of::Nothing, Part::Kernels)));
-    rows.extend(device.kernel_ring.map(|ring| Row {
-        name: "kernel ring",
-        count: Some(ring.programs),
-        used: ring.used,
-        of: Of::Own(Some(ring.total)),
-        parts: vec![(Part::Kernels, ring.used)],
-        peak: None,
-    }));
-    rows
-}
-
-fn dram_parts(device: &Device) -> Vec<(Part, u64)> {
-    vec![(Part::Dram, device.class(Class::Dram).bytes), (Part::Trace, device.class(Class::Trace).bytes)]
-}
-
-fn l1_parts(device: &Device) -> Vec<(Part, u64)> {
-    vec![
-        (Part::L1, device.class(Class::L1).bytes),
-        (Part::L1Small, device.class(Class::L1Small).bytes),
-        (Part::Cb, device.cb_resident),
-    ]
-}
-
-fn whole(name: &'static str, memory: &Memory, parts: Vec<(Part, u64)>) -> Row {
-    let Memory { used, total, peak, .. } = *memory;
-    Row { name, count: None, used, of: Of::Own(total), parts, peak: Some(peak) }
-}
-
-fn class(device: &Device, class: Class, name: &'static str, of: Of, part: Part) -> Row {
-    let figure = device.class(class);
-    let parts = vec![(part, figure.bytes)];
-    Row { name, count: Some(figure.count), used: figure.bytes, of, parts, peak: Some(figure.peak) }
-}
-
-fn resident(name: &'static str, used: u64, peak: Peak, of: Of, part: Part) -> Row {
-    Row { name, count: None, used, of, parts: vec![(part, used)], peak: Some(peak) }
+    let parts = match figure.stem {
+        "dram" => parts(held, Place::Dram),
+        "l1" => parts(held, Place::L1),
+        "cb_resident" => vec![(Part::Of(Class::Cb), memory.used)],
+        _ => vec![(Part::Of(figure.class().unwrap_or(Class::KernelApplication)), memory.used)],
+    };
+    let is_part = matches!(figure.rank, Rank::Part(_) | Rank::PartApart);
+    Row {
+        name: format!("{}{}", if is_part { "  " } else { "" }, figure.label),
+        is_part,
+        memory: *memory,
+        total,
+        parts,
+        peak: figure.has_peak().then_some(memory.peak),
+    }
 }
 
 /// Widths of the columns.
@@ -144,11 +94,10 @@ impl Columns {
     }
 
     fn line(&self, row: &Row, theme: &Theme) -> Line<'static> {
-        let count = row.count.map_or_else(String::new, |count| count.to_string());
-        let head = self.head(row.name, &count);
+        let count = row.memory.count.map_or_else(String::new, |count| count.to_string());
+        let head = self.head(&row.name, &count);
         let tail = self.tail_of(row);
-        let is_whole = !row.name.starts_with(' ');
-        let mut spans = vec![Span::styled(head, if is_whole { theme.heading() } else { Style::new() })];
+        let mut spans = vec![Span::styled(head, if row.is_part { Style::new() } else { theme.heading() })];
         if let Some(width) = self.bar(&spans[0].content, &tail) {
             spans.extend(bar_spans(row, width, theme));
         }
@@ -162,10 +111,11 @@ impl Columns {
     }
 
     fn tail_of(&self, row: &Row) -> String {
-        let (used, share) = match row.of {
-            Of::Own(total) => (share(row.used, total), percent(row.used, total)),
-            Of::Above(total) => (bytes(row.used), percent(row.used, total)),
-            Of::Nothing => (bytes(row.used), String::new()),
+        let memory = &row.memory;
+        let share = row.total.map_or_else(String::new, |total| percent(memory.used, total));
+        let used = match row.total {
+            Some(_) if !row.is_part => used_share(memory),
+            _ => memory.used_range().short(),
         };
         let time = row.peak.and_then(|peak| peak.time);
         let or_unknown = |text: Option<String>| match (text, &row.peak) {
@@ -192,10 +142,7 @@ impl Columns {
 }
 
 fn bar_spans(row: &Row, width: usize, theme: &Theme) -> Vec<Span<'static>> {
-    let total = match row.of {
-        Of::Own(total) | Of::Above(total) => total,
-        Of::Nothing => return vec![Span::raw(" ".repeat(width + 2))],
-    };
+    let Some(total) = row.total else { return vec![Span::raw(" ".repeat(width + 2))] };
     let mut spans = vec![Span::styled("▕", theme.dim())];
     match total {
         Some(total) => {

@@ -32,20 +32,35 @@ const COLUMNS: &[Column<OnDevice>] = &[
     Column::new("PID", 8, 0, |row| row.pid.clone()),
     Column::new("USER", 8, 7, |row| row.owner.clone()),
     Column::new("NAME", 16, 2, |row| row.name.clone()),
-    figure("DRAM", 1, |row| bytes(row.usage.dram.used), |row| Some(row.usage.dram.used)),
-    figure("L1", 1, |row| bytes(row.usage.l1.used), |row| Some(row.usage.l1.used)),
-    figure("CBS", 5, |row| bytes(row.usage.cb_resident), |row| Some(row.usage.cb_resident)),
+    figure("DRAM", 1, |row| bytes(row.usage.held.dram.used), |row| Some(row.usage.held.dram.used)),
+    figure("L1", 1, |row| bytes(row.usage.held.l1.used), |row| Some(row.usage.held.l1.used)),
+    figure(
+        "CBS",
+        5,
+        |row| bytes(row.usage.held.cb_resident.used),
+        |row| Some(row.usage.held.cb_resident.used),
+    ),
     figure("CB ALLOC", 8, |row| bytes(allocated(&row.usage)), |row| Some(allocated(&row.usage))),
     figure("KERNELS", 4, |row| bytes(loaded(&row.usage)), |row| Some(loaded(&row.usage))),
-    figure("ETH L1", 9, |row| bytes(row.usage.eth_l1.used), |row| Some(row.usage.eth_l1.used)),
+    figure("ETH L1", 9, |row| bytes(row.usage.held.eth_l1.used), |row| Some(row.usage.held.eth_l1.used)),
     figure(
         "DRAM PEAK",
         10,
-        |row| bytes(row.usage.dram.peak.range.low),
-        |row| Some(row.usage.dram.peak.range.low),
+        |row| bytes(row.usage.held.dram.peak.range.low),
+        |row| Some(row.usage.held.dram.peak.range.low),
     ),
-    figure("L1 PEAK", 10, |row| bytes(row.usage.l1.peak.range.low), |row| Some(row.usage.l1.peak.range.low)),
-    figure("DISPATCHES", 6, |row| row.usage.dispatches.to_string(), |row| Some(row.usage.dispatches)),
+    figure(
+        "L1 PEAK",
+        10,
+        |row| bytes(row.usage.held.l1.peak.range.low),
+        |row| Some(row.usage.held.l1.peak.range.low),
+    ),
+    figure(
+        "DISPATCHES",
+        6,
+        |row| row.usage.held.dispatches.to_string(),
+        |row| Some(row.usage.held.dispatches),
+    ),
     Column::new("", 0, 3, |row| row.flags.clone()),
 ];
 
@@ -62,11 +77,11 @@ const fn figure(
 }
 
 fn allocated(usage: &Usage) -> u64 {
-    usage.class(Class::Cb).bytes
+    usage.held.class(Class::Cb).used
 }
 
 fn loaded(usage: &Usage) -> u64 {
-    usage.kernel_loaded().0
+    usage.held.kernel_loaded.used
 }
 
 impl OnDevice {

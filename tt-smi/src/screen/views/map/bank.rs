@@ -1,7 +1,5 @@
 //! Contents of a bank of DRAM, or of the L1 of a core.
 
-use tt_shm_reader::Class;
-
 use crate::lists::allocations::{Item, Listing};
 use crate::lists::extents::{self, Extent, Survey, overlaps};
 use crate::model::{Device, Model};
@@ -43,14 +41,7 @@ impl Kind {
 
 /// The part of a bar that an allocation is drawn as.
 pub(super) fn part(item: &Item) -> Part {
-    match item.class {
-        Class::Dram => Part::Dram,
-        Class::Trace => Part::Trace,
-        Class::L1 => Part::L1,
-        Class::L1Small => Part::L1Small,
-        Class::Cb => Part::Cb,
-        _ => Part::Kernels,
-    }
+    Part::Of(item.class)
 }
 
 /// The contents.

@@ -126,9 +126,9 @@ fn legend(bank: &Bank, theme: &Theme) -> Line<'static> {
         spans.push(Span::styled(sign.to_string(), style));
         spans.push(Span::styled(format!(" {name}  "), theme.dim()));
     };
-    for kind in [Part::Dram, Part::Trace, Part::L1, Part::L1Small, Part::Cb] {
-        let (sign, style) = theme.part(kind);
-        add(sign, style, kind.name());
+    for info in Part::legend().filter(|info| info.class.memory() != tt_shm_reader::Memory::Kernels) {
+        let (sign, style) = theme.part(Part::Of(info.class));
+        add(sign, style, info.legend);
     }
     let (sign, style) = theme.part(Part::Free);
     add(sign, style, if bank.knows_gaps() { "free" } else { "unknown" });

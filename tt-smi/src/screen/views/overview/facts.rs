@@ -39,7 +39,7 @@ pub(super) fn head(device: &Device, width: Width, with_counts: bool, style: Styl
 /// What a single line per device omits, for the selected device; without the peaks if they do not fit.
 pub(super) fn selected(device: &Device, columns: u16, theme: &Theme) -> Line<'static> {
     let peak = |memory: &Memory| format!("{}{}", about(memory).trim(), bytes(memory.peak.range.low));
-    let peaks = format!("  peak {}, {}", peak(&device.dram), peak(&device.l1));
+    let peaks = format!("  peak {}, {}", peak(&device.held.dram), peak(&device.held.l1));
     let text = format!("{:>3} {}{}", device.index, place(device), driver());
     let fits = text.chars().count() + peaks.chars().count() <= usize::from(columns);
     Line::styled(if fits { text + &peaks } else { text }, theme.heading())

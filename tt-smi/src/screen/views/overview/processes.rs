@@ -20,12 +20,12 @@ const COLUMNS: [Column; 11] = [
     ("USER", 8, false, |process| fit(&process.owner(), 8)),
     ("NAME", 15, false, |process| fit(&process.name, 15)),
     ("DEV", 5, false, |process| fit(&process.device_set(), 5)),
-    ("DRAM", 9, true, |process| bytes_or_unknown(process.total(|usage| usage.dram.used))),
-    ("L1", 9, true, |process| bytes_or_unknown(process.total(|usage| usage.l1.used))),
-    ("KERNELS", 9, true, |process| bytes_or_unknown(process.total(|usage| usage.kernel_loaded().0))),
+    ("DRAM", 9, true, |process| bytes_or_unknown(process.total(|held| held.dram.used))),
+    ("L1", 9, true, |process| bytes_or_unknown(process.total(|held| held.l1.used))),
+    ("KERNELS", 9, true, |process| bytes_or_unknown(process.total(|held| held.kernel_loaded.used))),
     ("EV/S", 5, true, |process| process.events_per_second.map_or_else(|| UNKNOWN.to_owned(), count)),
-    ("CB ALLOC", 9, true, |process| bytes_or_unknown(process.total(|usage| usage.class(Class::Cb).bytes))),
-    ("DISPATCHES", 10, true, |process| or_unknown(process.total(|usage| usage.dispatches))),
+    ("CB ALLOC", 9, true, |process| bytes_or_unknown(process.total(|held| held.class(Class::Cb).used))),
+    ("DISPATCHES", 10, true, |process| or_unknown(process.total(|held| held.dispatches))),
     ("AGE", 6, true, |process| age(process.age_ns)),
 ];
 

@@ -7,9 +7,9 @@ use tt_shm_reader::Class;
 
 use super::facts;
 use crate::escape::fit;
-use crate::model::{Device, KERNEL_CLASSES, Memory, Model};
+use crate::model::{CLASSES, Device, Memory, Model};
 use crate::output::units::{UNKNOWN, bytes, bytes_short, count, percent, plural, used_share};
-use crate::screen::theme::{Part, Theme};
+use crate::screen::theme::{Part, Theme, parts};
 use crate::screen::widgets::bar;
 
 /// How much fits side by side.
@@ -83,15 +83,11 @@ pub(super) fn rate(device: &Device) -> String {
 }
 
 pub(super) fn dram_parts(device: &Device) -> Vec<(Part, u64)> {
-    vec![(Part::Dram, device.class(Class::Dram).bytes), (Part::Trace, device.class(Class::Trace).bytes)]
+    parts(&device.held, tt_shm_reader::Memory::Dram)
 }
 
 pub(super) fn l1_parts(device: &Device) -> Vec<(Part, u64)> {
-    vec![
-        (Part::L1, device.class(Class::L1).bytes),
-        (Part::L1Small, device.class(Class::L1Small).bytes),
-        (Part::Cb, device.cb_resident),
-    ]
+    parts(&device.held, tt_shm_reader::Memory::L1)
 }
 
 /// A memory: name, bar, used, peak.
@@ -122,10 +118,10 @@ fn memory_lines(device: &Device, width: Width, columns: usize, theme: &Theme) ->
         let (share, peak) = (used_share(memory), bytes(memory.peak.range.low));
         format!(" {share:>15}{percent} peak{}{peak:>9} {tail:>9} ", about(memory))
     };
-    let (dram, l1) = (figures(&device.dram, processes(device)), figures(&device.l1, rate(device)));
+    let (dram, l1) = (figures(&device.held.dram, processes(device)), figures(&device.held.l1, rate(device)));
     [
-        Line::from(memory("    DRAM ", &device.dram, &dram_parts(device), dram, columns, theme)),
-        Line::from(memory("    L1   ", &device.l1, &l1_parts(device), l1, columns, theme)),
+        Line::from(memory("    DRAM ", &device.held.dram, &dram_parts(device), dram, columns, theme)),
+        Line::from(memory("    L1   ", &device.held.l1, &l1_parts(device), l1, columns, theme)),
     ]
 }
 
@@ -135,10 +131,10 @@ fn both_memories(device: &Device, columns: usize, theme: &Theme) -> Line<'static
         let (share, peak) = (used_share(memory), bytes(memory.peak.range.low));
         format!(" {share:>15} │{}{peak:>9}", about(memory))
     };
-    let (dram, l1) = (figures(&device.dram), figures(&device.l1));
+    let (dram, l1) = (figures(&device.held.dram), figures(&device.held.l1));
     let (left, right) = (columns.div_ceil(2) + 1, columns / 2 - 1);
-    let mut spans = memory("  DRAM ", &device.dram, &dram_parts(device), dram, left, theme);
-    spans.extend(memory(" L1 ", &device.l1, &l1_parts(device), l1, right, theme));
+    let mut spans = memory("  DRAM ", &device.held.dram, &dram_parts(device), dram, left, theme);
+    spans.extend(memory(" L1 ", &device.held.l1, &l1_parts(device), l1, right, theme));
     Line::from(spans)
 }
 
@@ -149,14 +145,16 @@ pub(super) fn about(memory: &Memory) -> &'static str {
 
 /// Kernels by type and circular buffers: loaded and allocated, and resident.
 fn kernel_line(device: &Device, theme: &Theme) -> Line<'static> {
-    let (loaded, _) = device.kernel_loaded();
-    let types = KERNEL_CLASSES.map(|class| {
-        let figure = device.class(class);
-        let name = class.kernel_type().map_or("", |kernel| kernel.label()).to_ascii_lowercase();
-        format!("{name} {} ({})", bytes_short(figure.bytes), figure.count)
+    let held = &device.held;
+    let types = CLASSES.iter().filter(|info| info.class.memory() == tt_shm_reader::Memory::Kernels);
+    let types = types.map(|info| {
+        let memory = held.class(info.class);
+        let name = info.label.to_ascii_lowercase();
+        format!("{name} {} ({})", bytes_short(memory.used), memory.count.unwrap_or(0))
     });
-    let (resident, allocated) = (bytes_short(device.cb_resident), bytes_short(device.class(Class::Cb).bytes));
-    let text = format!("{:4}kernels {}: {}", "", bytes_short(loaded), types.join(", "));
+    let types = types.collect::<Vec<_>>().join(", ");
+    let (resident, allocated) = (bytes_short(held.cb_resident.used), bytes_short(held.class(Class::Cb).used));
+    let text = format!("{:4}kernels {}: {types}", "", bytes_short(held.kernel_loaded.used));
     Line::styled(format!("{text}  cb {resident} of {allocated}"), theme.dim())
 }
 
@@ -194,15 +192,15 @@ fn one_line(device: &Device, width: Width, columns: usize, style: Style, theme: 
         format!("{mark}{used:>9} {:>4} ", percent(memory.used, memory.total))
     };
     let tail = format!("{:>2}p {rate:>5}/s", device.processes);
-    let (dram, l1) = (figures(&device.dram), figures(&device.l1));
+    let (dram, l1) = (figures(&device.held.dram), figures(&device.held.l1));
     let fixed = head.len() + dram.len() + l1.len() + tail.len() + "DRAML1 ".len();
     let bar = if width == Width::Narrow { 0 } else { (columns.saturating_sub(fixed + 5)) / 2 };
     let mut spans = vec![Span::styled(head, style), Span::styled("DRAM", theme.dim())];
     let gap = || Span::raw(if bar > 0 { " " } else { "" });
     spans.push(gap());
-    spans.extend(bracketed(&device.dram, &dram_parts(device), bar, theme));
+    spans.extend(bracketed(&device.held.dram, &dram_parts(device), bar, theme));
     spans.extend([Span::raw(dram), Span::styled("L1", theme.dim()), gap()]);
-    spans.extend(bracketed(&device.l1, &l1_parts(device), bar, theme));
+    spans.extend(bracketed(&device.held.l1, &l1_parts(device), bar, theme));
     spans.extend([Span::raw(l1), Span::raw(tail)]);
     Line::from(spans)
 }
@@ -210,15 +208,16 @@ fn one_line(device: &Device, width: Width, columns: usize, style: Style, theme: 
 /// The legend of the bars.
 pub(super) fn legend(model: &Model, theme: &Theme) -> Line<'static> {
     let mut spans = vec![Span::raw("    ")];
-    for part in Part::ALL {
-        let (sign, style) = theme.part(part);
+    for info in Part::legend() {
+        let (sign, style) = theme.part(Part::Of(info.class));
         spans.push(Span::styled(sign.to_string(), style));
-        spans.push(Span::styled(format!(" {}  ", part.name()), theme.dim()));
+        spans.push(Span::styled(format!(" {}  ", info.legend), theme.dim()));
     }
     spans.push(Span::styled("│", theme.peak()));
     spans.push(Span::styled(" peak", theme.dim()));
-    let exact =
-        |device: &Device| !device.incomplete && device.dram.peak.is_exact() && device.l1.peak.is_exact();
+    let exact = |device: &Device| {
+        !device.incomplete && device.held.dram.peak.is_exact() && device.held.l1.peak.is_exact()
+    };
     if !model.devices.iter().all(exact) {
         spans.push(Span::styled("  ≥ lower bound", theme.dim()));
     }

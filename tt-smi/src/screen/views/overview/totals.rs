@@ -2,7 +2,7 @@
 
 use ratatui::text::{Line, Span};
 
-use crate::model::{Device, Memory, Model, live_range};
+use crate::model::{Device, Memory, Model};
 use crate::output::units::{UNKNOWN, percent, share};
 use crate::screen::theme::Theme;
 
@@ -16,10 +16,10 @@ pub(super) fn line(model: &Model, theme: &Theme) -> Line<'static> {
         let totals = model.devices.iter().map(|device| of(device).total);
         let total = totals.sum::<Option<u64>>();
         let incomplete = model.devices.iter().any(|device| device.incomplete);
-        let mark = live_range(used, incomplete).mark().trim();
+        let mark = Memory { used, incomplete, ..Memory::default() }.used_range().mark().trim();
         format!("{name} {mark}{} {}", share(used, total), percent(used, total))
     };
-    let memory = format!(" all devices  {}   {}", text("DRAM", |d| &d.dram), text("L1", |d| &d.l1));
+    let memory = format!(" all devices  {}   {}", text("DRAM", |d| &d.held.dram), text("L1", |d| &d.held.l1));
     // Telemetry is not read yet.
     let driver = format!("   {UNKNOWN} °C   {UNKNOWN} W");
     Line::from(vec![Span::styled(memory, theme.heading()), Span::styled(driver, theme.dim())])

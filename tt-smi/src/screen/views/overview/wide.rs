@@ -40,8 +40,8 @@ fn texts(device: &Device) -> Texts {
     let [temperature, power, clock] = DRIVER.map(|(value, _)| value);
     Texts {
         head: format!("{:>3} {board:<8} {:<11} {pci:<12} ", device.index, fit(arch, 11)),
-        dram: figures(&device.dram),
-        l1: figures(&device.l1),
+        dram: figures(&device.held.dram),
+        l1: figures(&device.held.l1),
         tail: format!(" {temperature:>4} {power:>5} {clock:>5} {:>5} {rate:>6}", device.processes),
     }
 }
@@ -68,9 +68,9 @@ pub(super) fn line(device: &Device, width: usize, selected: bool, theme: &Theme)
     let flagged = if device.flags().is_empty() { ratatui::style::Style::new() } else { theme.warn() };
     let style = if selected { theme.selected() } else { flagged };
     let mut spans = vec![Span::styled(texts.head, style)];
-    spans.extend(bracketed(&device.dram, &dram_parts(device), bar, theme));
+    spans.extend(bracketed(&device.held.dram, &dram_parts(device), bar, theme));
     spans.push(Span::raw(texts.dram));
-    spans.extend(bracketed(&device.l1, &l1_parts(device), bar, theme));
+    spans.extend(bracketed(&device.held.l1, &l1_parts(device), bar, theme));
     spans.extend([Span::raw(texts.l1), Span::raw(texts.tail)]);
     Line::from(spans)
 }

@@ -6,7 +6,7 @@ use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Position, Rect};
 use ratatui::text::Line;
 
-use super::figures::{self, Figure};
+use super::figures::{self, Row};
 use super::row::held;
 use crate::lists::allocations::{Item, Listing};
 use crate::model::{Model, Process, ProcessState};
@@ -24,8 +24,8 @@ pub(crate) struct Inside {
     pub key: ProcessKey,
     process: Option<Box<Process>>,
     held: Option<String>,
-    figures: Vec<Figure>,
-    figure_list: List<Figure>,
+    figures: Vec<Row>,
+    figure_list: List<Row>,
     listing: Option<Arc<Listing>>,
     item_list: List<Item>,
     is_in_items: bool,
@@ -45,7 +45,7 @@ impl Inside {
             process: None,
             held: None,
             figures: Vec::new(),
-            figure_list: List::new(figures::COLUMNS, 0, Figure::number),
+            figure_list: List::new(figures::COLUMNS, 0, Row::number),
             listing: None,
             item_list: items::list(),
             is_in_items: true,
@@ -204,7 +204,7 @@ impl Page for Inside {
             frame.render_widget(Line::styled(text, style), Rect { y, height: 1, ..parts.head });
         }
         self.figure_list.draw(frame, parts.figures, &self.figures, theme, |figure| {
-            Look::from(if figure.is_sum { theme.heading() } else { Default::default() })
+            Look::from(if figure.is_whole { theme.heading() } else { Default::default() })
         });
         let title = match (&self.listing, self.item_list.len()) {
             (None, _) => scene.unread("live allocations"),

@@ -168,7 +168,7 @@ impl Page for ProcessList {
     }
 
     fn fields(&self) -> &'static [Field] {
-        PROCESS_FIELDS
+        &PROCESS_FIELDS
     }
 
     fn query(&self) -> Query {

@@ -55,13 +55,13 @@ impl Row {
                 format!("{runtime}{}", container.short_id())
             }),
             devices: process.usages.iter().map(|usage| usage.device).collect(),
-            dram: process.total(|usage| usage.dram.used),
-            l1: process.total(|usage| usage.l1.used),
-            classes: process.has_totals().then(|| {
-                Class::ALL.map(|class| process.total(|usage| usage.class(class).bytes).unwrap_or(0))
-            }),
-            kernels: process.total(|usage| usage.kernel_loaded().0),
-            peak: process.total(|usage| usage.dram.peak.range.low),
+            dram: process.total(|held| held.dram.used),
+            l1: process.total(|held| held.l1.used),
+            classes: process
+                .has_totals()
+                .then(|| Class::ALL.map(|class| process.total(|held| held.class(class).used).unwrap_or(0))),
+            kernels: process.total(|held| held.kernel_loaded.used),
+            peak: process.total(|held| held.dram.peak.range.low),
             rate: process.events_per_second,
             age_ns: process.age_ns,
         }

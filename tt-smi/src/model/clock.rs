@@ -1,0 +1,91 @@
+//! The clocks: a table's times as wall-clock times and ages.
+
+use tt_shm_reader::{TableSnapshot, awake_since, monotonic_ns, realtime_ns};
+
+/// One moment on both clocks: turns a table's times into wall-clock times and ages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Clock {
+    /// CLOCK_MONOTONIC.
+    pub monotonic_ns: u64,
+    /// CLOCK_REALTIME.
+    pub realtime_ns: u64,
+    /// Since when the machine is known not to have been suspended, CLOCK_MONOTONIC.
+    pub awake_since: u64,
+}
+
+impl Clock {
+    /// This moment, by itself: if the machine was ever suspended, nobody knows when.
+    pub fn now() -> Clock {
+        Clock { awake_since: awake_since(), monotonic_ns: monotonic_ns(), realtime_ns: realtime_ns() }
+    }
+
+    /// This moment, beside an aggregator that knows since when the machine was not suspended.
+    pub fn beside(snapshot: &TableSnapshot) -> Clock {
+        let now = Clock::now();
+        Clock { awake_since: now.awake_since.min(snapshot.awake_since), ..now }
+    }
+
+    /// How long ago a time of CLOCK_MONOTONIC was.
+    pub fn age_ns(self, time: u64) -> u64 {
+        self.monotonic_ns.saturating_sub(time)
+    }
+
+    /// What the wall clock showed at a time of CLOCK_MONOTONIC, which may be before the machine was started.
+    fn wall_ns(self, time: i64) -> Option<u64> {
+        let asleep = self.awake_since > 0 && time < i64::try_from(self.awake_since).unwrap_or(i64::MAX);
+        let start = i128::from(self.realtime_ns) - i128::from(self.monotonic_ns);
+        u64::try_from(start + i128::from(time)).ok().filter(|_| !asleep)
+    }
+
+    /// A time of CLOCK_MONOTONIC in RFC 3339; `None` if it was before the machine was suspended: nobody knows for how
+    /// long.
+    pub fn rfc3339(self, time: u64) -> Option<String> {
+        self.rfc3339_signed(i64::try_from(time).unwrap_or(i64::MAX))
+    }
+
+    /// The same, also of a time from before the machine was started.
+    pub fn rfc3339_signed(self, time: i64) -> Option<String> {
+        self.wall_ns(time).map(rfc3339)
+    }
+
+    /// Seconds since 1970 of a time of CLOCK_MONOTONIC, likewise.
+    pub fn unix_seconds(self, time: u64) -> Option<f64> {
+        self.wall_ns(i64::try_from(time).unwrap_or(i64::MAX)).map(|wall| wall as f64 / 1e9)
+    }
+
+    /// This moment in RFC 3339.
+    pub fn timestamp(self) -> String {
+        rfc3339(self.realtime_ns)
+    }
+}
+
+/// Nanoseconds since 1970 in RFC 3339, UTC, to the microsecond.
+pub fn rfc3339(realtime_ns: u64) -> String {
+    match jiff::Timestamp::from_microsecond((realtime_ns / 1000) as i64) {
+        Ok(time) => format!("{time:.6}"),
+        Err(_) => crate::output::units::UNKNOWN.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: u64 = 1_000_000_000;
+
+    #[test]
+    fn before_a_suspension_the_wall_clock_is_not_known() {
+        let clock = Clock {
+            monotonic_ns: 100 * SECOND,
+            realtime_ns: 1_790_000_000 * SECOND,
+            awake_since: 60 * SECOND,
+        };
+        assert_eq!(clock.rfc3339(70 * SECOND).as_deref(), Some("2026-09-21T14:12:50.000000Z"));
+        assert_eq!(clock.unix_seconds(60 * SECOND), Some(1_789_999_960.0));
+        assert_eq!((clock.rfc3339(59 * SECOND), clock.rfc3339_signed(-1)), (None, None));
+        let never = Clock { awake_since: 0, ..clock };
+        assert!(never.rfc3339(0).is_some());
+        // What the chart's left end may be, before the machine was started: it was not suspended either.
+        assert_eq!(never.rfc3339_signed(-(SECOND as i64)).as_deref(), Some("2026-09-21T14:11:39.000000Z"));
+    }
+}

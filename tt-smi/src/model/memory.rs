@@ -1,0 +1,97 @@
+//! An amount of memory: what is used of how much, and the most that was.
+
+use super::{Interval, said};
+
+/// A largest value.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Peak {
+    /// The largest value that is certain, and the most that it can have been.
+    pub range: Interval,
+    /// When `range.low` was first reached, CLOCK_MONOTONIC; `None` if unknown, or if nothing was ever used.
+    pub time: Option<u64>,
+    /// Buffers at that time, where buffers are counted.
+    pub count: Option<u64>,
+}
+
+impl Peak {
+    /// The peak that a process counted itself, which is always exact.
+    pub fn counted(bytes: u64, time: u64, count: Option<u64>) -> Peak {
+        let time = Some(time).filter(|time| *time != 0 && bytes != 0);
+        Peak { range: Interval::exact(bytes), time, count: count.filter(|_| time.is_some()) }
+    }
+
+    /// The peak of something whose peak nobody counts: all that is known is what is used now.
+    pub fn uncounted(used: u64) -> Peak {
+        Peak { range: Interval::at_least(used), time: None, count: None }
+    }
+
+    /// Without the number of buffers, for what does not consist of buffers.
+    pub fn without_count(self) -> Peak {
+        Peak { count: None, ..self }
+    }
+
+    /// Whether it is exact.
+    pub fn is_exact(&self) -> bool {
+        self.range.is_exact()
+    }
+}
+
+impl From<&tt_shm_reader::Peak> for Peak {
+    fn from(peak: &tt_shm_reader::Peak) -> Peak {
+        let time = Some(peak.time).filter(|time| *time != 0 && peak.low != 0);
+        let range = Interval { low: peak.low, high: said(peak.high.max(peak.low)) };
+        Peak { range, time, count: time.map(|_| peak.count) }
+    }
+}
+
+/// An amount of memory: a kind of memory, a class, or a part of one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Memory {
+    /// Bytes occupied.
+    pub used: u64,
+    /// Bytes that were requested.
+    pub requested: u64,
+    /// Of the bytes occupied, those of which only the requested size is known.
+    pub requested_basis: u64,
+    /// Number of allocations, where they are counted.
+    pub count: Option<u64>,
+    /// Bytes that can be allocated, if a process reported it.
+    pub total: Option<u64>,
+    /// Bytes that the device has and its allocator never hands out, if both are known.
+    pub reserved: Option<u64>,
+    /// The most that was used.
+    pub peak: Peak,
+    /// Whether a process that could not be read may use more.
+    pub incomplete: bool,
+}
+
+impl Memory {
+    /// Bytes that are requested and occupied alike, with their peak.
+    pub fn of(used: u64, peak: Peak) -> Memory {
+        Memory { used, requested: used, peak, ..Memory::default() }
+    }
+
+    /// What is known of the bytes used now.
+    pub fn used_range(&self) -> Interval {
+        if self.incomplete { Interval::at_least(self.used) } else { Interval::exact(self.used) }
+    }
+
+    /// What is occupied beyond what was requested.
+    pub fn padding(&self) -> u64 {
+        self.used.saturating_sub(self.requested)
+    }
+
+    /// What the bytes are: `occupied`, `requested` where nobody reported more, or `mixed`.
+    pub fn basis(&self) -> &'static str {
+        match self.requested_basis {
+            0 => "occupied",
+            all if all >= self.used => "requested",
+            _ => "mixed",
+        }
+    }
+
+    /// Whether nothing is used, and nothing ever was.
+    pub fn is_nothing(&self) -> bool {
+        self.used == 0 && self.count.unwrap_or(0) == 0 && self.peak.range.is_nothing()
+    }
+}
