@@ -85,6 +85,24 @@ fn what_was_lapped_twice_is_vouched_for_only_when_the_first_lap_is_folded() {
     assert!(snapshot.as_of <= before || folded >= 200, "as of {} ns later", snapshot.as_of - before);
 }
 
+/// Before a process was started it held nothing, so the figures are vouched for up to then while it is read for the
+/// first time.
+#[test]
+fn a_new_process_takes_the_figures_back_no_further_than_its_start() {
+    let scene = Scene::new();
+    let merge_window = Duration::from_millis(100);
+    let mut aggregator =
+        Aggregator::new(Config { merge_window, ..Config::new(scene.namespace.clone()) }).unwrap();
+    aggregator.settle();
+    let before = monotonic_ns();
+    let mut process = TestProcess::new(&scene.namespace, 64);
+    let device = process.register(chip(1));
+    (0..200).for_each(|_| process.alloc(device, Class::Dram, 1));
+    std::thread::sleep(2 * merge_window);
+    aggregator.poll();
+    assert!(aggregator.snapshot().as_of >= before);
+}
+
 #[test]
 fn a_lapped_ring_keeps_totals_exact() {
     let scene = Scene::new();

@@ -304,7 +304,8 @@ impl Aggregator {
         }
         let before = self.model.followed_before.get(&segment.identity());
         let before = before.map(|stats| SeenBefore { position: stats.position, time: stats.last_event });
-        self.followers.push(Follower::new(segment, row, clock, before, now));
+        let life = (started_at(&segment), now);
+        self.followers.push(Follower::new(segment, row, clock, before, life));
         (Fate::Followed, None)
     }
 

@@ -80,7 +80,7 @@ impl Follower {
         process: usize,
         clock: Option<ClockKind>,
         seen_before: Option<SeenBefore>,
-        now: u64,
+        (started, now): (u64, u64),
     ) -> Follower {
         let words = segment.words();
         let whole = words.head() < words.ring.len() as u64 && clock.is_some();
@@ -95,7 +95,8 @@ impl Follower {
             busy_at: None,
             queue: Queue::default(),
             event_time: 0,
-            last_time: 0,
+            // Before it was started, it held nothing.
+            last_time: started.min(now),
             state_at: 0,
             before_state: 0,
             devices: 0,
