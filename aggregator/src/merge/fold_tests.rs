@@ -325,6 +325,24 @@ fn an_end_that_is_noticed_later_makes_the_open_bucket_doubtful() {
     assert_eq!(seen, [(0, 1), (100, 1), (100, 1), (0, 0)]);
 }
 
+/// A device that is used for the first time may have been used before histories began: the buckets that reach back to
+/// then are not exact, the others are.
+#[test]
+fn the_history_of_a_new_device_is_exact_only_since_histories_began() {
+    const BUCKET: u64 = HISTORY_RESOLUTIONS[0];
+    let coarse = HISTORY_RESOLUTIONS[1];
+    let mut model = model(1);
+    model.begin_history(coarse + 1);
+    for (time, coarse_flags) in [(coarse + 2 * BUCKET, 1), (2 * coarse + 2 * BUCKET, 0)] {
+        model.now = time;
+        model.add_device(0, &DeviceEntry { chip_id: time, ..bytemuck::Zeroable::zeroed() });
+        let row = model.devices.values().find(|(_, device)| device.entry.chip_id == time).unwrap().0;
+        let history = &mut model.devices.get_mut(row).unwrap().history;
+        history.flush();
+        assert_eq!((history.buckets(0)[0].flags, history.buckets(1)[0].flags), (0, coarse_flags));
+    }
+}
+
 /// Counters of a process that holds `live` now and had `peak` at a time.
 fn counters(live: u64, peak: u64, time: u64) -> Counters {
     let mut counters = Counters::ZERO;

@@ -263,8 +263,10 @@ impl Model {
             device.peaks.note_others(span);
         }
         if self.now >= self.history_since {
-            // Until now, no followed process held anything on it.
+            // Since histories began, no followed process held anything on it. What was before is not known.
             device.observe(self.now);
+            device.history.flush();
+            device.history.doubt(Span { from: 0, to: self.history_since });
         }
         let unknown_until = if self.uncounted.is_on(chip) { self.now } else { self.forgotten.take(chip) };
         if unknown_until > 0 {
