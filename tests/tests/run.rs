@@ -300,7 +300,9 @@ fn signals_reach_the_command() {
         // Without a terminal: a SIGINT can only be meant for the command.
         let mut command = space.command("setsid");
         let script = format!("trap 'exit {code}' {name}; echo ready; while :; do sleep 0.01; done");
-        command.args([SMI, "run", "--", "sh", "-c", &script]).stdout(Stdio::piped()).stderr(Stdio::null());
+        // A test that was started in the background of a script has inherited that SIGINT is ignored.
+        command.args(["env", "--default-signal", SMI, "run", "--", "sh", "-c", &script]);
+        command.stdout(Stdio::piped()).stderr(Stdio::null());
         let mut process = Process::spawn(command);
         let mut line = String::new();
         BufReader::new(process.0.stdout.take().unwrap()).read_line(&mut line).unwrap();
