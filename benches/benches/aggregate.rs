@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use tt_shm_aggregator::{Aggregator, Config};
 use tt_shm_benches::child::{Player, play_part_if_asked};
 use tt_shm_benches::crowd::{Crowd, Size, fold, observer};
-use tt_shm_benches::options::Options;
+use tt_shm_benches::options::{Group, Options};
 use tt_shm_benches::report::{Base, Report};
 use tt_shm_measure::clock::Stopwatch;
 use tt_shm_measure::scene::Scene;
@@ -23,7 +23,7 @@ fn main() {
     let mut bench =
         Aggregate { report: Report::new("aggregate", &options), base: None, options: options.clone() };
     bench.base();
-    let groups: [(&str, fn(&mut Aggregate)); 4] = [
+    let groups: [Group<Aggregate>; 4] = [
         ("fold", Aggregate::fold),
         ("delay", Aggregate::delay),
         ("rest", Aggregate::rest),

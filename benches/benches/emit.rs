@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use std::hint::black_box;
 use tt_shm_benches::child::{Player, play_part_if_asked};
-use tt_shm_benches::options::Options;
+use tt_shm_benches::options::{Group, Options};
 use tt_shm_benches::report::{Base, Report};
 use tt_shm_benches::threads::{Team, measure_together};
 use tt_shm_measure::limit::LimitRing;
@@ -21,7 +21,7 @@ fn main() {
     let options = Options::from_env();
     let mut emit = Emit { report: Report::new("emit", &options), limit: None, options: options.clone() };
     emit.bases();
-    let groups: [(&str, fn(&mut Emit)); 6] = [
+    let groups: [Group<Emit>; 6] = [
         ("disabled", Emit::disabled),
         ("pairs", Emit::pairs),
         ("dispatch", Emit::dispatch),

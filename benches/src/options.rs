@@ -8,6 +8,9 @@ pub const QUICK_ENV: &str = "BENCH_QUICK";
 /// A folder that results are written to, one file per benchmark.
 pub const JSON_ENV: &str = "BENCH_JSON";
 
+/// A group of cases of a benchmark: its name, and what measures it.
+pub type Group<B> = (&'static str, fn(&mut B));
+
 /// What the user asked for.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
@@ -55,7 +58,7 @@ impl Options {
     }
 
     /// Runs the groups of cases that are wanted.
-    pub fn run<B>(&self, groups: &[(&str, fn(&mut B))], bench: &mut B) {
+    pub fn run<B>(&self, groups: &[Group<B>], bench: &mut B) {
         for (name, group) in groups {
             if self.wants(name) {
                 group(bench);

@@ -10,7 +10,7 @@ mod queues;
 
 use serde_json::{Value, json};
 use tt_shm_benches::child::{Player, play_part_if_asked};
-use tt_shm_benches::options::Options;
+use tt_shm_benches::options::{Group, Options};
 use tt_shm_benches::region::{PROCESSES, Region};
 use tt_shm_benches::report::{Base, Report};
 use tt_shm_measure::limit::LimitRing;
@@ -28,7 +28,7 @@ fn main() {
     let options = Options::from_env();
     let mut peers = Peers { report: Report::new("peers", &options), ours: None, options: options.clone() };
     peers.ours();
-    let groups: [(&str, fn(&mut Peers)); 5] = [
+    let groups: [Group<Peers>; 5] = [
         ("region", Peers::region),
         ("socket", Peers::socket),
         ("queues", Peers::queues),
