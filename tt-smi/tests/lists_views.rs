@@ -374,7 +374,7 @@ fn ascii_is_enough() {
     }
 }
 
-/// `cargo test -p tt-smi --test lists_views -- --ignored --nocapture`
+/// `cargo test -p tt-smi --test suite lists_views -- --ignored --nocapture`
 #[test]
 #[ignore = "prints how long a list of 100 000 rows takes: a time is no reason to fail, so nobody waits for it"]
 fn hundred_thousand_rows_scroll_smoothly() {
