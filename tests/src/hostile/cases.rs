@@ -156,10 +156,10 @@ pub const CASES: &[Case] = &[
         let bytes = std::fs::read(&forged.path).ok()?;
         made(put(space, &bytes[..bytes.len() / 2], bytes.len() as u64 / 2, 0o600))
     }),
-    refused("wrong magic", "no file of the memory monitor", |space| {
+    refused("wrong magic", "not a file of the memory monitor", |space| {
         header(space, |header| header.magic ^= 1)
     }),
-    refused("a table's magic", "no file of the memory monitor", |space| {
+    refused("a table's magic", "not a file of the memory monitor", |space| {
         header(space, |header| header.magic = u64::from_le_bytes(*b"TTSHMTAB"))
     }),
     refused("another version", "layout 3.7 cannot be read", |space| {
