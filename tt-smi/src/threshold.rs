@@ -78,7 +78,7 @@ impl Threshold {
         let Some((memory, is_above)) = memory.and_then(|memory| Some((memory, self.is_above(memory)?)))
         else {
             return Verdict::Unknown(format!(
-                "device {index}: no process says how much {name} it has, so '{self}' cannot be checked; give a \
+                "device {index}: no capacity is known for {name}, so '{self}' cannot be checked; give a \
                  size, such as '{name}>1GiB'"
             ));
         };
@@ -164,7 +164,7 @@ mod tests {
         for (text, says) in [
             ("", "such as 'dram>90%'"),
             ("dram<90%", "such as 'dram>90%'"),
-            ("trace>1KiB", "no memory \"trace\"; there are dram, l1, eth_l1"),
+            ("sram>1KiB", "no memory \"sram\"; there are dram, dram_buffer, trace, l1"),
             ("dram>", "is not a size"),
             ("dram>lots", "is not a size, such as 4096, 64KiB or 1.5GiB, nor a share such as 90%"),
             ("dram>101%", "a share from 0% to 100%"),

@@ -67,8 +67,8 @@ Examples:
   tt-smi bench                            cost of tracking on this machine (takes 10 seconds)
   tt-smi demo                             simulated workload; needs no hardware
 
-Exit codes: 0 success, 1 nothing could be read, 2 wrong usage, 3 a limit of --fail-above was exceeded.
-`doctor` exits with 1 for warnings and 2 for errors; `run` exits with the exit code of its command.";
+Exit codes: 0 success, 1 nothing could be read, 2 wrong usage, 3 --fail-above is exceeded. `doctor`
+exits with 1 for warnings and 2 for errors; `run` exits with the exit code of its command.";
 
 /// When to use colours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

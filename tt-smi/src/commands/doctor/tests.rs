@@ -1,5 +1,6 @@
 //! Checks of made-up machines.
 
+use std::os::fd::AsFd;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -174,6 +175,12 @@ fn a_missing_folder_fails_and_one_without_sticky_bit_warns() {
 fn files_that_are_no_segments_and_tables_are_refused_with_a_reason() {
     let machine = Machine::new();
     machine.file("shm/tt-shm.v2.default.7-0123456789abcdef", "too short");
+    let (level, words) = machine.check("segments");
+    assert!(level == Level::Warn && words.contains("left behind by dead processes: pid 7"), "{words}");
+    let file =
+        std::fs::File::options().write(true).open(machine.path("shm/tt-shm.v2.default.7-0123456789abcdef"));
+    let file = file.unwrap();
+    assert!(tt_shm_os::try_lock_exclusive(file.as_fd()).unwrap(), "somebody uses it");
     let (level, words) = machine.check("segments");
     assert!(
         level == Level::Warn && words.contains("refused:") && words.contains("0123456789abcdef"),
