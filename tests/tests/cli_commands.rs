@@ -267,7 +267,7 @@ fn settings_are_written_once_shown_and_checked() {
     let bad = space.command(SMI).env("XDG_CONFIG_HOME", &home.0).arg("snapshot").output().unwrap();
     assert_eq!(bad.status.code(), Some(0));
     assert!(
-        stderr(&bad).contains("config.toml:2: theme cannot be \"lihgt\"; it may be default, safe"),
+        stderr(&bad).contains("config.toml:2:9: theme cannot be \"lihgt\"; it may be default, safe"),
         "{bad:?}"
     );
     assert_eq!(config(&["print"]).status.code(), Some(2));

@@ -2,10 +2,39 @@
 
 use std::fmt;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use super::{Key, Origin};
+use super::Key;
 use crate::escape::escape;
+
+/// A place in the file; lines and columns count from 1.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// The file.
+    pub path: PathBuf,
+    /// Its line.
+    pub line: usize,
+    /// The character in that line.
+    pub column: usize,
+}
+
+impl Place {
+    /// The place of a byte of the file's text.
+    pub(super) fn of(path: &Path, text: &str, at: usize) -> Place {
+        let before = text.get(..at).unwrap_or(text);
+        let (line, start) = match before.rfind('\n') {
+            Some(end) => (before.matches('\n').count() + 1, end + 1),
+            None => (1, 0),
+        };
+        Place { path: path.to_owned(), line, column: before[start..].chars().count() + 1 }
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}:{}", escape(&self.path.to_string_lossy()), self.line, self.column)
+    }
+}
 
 /// What is wrong with the settings, and where.
 #[derive(Debug)]
@@ -19,26 +48,22 @@ pub enum ConfigError {
     },
     /// It is no TOML.
     Syntax {
-        /// The file.
-        path: PathBuf,
-        /// Its line.
-        line: usize,
+        /// Where.
+        place: Place,
         /// What is wrong there.
         message: String,
     },
     /// There is no such key.
     UnknownKey {
-        /// The file.
-        path: PathBuf,
-        /// Its line.
-        line: usize,
+        /// Where.
+        place: Place,
         /// What it says.
         key: String,
     },
     /// A key cannot be that.
     BadValue {
-        /// Where it was set.
-        origin: Origin,
+        /// A place in the file, or a variable of the environment.
+        at: String,
         /// The key.
         key: Key,
         /// What it was set to.
@@ -52,17 +77,14 @@ impl fmt::Display for ConfigError {
             ConfigError::Unreadable { path, error } => {
                 write!(f, "cannot read {}: {error}", escape(&path.to_string_lossy()))
             }
-            ConfigError::Syntax { path, line, message } => {
-                write!(f, "{}:{line}: {}", escape(&path.to_string_lossy()), escape(message))
-            }
-            ConfigError::UnknownKey { path, line, key } => {
+            ConfigError::Syntax { place, message } => write!(f, "{place}: {}", escape(message)),
+            ConfigError::UnknownKey { place, key } => {
                 let known = Key::ALL.map(Key::name).join(", ");
-                let path = path.to_string_lossy();
-                write!(f, "{}:{line}: no key {:?}; there are {known}", escape(&path), escape(key))
+                write!(f, "{place}: no key {:?}; there are {known}", escape(key))
             }
-            ConfigError::BadValue { origin, key, value } => {
+            ConfigError::BadValue { at, key, value } => {
                 let (name, allowed) = (key.name(), key.allowed());
-                write!(f, "{origin}: {name} cannot be {:?}; it may be {allowed}", escape(value))
+                write!(f, "{at}: {name} cannot be {:?}; it may be {allowed}", escape(value))
             }
         }
     }

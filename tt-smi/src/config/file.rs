@@ -1,13 +1,15 @@
 //! The file: where it is, and what stands in it.
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{Mode, OFlags};
-use toml::de::{DeTable, DeValue};
+use toml::Spanned;
 
+use super::error::Place;
 use super::{Config, ConfigError, Key, Origin};
 
 /// More is no list of settings.
@@ -49,39 +51,35 @@ fn read_start(path: &Path) -> io::Result<String> {
 
 /// Sets what a file says, and tells which keys those are, with their lines.
 pub(super) fn apply(config: &mut Config, path: &Path, text: &str) -> Result<Vec<(Key, Origin)>, ConfigError> {
-    let line = |at: usize| text.get(..at).unwrap_or(text).matches('\n').count() + 1;
-    let path = || path.to_owned();
-    let table = DeTable::parse(text).map_err(|error| ConfigError::Syntax {
-        path: path(),
-        line: line(error.span().map_or(0, |span| span.start)),
-        message: error.message().to_owned(),
-    })?;
-    let mut set = Vec::new();
-    for (name, value) in table.get_ref() {
-        let line = line(name.span().start);
-        let key = Key::ALL.into_iter().find(|key| key.name() == name.get_ref());
-        let key = key.ok_or_else(|| ConfigError::UnknownKey {
-            path: path(),
-            line,
-            key: name.get_ref().clone().into_owned(),
+    let place = |at: usize| Place::of(path, text, at);
+    let table: BTreeMap<Spanned<String>, Spanned<toml::Value>> =
+        toml::from_str(text).map_err(|error| ConfigError::Syntax {
+            place: place(error.span().map_or(0, |span| span.start)),
+            message: error.message().to_owned(),
         })?;
-        let origin = Origin::File { path: path(), line };
-        let value = plain(value.get_ref());
-        if !key.set(config, &value) {
-            return Err(ConfigError::BadValue { origin, key, value });
+    let mut set = Vec::new();
+    for (name, value) in &table {
+        let named = place(name.span().start);
+        let Some(key) = Key::ALL.into_iter().find(|key| key.name() == name.get_ref()) else {
+            return Err(ConfigError::UnknownKey { place: named, key: name.get_ref().clone() });
+        };
+        let given = plain(value.get_ref());
+        if !key.set(config, &given) {
+            let at = place(value.span().start).to_string();
+            return Err(ConfigError::BadValue { at, key, value: given });
         }
-        set.push((key, origin));
+        set.push((key, Origin::File { path: path.to_owned(), line: named.line }));
     }
     Ok(set)
 }
 
 /// A value as it would be written on the command line; of a list or table, what it is: that is never allowed.
-fn plain(value: &DeValue<'_>) -> String {
+fn plain(value: &toml::Value) -> String {
     match value {
-        DeValue::String(text) => text.clone().into_owned(),
-        DeValue::Integer(number) => number.as_str().to_owned(),
-        DeValue::Float(number) => number.as_str().to_owned(),
-        DeValue::Boolean(truth) => truth.to_string(),
+        toml::Value::String(text) => text.clone(),
+        toml::Value::Integer(number) => number.to_string(),
+        toml::Value::Float(number) => number.to_string(),
+        toml::Value::Boolean(truth) => truth.to_string(),
         other => format!("<{}>", other.type_str()),
     }
 }

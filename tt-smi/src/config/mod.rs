@@ -6,7 +6,7 @@ mod file;
 mod key;
 mod resolve;
 
-pub use error::ConfigError;
+pub use error::{ConfigError, Place};
 pub use file::path;
 pub use key::Key;
 pub use resolve::{Origin, Resolved};

@@ -82,11 +82,11 @@ impl Resolved {
             let name = key.env();
             // An empty one sets nothing.
             let Some(value) = variable(&name).filter(|value| !value.is_empty()) else { continue };
-            let (value, origin) = (value.to_string_lossy().into_owned(), Origin::Environment(name));
+            let value = value.to_string_lossy().into_owned();
             if !key.set(&mut resolved.config, &value) {
-                return Err(ConfigError::BadValue { origin, key, value });
+                return Err(ConfigError::BadValue { at: name, key, value });
             }
-            resolved.set.push((key, origin));
+            resolved.set.push((key, Origin::Environment(name)));
         }
         Ok(resolved)
     }

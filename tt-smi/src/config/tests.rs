@@ -57,15 +57,16 @@ fn a_flag_wins_over_the_environment_over_the_file_over_the_default() {
 #[test]
 fn errors_name_the_file_the_line_and_what_is_allowed() {
     for (text, message) in [
-        ("\ntheem = \"light\"\n", "FILE:2: no key \"theem\"; there are theme, color"),
-        ("theme = \"dark\"\n", "FILE:1: theme cannot be \"dark\"; it may be default, safe, light or mono"),
-        ("\n\ninterval = \"1ms\"", "FILE:3: interval cannot be \"1ms\"; it may be a time from 20ms to 1h"),
-        ("ascii = 1", "FILE:1: ascii cannot be \"1\"; it may be true or false"),
-        ("view = [1]", "FILE:1: view cannot be \"<array>\"; it may be overview, detail"),
-        ("ascii = true\nascii = false", "FILE:2: "),
-        ("ascii = true\n= 3", "FILE:2: "),
-        ("[screen]\ntheme = \"light\"", "FILE:1: no key \"screen\""),
-        ("\"a\\u001b[2J\" = 1", "FILE:1: no key \"a\\\\u{1b}[2J\""),
+        ("\ntheem = \"light\"\n", "FILE:2:1: no key \"theem\"; there are theme, color"),
+        ("theme = \"dark\"\n", "FILE:1:9: theme cannot be \"dark\"; it may be default, safe, light or mono"),
+        ("\n\ninterval = \"1ms\"", "FILE:3:12: interval cannot be \"1ms\"; it may be a time from 20ms to 1h"),
+        ("ascii = 1", "FILE:1:9: ascii cannot be \"1\"; it may be true or false"),
+        ("view = [1]", "FILE:1:8: view cannot be \"<array>\"; it may be overview, detail"),
+        ("ascii = true\nascii = false", "FILE:2:1: "),
+        ("ascii = true\n= 3", "FILE:2:1: "),
+        ("ascii = true # größe\ntheme = größe", "FILE:2:9: "),
+        ("[screen]\ntheme = \"light\"", "FILE:1:2: no key \"screen\""),
+        ("\"a\\u001b[2J\" = 1", "FILE:1:1: no key \"a\\\\u{1b}[2J\""),
     ] {
         let error = Home::new("errors", text).error(&[]);
         assert!(error.starts_with(message), "{text:?}: {error}");
