@@ -70,6 +70,7 @@ mod names;
 mod object;
 mod pids;
 mod process;
+mod procfs;
 mod wipe;
 
 #[cfg(test)]
@@ -93,7 +94,8 @@ pub use process::{
     at_exit, boot_id, is_process_of, own_start_time, owners_of, pid_namespace, process_name, random_u64,
     start_time_of, time_namespace,
 };
+pub use procfs::{Procfs, Stat, Status};
 // For the fuzzer.
 #[doc(hidden)]
-pub use process::{describe, parse_owners, parse_start_time, parse_uuid};
+pub use process::{describe, parse_uuid};
 pub use wipe::WipePage;

@@ -9,6 +9,7 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 
 use crate::process::pid_namespace;
+use crate::procfs::Procfs;
 
 /// Translates pids of other PID namespaces into those of this one. Reads procfs once, when first asked for a
 /// pid of another namespace: create a new one for a new look.
@@ -44,21 +45,16 @@ impl PidMap {
 
 /// Every visible process of another namespace.
 fn scan(own: Option<u64>) -> HashMap<(u64, u32), u32> {
+    let procfs = Procfs::default();
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
     let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
     pids.filter_map(|pid: u32| {
-        let inner = innermost_pid(&fs::read_to_string(format!("/proc/{pid}/status")).ok()?)?;
+        let inner = procfs.status(pid)?.innermost_pid()?;
         // Only its owner and root may read it.
-        let namespace = fs::metadata(format!("/proc/{pid}/ns/pid")).ok()?.ino();
+        let namespace = fs::metadata(procfs.path(pid, "ns/pid")).ok()?.ino();
         (Some(namespace) != own).then_some(((namespace, inner), pid))
     })
     .collect()
-}
-
-/// The last number of a line such as `NSpid: 4711 1`: the pid in the innermost namespace.
-fn innermost_pid(status: &str) -> Option<u32> {
-    let line = status.lines().find_map(|line| line.strip_prefix("NSpid:"))?;
-    line.split_ascii_whitespace().next_back()?.parse().ok()
 }
 
 #[cfg(test)]
@@ -72,14 +68,5 @@ mod tests {
         assert_eq!(map.pid_here(own, 42), Some(42));
         assert_eq!(map.pid_here(0, 42), None);
         assert_eq!(map.pid_here(own + 1_000_000, 42), None);
-    }
-
-    #[test]
-    fn the_innermost_pid_is_the_last() {
-        assert_eq!(innermost_pid("Name:\tx\nNSpid:\t4711\t12\t1\nNSpgid:\t9\n"), Some(1));
-        assert_eq!(innermost_pid("NSpid:\t4711\n"), Some(4711));
-        for bad in ["", "NSpid:\n", "NSpid:\tx\n", "Pid:\t3\n"] {
-            assert_eq!(innermost_pid(bad), None, "{bad:?}");
-        }
     }
 }

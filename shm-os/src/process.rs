@@ -3,11 +3,16 @@
 //! None of them decides whether a process is alive; the lock does. All of them may be missing (a container
 //! without /proc), so they are optional rather than errors.
 
-use std::fs::{self, File};
-use std::io::{self, Read};
+use std::fs;
+use std::io;
 use std::os::unix::fs::MetadataExt;
 
 use rustix::rand::{GetRandomFlags, getrandom};
+
+use crate::procfs::Procfs;
+
+/// A command line may have megabytes; nobody reads more than this.
+const MAX_BYTES: u64 = 64 * 1024;
 
 /// Identifies this boot of the kernel: ticks and start times of another boot mean nothing.
 #[must_use]
@@ -35,9 +40,9 @@ pub fn random_u64() -> io::Result<u64> {
 /// there is no procfs.
 #[must_use]
 pub fn process_name() -> String {
-    let comm = read_start("/proc/self/comm");
-    let comm = String::from_utf8_lossy(&comm);
-    describe(comm.trim_end_matches('\n'), &read_start("/proc/self/cmdline"))
+    let start_of = |file| Procfs::default().start_of("self", file, MAX_BYTES);
+    let comm = start_of("comm");
+    describe(String::from_utf8_lossy(&comm).trim_end_matches('\n'), &start_of("cmdline"))
 }
 
 /// The PID namespace of this process: equal numbers mean that pids can be compared.
@@ -56,18 +61,14 @@ pub fn time_namespace() -> Option<u64> {
 /// When a process was started, in clock ticks since boot: distinguishes a reused pid from the old one.
 #[must_use]
 pub fn start_time_of(pid: u32) -> Option<u64> {
-    start_time_in(&format!("/proc/{pid}/stat"))
+    Procfs::default().stat(pid).map(|stat| stat.start_ticks)
 }
 
 /// When this process was started. Not looked up by pid: /proc may be that of another PID namespace, where the
 /// pid belongs to another process.
 #[must_use]
 pub fn own_start_time() -> Option<u64> {
-    start_time_in("/proc/self/stat")
-}
-
-fn start_time_in(path: &str) -> Option<u64> {
-    parse_start_time(&String::from_utf8_lossy(&fs::read(path).ok()?))
+    Procfs::default().stat("self").map(|stat| stat.start_ticks)
 }
 
 /// Whether a process of this machine is the one that a file of `owner` describes.
@@ -85,27 +86,7 @@ pub fn is_process_of(pid: u32, start_time: u64, owner: u32) -> bool {
 /// The real and the saved user id of a process.
 #[must_use]
 pub fn owners_of(pid: u32) -> Option<[u32; 2]> {
-    parse_owners(&String::from_utf8_lossy(&fs::read(format!("/proc/{pid}/status")).ok()?))
-}
-
-/// The first and the third number of a line such as `Uid: 1000 0 0 0`. The name, in a line before it whose
-/// text others choose, has its line breaks escaped.
-#[must_use]
-pub fn parse_owners(status: &str) -> Option<[u32; 2]> {
-    let line = status.lines().find_map(|line| line.strip_prefix("Uid:"))?;
-    let mut ids = line.split_ascii_whitespace();
-    let real = ids.next()?.parse().ok()?;
-    Some([real, ids.nth(1)?.parse().ok()?])
-}
-
-/// The first 64 KiB of a file, or nothing: a command line may have megabytes.
-fn read_start(path: &str) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    if let Ok(file) = File::open(path) {
-        // A failed read leaves what came before it, which is as good as any for display.
-        let _ = file.take(64 * 1024).read_to_end(&mut bytes);
-    }
-    bytes
+    Procfs::default().status(pid)?.owners()
 }
 
 /// Sixteen bytes in hexadecimal, with or without dashes.
@@ -118,14 +99,6 @@ pub fn parse_uuid(text: &str) -> Option<[u8; 16]> {
     }
     let value = u128::from_str_radix(str::from_utf8(&digits).ok()?, 16).ok()?;
     Some(value.to_be_bytes())
-}
-
-/// Field 22 of a stat line. The name in field 2 may hold spaces and parentheses, and no field after
-/// it can, so the last closing parenthesis ends it.
-#[must_use]
-pub fn parse_start_time(stat: &str) -> Option<u64> {
-    let (_, fields) = stat.rsplit_once(')')?;
-    fields.split_ascii_whitespace().nth(22 - 3)?.parse().ok()
 }
 
 /// See [`process_name`].
@@ -196,31 +169,12 @@ mod tests {
     }
 
     #[test]
-    fn start_time_despite_the_name() {
-        let rest = " S 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 4711 99 100";
-        for name in ["cat", "a b", "a) R 1 (b", ")", "((("] {
-            assert_eq!(parse_start_time(&format!("42 ({name}){rest}\n")), Some(4711), "{name:?}");
-        }
-        for bad in ["", "42", "42 (cat)", "42 (cat) S 1 2 3"] {
-            assert_eq!(parse_start_time(bad), None, "{bad:?}");
-        }
-    }
-
-    #[test]
     fn a_claim_holds_only_with_owner_and_start() {
         let pid = std::process::id();
         let (start, uid) = (start_time_of(pid).unwrap(), rustix::process::getuid().as_raw());
         assert!(is_process_of(pid, start, uid));
         assert!(!is_process_of(pid, start + 1, uid) && !is_process_of(pid, 0, uid));
         assert!(!is_process_of(pid, start, uid + 1) && !is_process_of(u32::MAX, start, uid));
-    }
-
-    #[test]
-    fn owners_are_the_real_and_the_saved_one() {
-        assert_eq!(parse_owners("Name:\tUid: 9\nUid:\t1000\t0\t7\t0\nGid:\t5\n"), Some([1000, 7]));
-        for bad in ["", "Uid:\n", "Uid:\t1\t2\n", "Uid:\tx\t2\t3\t4\n", "Gid:\t1\t1\t1\t1\n"] {
-            assert_eq!(parse_owners(bad), None, "{bad:?}");
-        }
     }
 
     #[test]

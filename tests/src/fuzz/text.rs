@@ -4,9 +4,7 @@ use std::hint::black_box;
 
 use clap::Parser;
 use shm_layout::text::{decode, encode};
-use tt_shm_os::{
-    Namespace, describe, parse_owners, parse_segment_name, parse_start_time, parse_uuid, segment_file_name,
-};
+use tt_shm_os::{Namespace, Stat, Status, describe, parse_segment_name, parse_uuid, segment_file_name};
 use tt_smi::cli::Cli;
 use tt_smi::escape::{columns, escape, fit};
 use tt_smi::query::Query;
@@ -19,7 +17,7 @@ pub(super) fn run(data: &[u8]) {
         0 => segment_name(&text),
         1 => namespace(&text),
         2 => arguments(&text),
-        3 => drop(black_box((parse_start_time(&text), parse_uuid(&text), parse_owners(&text)))),
+        3 => process(&text),
         4 => {
             let comm = text.split('\0').next().unwrap_or_default();
             black_box((describe(comm, bytes), describe("python3", bytes)));
@@ -29,6 +27,12 @@ pub(super) fn run(data: &[u8]) {
         7 => field(bytes, &text),
         _ => query(&text),
     }
+}
+
+fn process(text: &str) {
+    let status = Status::new(text);
+    black_box((Stat::parse(text), parse_uuid(text), status.owners(), status.innermost_pid()));
+    black_box((status.ignored_signals(), status.bytes("VmHWM")));
 }
 
 /// There is one spelling of each name.

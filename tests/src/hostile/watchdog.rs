@@ -51,10 +51,7 @@ pub fn finish(mut command: Command) -> Finished {
 
 /// The most private memory in bytes that a process has had: what it mapped of others' files does not count.
 pub fn peak_memory(pid: u32) -> u64 {
-    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).expect("the process lives");
-    let field = |name: &str| -> u64 {
-        let line = status.lines().find_map(|line| line.strip_prefix(name)).expect("procfs has the field");
-        line.trim().trim_end_matches(" kB").parse::<u64>().expect("a number of kB") << 10
-    };
-    field("VmHWM:").saturating_sub(field("RssShmem:"))
+    let status = tt_shm_os::Procfs::default().status(pid).expect("the process lives");
+    let bytes = |name: &str| status.bytes(name).expect("procfs has the field");
+    bytes("VmHWM").saturating_sub(bytes("RssShmem"))
 }

@@ -3,7 +3,9 @@
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-use super::{ProcInfo, Procfs, Stat};
+use tt_shm_os::Procfs;
+
+use super::{ProcInfo, RunState, parent, read};
 
 /// Between two looks at a process: states change rarely, and a screen asks often.
 const REFRESH: Duration = Duration::from_secs(1);
@@ -60,17 +62,15 @@ impl Cache {
 impl Entry {
     fn new(procfs: &Procfs, pid: u32, now: Instant) -> Entry {
         let comm = procfs.stat(pid).map(|stat| stat.comm).unwrap_or_default();
-        Entry { info: procfs.read(pid), comm, looked: now, asked: now }
+        Entry { info: read(procfs, pid), comm, looked: now, asked: now }
     }
 
     /// Another start is another process; another name is another program, with other arguments.
     fn refresh(&mut self, procfs: &Procfs, pid: u32, now: Instant) {
         let stat = procfs.stat(pid);
         match (&mut self.info, stat) {
-            (Some(info), Some(Stat { comm, state, parent, start_ticks }))
-                if info.start_ticks == start_ticks && self.comm == comm =>
-            {
-                (info.state, info.parent) = (state, parent);
+            (Some(info), Some(stat)) if info.start_ticks == stat.start_ticks && self.comm == stat.comm => {
+                (info.state, info.parent) = (RunState::of(&stat), parent(&stat));
                 self.looked = now;
             }
             _ => *self = Entry::new(procfs, pid, now),
@@ -81,29 +81,26 @@ impl Entry {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::procinfo::RunState;
 
     /// A procfs with one process, removed at the end.
-    struct Fake(std::path::PathBuf);
+    struct Fake(tempfile::TempDir);
 
     impl Fake {
-        fn new(name: &str) -> Fake {
-            let path = std::env::temp_dir().join(format!("tt-smi-{}-{name}", std::process::id()));
-            std::fs::create_dir_all(path.join("42")).unwrap();
-            Fake(path)
+        fn new() -> Fake {
+            let folder = tempfile::tempdir().unwrap();
+            std::fs::create_dir(folder.path().join("42")).unwrap();
+            Fake(folder)
+        }
+
+        fn path(&self, file: &str) -> std::path::PathBuf {
+            self.0.path().join("42").join(file)
         }
 
         fn set(&self, comm: &str, state: char, start: u64, command: &str) {
             let zeros = "0 ".repeat(17);
             let stat = format!("42 ({comm}) {state} 7 {zeros}{start} 0 0\n");
-            std::fs::write(self.0.join("42/stat"), stat).unwrap();
-            std::fs::write(self.0.join("42/cmdline"), command).unwrap();
-        }
-    }
-
-    impl Drop for Fake {
-        fn drop(&mut self) {
-            let _ = std::fs::remove_dir_all(&self.0);
+            std::fs::write(self.path("stat"), stat).unwrap();
+            std::fs::write(self.path("cmdline"), command).unwrap();
         }
     }
 
@@ -115,9 +112,9 @@ mod tests {
 
     #[test]
     fn state_is_renewed_each_second_and_the_rest_when_it_is_another() {
-        let fake = Fake::new("cache");
+        let fake = Fake::new();
         fake.set("a", 'S', 5, "first");
-        let mut cache = Cache::of(Procfs::at(&fake.0));
+        let mut cache = Cache::of(Procfs::at(fake.0.path()));
         let start = Instant::now();
         check(&mut cache, start, RunState::Running, "first");
         fake.set("a", 'T', 5, "changed by itself");
@@ -127,7 +124,7 @@ mod tests {
         check(&mut cache, start + 2 * REFRESH, RunState::Running, "executed");
         fake.set("b", 'S', 6, "reused");
         check(&mut cache, start + 3 * REFRESH, RunState::Running, "reused");
-        std::fs::remove_file(fake.0.join("42/stat")).unwrap();
+        std::fs::remove_file(fake.path("stat")).unwrap();
         assert_eq!(cache.get_at(42, start + 4 * REFRESH), None);
         assert_eq!(cache.get_at(43, start + 4 * REFRESH + FORGET), None);
         assert_eq!(cache.entries.len(), 1, "who is not asked for is forgotten");

@@ -13,7 +13,7 @@ use rustix::process::{
 use rustix::termios::tcgetpgrp;
 use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
 use signal_hook::iterator::Signals;
-use tt_shm_os::NAMESPACE_ENV;
+use tt_shm_os::{NAMESPACE_ENV, Procfs};
 
 use super::RunId;
 use crate::settings::Settings;
@@ -94,15 +94,9 @@ fn end_of(status: WaitStatus) -> End {
 /// from the start (`nohup`, or a background job of a shell) stay ignored here and so in the command: a handler would
 /// reset them to their default there.
 fn to_catch() -> impl Iterator<Item = i32> {
-    let ignored = std::fs::read_to_string("/proc/self/status").map_or(0, |status| ignored_in(&status));
+    let ignored = Procfs::default().status("self").and_then(|status| status.ignored_signals()).unwrap_or(0);
     let passed = [SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2];
     passed.into_iter().filter(move |signal| ignored >> (signal - 1) & 1 == 0).chain([SIGCHLD])
-}
-
-/// The mask of ignored signals in a procfs status file.
-fn ignored_in(status: &str) -> u64 {
-    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0)
 }
 
 fn pass_on(signals: &mut Signals, target: &OwnedFd) {

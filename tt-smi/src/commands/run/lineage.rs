@@ -2,7 +2,7 @@
 //!
 //! As a subreaper (see [`super::child`]) this process inherits their orphans, so the chain never ends at init.
 
-use std::path::Path;
+use tt_shm_os::Procfs;
 
 /// Most generations to look at; no real tree is deeper.
 const MAX_DEPTH: usize = 256;
@@ -20,11 +20,11 @@ pub(super) enum Kin {
     Unknown,
 }
 
-/// Whether a process descends from `ancestor`, according to the procfs at `proc`.
-pub(super) fn kin(proc: &Path, pid: u32, ancestor: u32) -> Kin {
+/// Whether a process descends from `ancestor`.
+pub(super) fn kin(procfs: &Procfs, pid: u32, ancestor: u32) -> Kin {
     for _ in 0..ATTEMPTS {
-        match walk(proc, pid, ancestor) {
-            // A process in between ended: by now its children have another parent.
+        match walk(procfs, pid, ancestor) {
+            // Somebody in between ended: by now the ones below have another parent.
             Kin::Unknown => {}
             known => return known,
         }
@@ -32,7 +32,7 @@ pub(super) fn kin(proc: &Path, pid: u32, ancestor: u32) -> Kin {
     Kin::Unknown
 }
 
-fn walk(proc: &Path, mut pid: u32, ancestor: u32) -> Kin {
+fn walk(procfs: &Procfs, mut pid: u32, ancestor: u32) -> Kin {
     for _ in 0..MAX_DEPTH {
         if pid == ancestor {
             return Kin::Ours;
@@ -40,17 +40,10 @@ fn walk(proc: &Path, mut pid: u32, ancestor: u32) -> Kin {
         if pid <= 1 {
             return Kin::Foreign;
         }
-        let Ok(stat) = std::fs::read(proc.join(pid.to_string()).join("stat")) else { return Kin::Unknown };
-        let Some(parent) = parent(&String::from_utf8_lossy(&stat)) else { return Kin::Unknown };
-        pid = parent;
+        let Some(stat) = procfs.stat(pid) else { return Kin::Unknown };
+        pid = stat.parent;
     }
     Kin::Foreign
-}
-
-/// Field 4 of a stat line, counted from the end of the name, which may contain anything.
-fn parent(stat: &str) -> Option<u32> {
-    let (_, fields) = stat.rsplit_once(')')?;
-    fields.split_ascii_whitespace().nth(1)?.parse().ok()
 }
 
 #[cfg(test)]
@@ -59,17 +52,17 @@ mod tests {
 
     #[test]
     fn the_way_up_tells() {
-        let proc = std::env::temp_dir().join(format!("tt-smi-lineage-{}", std::process::id()));
+        let proc = tempfile::tempdir().unwrap();
         let process = |pid: u32, parent: u32| {
-            let folder = proc.join(pid.to_string());
+            let folder = proc.path().join(pid.to_string());
             std::fs::create_dir_all(&folder).unwrap();
-            std::fs::write(folder.join("stat"), format!("{pid} (a) R 9 (b) S {parent} 1 1")).unwrap();
+            std::fs::write(folder.join("stat"), format!("{pid} (a) R 9 (b) S {parent} {}", "1 ".repeat(20)))
+                .unwrap();
         };
         for (pid, parent) in [(10, 1), (20, 10), (30, 20), (40, 1), (50, 99), (60, 70), (70, 60)] {
             process(pid, parent);
         }
-        let found = [30, 20, 10, 40, 1, 50, 60].map(|pid| kin(&proc, pid, 10));
-        std::fs::remove_dir_all(&proc).unwrap();
+        let found = [30, 20, 10, 40, 1, 50, 60].map(|pid| kin(&Procfs::at(proc.path()), pid, 10));
         use Kin::{Foreign, Ours, Unknown};
         assert_eq!(found, [Ours, Ours, Ours, Foreign, Foreign, Unknown, Foreign]);
     }
@@ -77,6 +70,6 @@ mod tests {
     #[test]
     fn this_process_descends_from_its_parent() {
         let parent = std::os::unix::process::parent_id();
-        assert_eq!(kin(Path::new("/proc"), std::process::id(), parent), Kin::Ours);
+        assert_eq!(kin(&Procfs::default(), std::process::id(), parent), Kin::Ours);
     }
 }

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
-use tt_shm_os::{Namespace, SHM_DIR, monotonic_ns, parse_segment_name};
+use tt_shm_os::{Namespace, Procfs, SHM_DIR, monotonic_ns, parse_segment_name};
 use tt_shm_reader::{FileError, OpenError, Segment, segment_paths};
 
 use super::lineage::{Kin, kin};
@@ -172,7 +172,7 @@ impl Inner {
             return Kin::Ours;
         }
         *self.verdicts.entry(segment.identity()).or_insert_with(|| match segment.pid_here() {
-            Some(pid) => kin(Path::new("/proc"), pid, std::process::id()),
+            Some(pid) => kin(&Procfs::default(), pid, std::process::id()),
             None => Kin::Unknown,
         })
     }
