@@ -215,7 +215,7 @@ fn a_share_of_an_unknown_capacity_is_an_error() {
     let unknown = check("dram>90%");
     assert_eq!(unknown.status.code(), Some(1));
     assert!(
-        stderr(&unknown).contains("device 0: no process says how much dram it has"),
+        stderr(&unknown).contains("device 0: no capacity is known for dram"),
         "{}",
         stderr(&unknown)
     );

@@ -2,6 +2,7 @@
 
 mod common;
 
+mod figures;
 mod formats;
 mod json;
 mod lists_views;

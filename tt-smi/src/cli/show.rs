@@ -114,8 +114,8 @@ Examples:
   tt-smi watch --format csv --device 0 > device0.csv
   tt-smi watch --fail-above 'dram>=95%' > /dev/null || notify-send 'DRAM is nearly full'
 
-Each line of NDJSON is a document as printed by `snapshot --json` (docs/schema/snapshot.json). Ctrl-C
-and SIGTERM end it with exit code 0, a device that exceeds a limit of --fail-above with exit code 3.")]
+Each line of NDJSON is a document as printed by `snapshot --json` (docs/schema/snapshot.json).
+Ctrl-C and SIGTERM end it with exit code 0, a device above a limit of --fail-above with 3.")]
 pub struct WatchArgs {
     /// Devices and processes.
     #[command(flatten)]

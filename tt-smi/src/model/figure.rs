@@ -288,6 +288,20 @@ impl Column {
         }
     }
 
+    /// Whether its value may be unknown: null in JSON, empty in CSV, left out of the metrics.
+    pub fn may_be_unknown(&self) -> bool {
+        const UNKNOWN: [&str; 5] = ["_high_bytes", "_total_bytes", "_reserved_bytes", "_count", "_programs"];
+        let is_reported = |figure: Figure| figure.key != KERNEL_RING.key;
+        match self.read {
+            Read::Memory(figure, _) if is_reported(figure) => {
+                self.unit == Unit::Time || UNKNOWN.iter().any(|suffix| self.name.ends_with(suffix))
+            }
+            Read::Memory(..) => true,
+            Read::Held(_) => false,
+            Read::Device(_) => self.unit == Unit::Rate,
+        }
+    }
+
     /// The part of a sum, unless it is only a bound.
     pub fn of_sum(&self, held: &Held) -> Option<u64> {
         let bounded = match self.read {
