@@ -311,18 +311,22 @@ fn when_a_clock_steps_only_what_was_before_is_certain() {
 #[test]
 fn an_end_that_is_noticed_later_makes_the_open_bucket_doubtful() {
     const BUCKET: u64 = HISTORY_RESOLUTIONS[0];
-    let mut model = model(2);
-    model.begin_history(BUCKET);
-    fold(&mut model, 0, 2 * BUCKET + 1, &event(EventKind::Alloc, Class::Dram, 100, 1)).unwrap();
-    model.advance(3 * BUCKET + 1);
-    model.bury(0, Some(2 * BUCKET + 2), 2 * BUCKET + 1, 3 * BUCKET + 2);
-    model.advance(4 * BUCKET + 1);
-    let device = model.devices.get_mut(0).unwrap();
-    device.history.flush();
-    let buckets = device.history.buckets(0);
-    let seen: Vec<_> = buckets.iter().map(|bucket| (bucket.dram_max, bucket.flags)).collect();
-    // The third had nothing, but saw what was there before.
-    assert_eq!(seen, [(0, 1), (100, 1), (100, 1), (0, 0)]);
+    // Right after its last event, and right before the bucket begins that does not know of it.
+    for (alloc, closed) in [(2 * BUCKET + 1, 2 * BUCKET + 3), (3 * BUCKET - 5, 3 * BUCKET - 3)] {
+        let mut model = model(2);
+        model.begin_history(BUCKET);
+        fold(&mut model, 0, alloc, &event(EventKind::Alloc, Class::Dram, 100, 1)).unwrap();
+        model.advance(alloc + 1);
+        model.advance(3 * BUCKET + 1);
+        model.bury(0, Some(closed), alloc, 3 * BUCKET + 2);
+        model.advance(4 * BUCKET + 1);
+        let device = model.devices.get_mut(0).unwrap();
+        device.history.flush();
+        let buckets = device.history.buckets(0);
+        let seen: Vec<_> = buckets.iter().map(|bucket| (bucket.dram_max, bucket.flags)).collect();
+        // The third had nothing, but saw what was there before.
+        assert_eq!(seen, [(0, 1), (100, 1), (100, 1), (0, 0)], "closed at {closed}");
+    }
 }
 
 /// A device that is used for the first time may have been used before histories began: the buckets that reach back to

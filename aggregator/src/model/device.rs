@@ -144,13 +144,13 @@ impl Device {
     pub(crate) fn change(&mut self, time: u64, old: &Sums, new: &Sums) {
         self.peaks.cross_boundary(time, &self.sums);
         self.sums.exchange(old, new);
+        // From then on, buckets saw what was before: also the open one, if it began without this change.
+        if self.peaks.is_late(time) || time < self.history.open_since() {
+            self.history.doubt(Span { from: time, to: u64::MAX });
+        }
         if self.peaks.is_in_order(time) {
             self.peaks.advance(time);
         } else {
-            // From then on, buckets saw what was before: also the open one, if it began without this change.
-            if self.peaks.is_late(time) || time < self.history.open_since() {
-                self.history.doubt(Span { from: time, to: u64::MAX });
-            }
             self.peaks.shift(time, old, new, &self.sums);
         }
         self.peaks.raise_all(&self.sums);
