@@ -8,6 +8,7 @@ mod aggregator_faults;
 mod cli;
 mod cli_commands;
 mod cli_completions;
+mod cli_options;
 mod cli_packaging;
 mod doctor;
 mod exactness;
