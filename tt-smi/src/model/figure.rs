@@ -27,6 +27,10 @@ pub struct Figure {
     pub help: &'static str,
     /// What it is a part of.
     pub rank: Rank,
+    /// What its count is of.
+    pub item: &'static str,
+    /// Whether only devices have it, not the processes on them.
+    device_only: bool,
     facets: &'static [Facet],
     amount: Amount,
 }
@@ -58,8 +62,8 @@ enum Facet {
     Requested,
     Total,
     Reserved,
-    /// With its key.
-    Count(&'static str),
+    /// With its key, if that is not the stem and `_count`.
+    Count(Option<&'static str>),
     Peak,
 }
 
@@ -77,15 +81,6 @@ impl Figure {
         match self.amount {
             Amount::Class(class) => Some(class),
             Amount::Held(_) => None,
-        }
-    }
-
-    /// What its count is of.
-    pub fn item(self) -> &'static str {
-        match (self.class().map(Class::row_kind), self.facets) {
-            (Some(RowKind::Kernel), _) | (None, [.., Facet::Count("kernel_count")]) => "kernel",
-            (None, _) => "program",
-            (Some(_), _) => "buffer",
         }
     }
 
@@ -107,7 +102,12 @@ impl Figure {
                 Place::Kernels => Rank::PartApart,
                 _ => Rank::Apart,
             },
-            facets: &[Facet::Used, Facet::Requested, Facet::Count(""), Facet::Peak],
+            item: match info.class.row_kind() {
+                RowKind::Kernel => "kernel",
+                _ => "buffer",
+            },
+            device_only: false,
+            facets: &[Facet::Used, Facet::Requested, Facet::Count(None), Facet::Peak],
             amount: Amount::Class(info.class),
         }
     }
@@ -121,6 +121,8 @@ const DRAM: Figure = Figure {
     heading: Some("DRAM"),
     help: "DRAM used: buffers and traces.",
     rank: Rank::Whole,
+    item: "buffer",
+    device_only: false,
     facets: &[Facet::Used, Facet::Requested, Facet::Total, Facet::Reserved, Facet::Peak],
     amount: Amount::Held(|held| Some(&held.dram)),
 };
@@ -142,6 +144,8 @@ const CB_RESIDENT: Figure = Figure {
     heading: Some("CB RES."),
     help: "Circular buffers of the programs dispatched last; part of the L1 used.",
     rank: Rank::Part(Place::L1),
+    item: "buffer",
+    device_only: false,
     facets: &[Facet::Used, Facet::Peak],
     amount: Amount::Held(|held| Some(&held.cb_resident)),
 };
@@ -164,6 +168,8 @@ const KERNEL_RESIDENT: Figure = Figure {
     heading: None,
     help: "Kernels resident on Tensix cores, in reserved memory.",
     rank: Rank::Apart,
+    item: "kernel",
+    device_only: false,
     facets: &[Facet::Used, Facet::Peak],
     amount: Amount::Held(|held| Some(&held.kernel_resident)),
 };
@@ -174,7 +180,7 @@ const KERNEL_LOADED: Figure = Figure {
     label: "kernels loaded",
     heading: Some("KERNELS"),
     help: "All kernels that are loaded, resident or not.",
-    facets: &[Facet::Used, Facet::Count("kernel_count")],
+    facets: &[Facet::Used, Facet::Count(Some("kernel_count"))],
     amount: Amount::Held(|held| Some(&held.kernel_loaded)),
     ..KERNEL_RESIDENT
 };
@@ -185,7 +191,9 @@ const KERNEL_RING: Figure = Figure {
     heading: None,
     help: "The ring buffer that application kernels share.",
     rank: Rank::Whole,
-    facets: &[Facet::Used, Facet::Total, Facet::Count("kernel_ring_programs")],
+    item: "program",
+    device_only: true,
+    facets: &[Facet::Used, Facet::Total, Facet::Count(Some("kernel_ring_programs"))],
     amount: Amount::Held(|held| held.kernel_ring.as_ref()),
     ..KERNEL_LOADED
 };
@@ -291,9 +299,8 @@ impl Column {
     /// Whether its value may be unknown: null in JSON, empty in CSV, left out of the metrics.
     pub fn may_be_unknown(&self) -> bool {
         const UNKNOWN: [&str; 5] = ["_high_bytes", "_total_bytes", "_reserved_bytes", "_count", "_programs"];
-        let is_reported = |figure: Figure| figure.key != KERNEL_RING.key;
         match self.read {
-            Read::Memory(figure, _) if is_reported(figure) => {
+            Read::Memory(figure, _) if !figure.device_only => {
                 self.unit == Unit::Time || UNKNOWN.iter().any(|suffix| self.name.ends_with(suffix))
             }
             Read::Memory(..) => true,
@@ -403,7 +410,7 @@ impl Figure {
             facet.columns().iter().map(move |(suffix, unit, help, read)| {
                 let stem = if facet == Facet::Used { self.key } else { self.stem };
                 let name = match facet {
-                    Facet::Count(own) if !own.is_empty() => own.to_owned(),
+                    Facet::Count(Some(own)) => own.to_owned(),
                     _ => format!("{stem}{suffix}"),
                 };
                 let metric = |stem: &str, whole: &str| match (facet, unit) {
@@ -424,8 +431,7 @@ impl Figure {
                     },
                     unit: *unit,
                     sum: facet.sum(&name, self.stem, suffix),
-                    device_only: matches!(facet, Facet::Total | Facet::Reserved)
-                        || self.key == KERNEL_RING.key,
+                    device_only: matches!(facet, Facet::Total | Facet::Reserved) || self.device_only,
                     class: self.class(),
                     read: Read::Memory(self, *read),
                     name,

@@ -43,7 +43,7 @@ fn line(figure: &Figure, memory: &Memory, model: &Model) -> String {
         more.push(format!("peak {}{}", memory.peak.range.text(), when(&memory.peak, model)));
     }
     if let Some(count) = memory.count {
-        more.push(plural(count, figure.item()));
+        more.push(plural(count, figure.item));
     }
     if memory.padding() > 0 {
         more.push(format!(
