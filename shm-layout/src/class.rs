@@ -17,7 +17,7 @@ pub enum Memory {
 
 /// A memory class; the discriminant is its code in events, rows and counters.
 #[repr(u8)]
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, bytemuck::CheckedBitPattern)]
 pub enum Class {
     /// Buffers in DRAM.
     Dram = 0,
@@ -39,53 +39,127 @@ pub enum Class {
     SystemMemory = 8,
 }
 
+/// When an allocation of a class is used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Resident {
+    /// While it is allocated or loaded.
+    Always,
+    /// While its program is the one dispatched last in a lane.
+    Dispatched,
+}
+
+/// Everything there is to know of a class. A new class needs its variant of [`Class`] and its entry here.
+struct Description {
+    class: Class,
+    name: &'static str,
+    memory: Memory,
+    resident: Resident,
+    /// The pool of the device's allocator: an index into [`crate::DeviceEntry::pools`].
+    pool: Option<usize>,
+    rows: RowKind,
+    kernel: Option<KernelType>,
+}
+
+/// A class of buffers, to which the others are compared.
+const BUFFERS: Description = Description {
+    class: Class::Dram,
+    name: "dram",
+    memory: Memory::Dram,
+    resident: Resident::Always,
+    pool: Some(0),
+    rows: RowKind::Buffer,
+    kernel: None,
+};
+
+/// By code.
+const CLASSES: [Description; Class::COUNT] = [
+    BUFFERS,
+    Description { class: Class::Trace, name: "trace", pool: Some(1), ..BUFFERS },
+    Description { class: Class::L1, name: "l1", memory: Memory::L1, pool: Some(2), ..BUFFERS },
+    Description { class: Class::L1Small, name: "l1_small", memory: Memory::L1, pool: Some(3), ..BUFFERS },
+    Description {
+        class: Class::Cb,
+        name: "cb",
+        memory: Memory::L1,
+        resident: Resident::Dispatched,
+        pool: None,
+        rows: RowKind::Cb,
+        kernel: None,
+    },
+    Description {
+        class: Class::KernelApplication,
+        name: "kernel_application",
+        resident: Resident::Dispatched,
+        ..kernels(KernelType::Application)
+    },
+    Description { class: Class::KernelFabric, name: "kernel_fabric", ..kernels(KernelType::Fabric) },
+    Description { class: Class::KernelDispatch, name: "kernel_dispatch", ..kernels(KernelType::Dispatch) },
+    Description {
+        class: Class::SystemMemory,
+        name: "system_memory",
+        memory: Memory::Host,
+        pool: None,
+        ..BUFFERS
+    },
+];
+
+const fn kernels(kernel: KernelType) -> Description {
+    Description {
+        memory: Memory::Kernels,
+        pool: None,
+        rows: RowKind::Kernel,
+        kernel: Some(kernel),
+        ..BUFFERS
+    }
+}
+
+/// The classes in a memory, or in any, that are resident then: a bit each. Asked for every event, so that it has to be
+/// a constant and not a look into the table.
+const fn mask(memory: Option<Memory>, resident: Resident) -> u32 {
+    let (mut mask, mut code) = (0, 0);
+    while code < CLASSES.len() {
+        let Description { class, memory: lies_in, resident: when, .. } = &CLASSES[code];
+        assert!(*class as usize == code, "an entry of CLASSES is out of place");
+        let is_there = match memory {
+            Some(memory) => memory as u8 == *lies_in as u8,
+            None => true,
+        };
+        if is_there && resident as u8 == *when as u8 {
+            mask |= 1 << code;
+        }
+        code += 1;
+    }
+    mask
+}
+
 impl Class {
     /// How many classes there are.
-    pub const COUNT: usize = 9;
+    pub const COUNT: usize = Class::SystemMemory as usize + 1;
     /// Every class, by code.
-    pub const ALL: [Class; Class::COUNT] = [
-        Class::Dram,
-        Class::Trace,
-        Class::L1,
-        Class::L1Small,
-        Class::Cb,
-        Class::KernelApplication,
-        Class::KernelFabric,
-        Class::KernelDispatch,
-        Class::SystemMemory,
-    ];
+    pub const ALL: [Class; Class::COUNT] = {
+        let mut all = [Class::Dram; Class::COUNT];
+        let mut code = 0;
+        while code < all.len() {
+            all[code] = CLASSES[code].class;
+            code += 1;
+        }
+        all
+    };
 
     /// The class with this code.
+    #[inline]
     pub fn from_code(code: u8) -> Option<Class> {
-        use Class::*;
-        // Not a table: this compiles to a comparison.
-        Some(match code {
-            0 => Dram,
-            1 => Trace,
-            2 => L1,
-            3 => L1Small,
-            4 => Cb,
-            5 => KernelApplication,
-            6 => KernelFabric,
-            7 => KernelDispatch,
-            8 => SystemMemory,
-            _ => return None,
-        })
+        // Compiles to a comparison.
+        bytemuck::checked::try_cast(code).ok()
+    }
+
+    const fn description(self) -> &'static Description {
+        &CLASSES[self as usize]
     }
 
     /// The name used in JSON and on the command line.
-    pub fn name(self) -> &'static str {
-        match self {
-            Class::Dram => "dram",
-            Class::Trace => "trace",
-            Class::L1 => "l1",
-            Class::L1Small => "l1_small",
-            Class::Cb => "cb",
-            Class::KernelApplication => "kernel_application",
-            Class::KernelFabric => "kernel_fabric",
-            Class::KernelDispatch => "kernel_dispatch",
-            Class::SystemMemory => "system_memory",
-        }
+    pub const fn name(self) -> &'static str {
+        self.description().name
     }
 
     /// The class with this name.
@@ -93,14 +167,9 @@ impl Class {
         Class::ALL.into_iter().find(|class| class.name() == name)
     }
 
-    /// Where it lies, as far as "used" is concerned.
+    /// The memory it lies in, as far as "used" is concerned.
     pub const fn memory(self) -> Memory {
-        match self {
-            Class::Dram | Class::Trace => Memory::Dram,
-            Class::L1 | Class::L1Small | Class::Cb => Memory::L1,
-            Class::KernelApplication | Class::KernelFabric | Class::KernelDispatch => Memory::Kernels,
-            Class::SystemMemory => Memory::Host,
-        }
+        self.description().memory
     }
 
     /// Whether two classes lie in the same memory.
@@ -108,69 +177,62 @@ impl Class {
         self.memory() == other.memory()
     }
 
-    // The questions that the counters ask for every event are patterns of their own: each compiles to one or
-    // two comparisons, where `memory()` would be a load from a table.
+    /// The mask is a constant where this is called, so one of the two is left: of codes in a row, a comparison.
+    #[inline(always)]
+    const fn is_in(self, mask: u32) -> bool {
+        let first = mask.trailing_zeros();
+        let run = mask >> first;
+        match run & (run + 1) {
+            0 => (self as u32).wrapping_sub(first) < run.count_ones(),
+            _ => mask >> self as u32 & 1 != 0,
+        }
+    }
 
     /// Whether it lies in DRAM.
     #[inline(always)]
     pub const fn is_dram(self) -> bool {
-        matches!(self, Class::Dram | Class::Trace)
+        self.is_in(const { mask(Some(Memory::Dram), Resident::Always) })
     }
 
     /// Whether its buffers lie in the L1 pools of the allocator.
     #[inline(always)]
     pub const fn is_l1_buffer(self) -> bool {
-        matches!(self, Class::L1 | Class::L1Small)
+        self.is_in(const { mask(Some(Memory::L1), Resident::Always) })
     }
 
     /// Whether it is memory of a program: circular buffers and kernels.
     #[inline(always)]
     pub const fn is_program_memory(self) -> bool {
-        self.needs_dispatch() || self.is_system_kernel()
+        self.is_in(const { mask(None, Resident::Dispatched) | mask(Some(Memory::Kernels), Resident::Always) })
     }
 
     /// Whether a dispatch of its program makes it resident.
     #[inline(always)]
     pub const fn needs_dispatch(self) -> bool {
-        matches!(self, Class::Cb | Class::KernelApplication)
+        self.is_in(const { mask(None, Resident::Dispatched) })
     }
 
     /// Whether it is that of kernels which are resident while loaded.
     #[inline(always)]
     pub const fn is_system_kernel(self) -> bool {
-        matches!(self, Class::KernelFabric | Class::KernelDispatch)
+        self.is_in(const { mask(Some(Memory::Kernels), Resident::Always) })
     }
 
     /// The pool of the device's allocator that it is taken from, if any: an index into
     /// [`crate::DeviceEntry::pools`].
     #[inline]
     pub const fn pool(self) -> Option<usize> {
-        match self {
-            Class::Dram => Some(0),
-            Class::Trace => Some(1),
-            Class::L1 => Some(2),
-            Class::L1Small => Some(3),
-            _ => None,
-        }
+        self.description().pool
     }
 
     /// What kind of row its allocations have in the live list.
     pub const fn row_kind(self) -> RowKind {
-        match self {
-            Class::Cb => RowKind::Cb,
-            Class::KernelApplication | Class::KernelFabric | Class::KernelDispatch => RowKind::Kernel,
-            _ => RowKind::Buffer,
-        }
+        self.description().rows
     }
 
     /// Which type of kernel this class holds, if any.
-    pub fn kernel_type(self) -> Option<KernelType> {
-        match self {
-            Class::KernelApplication => Some(KernelType::Application),
-            Class::KernelFabric => Some(KernelType::Fabric),
-            Class::KernelDispatch => Some(KernelType::Dispatch),
-            _ => None,
-        }
+    pub const fn kernel_type(self) -> Option<KernelType> {
+        self.description().kernel
     }
 }
 
@@ -187,7 +249,7 @@ pub enum KernelType {
 
 impl KernelType {
     /// The memory class of such a kernel's binary.
-    pub fn class(self) -> Class {
+    pub const fn class(self) -> Class {
         match self {
             KernelType::Application => Class::KernelApplication,
             KernelType::Fabric => Class::KernelFabric,

@@ -184,13 +184,13 @@ impl Counters {
     /// DRAM used now.
     #[inline]
     pub fn dram_used(&self) -> u64 {
-        self.live(Class::Dram) + self.live(Class::Trace)
+        self.sum(Class::is_dram, |class| class.live_bytes)
     }
 
     /// L1 of Tensix cores used now, out of what the allocator can provide.
     #[inline]
     pub fn l1_used(&self) -> u64 {
-        self.live(Class::L1) + self.live(Class::L1Small) + self.cb_resident_bytes
+        self.sum(Class::is_l1_buffer, |class| class.live_bytes) + self.cb_resident_bytes
     }
 
     /// What is used of device and host memory, by class. Circular buffers count as resident; kernels use
@@ -206,14 +206,12 @@ impl Counters {
 
     /// Bytes requested for what makes up [`Counters::dram_used`].
     pub fn dram_requested(&self) -> u64 {
-        self.class(Class::Dram).requested_bytes + self.class(Class::Trace).requested_bytes
+        self.sum(Class::is_dram, |class| class.requested_bytes)
     }
 
     /// Bytes requested for what makes up [`Counters::l1_used`].
     pub fn l1_requested(&self) -> u64 {
-        self.class(Class::L1).requested_bytes
-            + self.class(Class::L1Small).requested_bytes
-            + self.cb_resident_bytes
+        self.sum(Class::is_l1_buffer, |class| class.requested_bytes) + self.cb_resident_bytes
     }
 
     /// Resident kernel bytes on Tensix cores, of all types.
@@ -236,19 +234,26 @@ impl Counters {
     /// The number of buffers that make up [`Counters::dram_used`].
     #[inline]
     pub fn dram_count(&self) -> u64 {
-        self.class(Class::Dram).live_count + self.class(Class::Trace).live_count
+        self.sum(Class::is_dram, |class| class.live_count)
     }
 
     /// The number of buffers in L1 and L1_SMALL.
     #[inline]
     pub fn l1_count(&self) -> u64 {
-        self.class(Class::L1).live_count + self.class(Class::L1Small).live_count
+        self.sum(Class::is_l1_buffer, |class| class.live_count)
     }
 
     /// Bytes of all loaded kernels, of all types and on all cores.
     pub fn kernel_loaded_bytes(&self) -> u64 {
         let kernels = Class::ALL.into_iter().filter(|class| class.kernel_type().is_some());
         kernels.map(|class| self.live(class)).sum()
+    }
+
+    /// A figure of all classes of a kind. Both are constants where it is called, so the loop is unrolled and only those
+    /// classes are left of it.
+    #[inline(always)]
+    fn sum(&self, is_one: impl Fn(Class) -> bool, figure: impl Fn(&ClassCounters) -> u64) -> u64 {
+        Class::ALL.into_iter().filter(|class| is_one(*class)).map(|class| figure(self.class(class))).sum()
     }
 
     /// The counters of one class.

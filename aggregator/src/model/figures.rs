@@ -141,10 +141,16 @@ impl Live {
 pub(crate) fn counted_in(class: usize) -> Option<usize> {
     const FIGURE: [Option<usize>; Class::COUNT] = {
         let mut figure = [None; Class::COUNT];
-        figure[Class::Dram as usize] = Some(DRAM);
-        figure[Class::Trace as usize] = Some(DRAM);
-        figure[Class::L1 as usize] = Some(L1);
-        figure[Class::L1Small as usize] = Some(L1);
+        let mut code = 0;
+        while code < figure.len() {
+            let class = Class::ALL[code];
+            if class.is_dram() {
+                figure[code] = Some(DRAM);
+            } else if class.is_l1_buffer() {
+                figure[code] = Some(L1);
+            }
+            code += 1;
+        }
         figure
     };
     FIGURE[class]
