@@ -139,20 +139,15 @@ fn check_schema(name: &str, change: impl FnOnce(&mut Value)) {
     }
 }
 
-fn flat(column: &Column) -> bool {
-    let info = column.class.map(tt_smi::model::class_info);
-    info.is_none_or(|info| column.name == format!("{}_bytes", info.key))
-}
-
 #[test]
 fn schemas_describe_every_column() {
     let columns = |columns: Vec<&'static Column>| -> Map<String, Value> {
         columns.into_iter().map(|column| (column.name.clone(), described(column))).collect()
     };
     check_schema("snapshot", |schema| {
-        let all = columns(COLUMNS.iter().filter(|column| flat(column)).collect());
+        let all = columns(COLUMNS.iter().filter(|column| column.is_flat).collect());
         describe(&mut schema["$defs"]["device"], all.into_iter());
-        let own = columns(process_columns().filter(|column| flat(column)).collect());
+        let own = columns(process_columns().filter(|column| column.is_flat).collect());
         describe(&mut schema["$defs"]["usage"], own.into_iter());
     });
     check_schema("list", |schema| {

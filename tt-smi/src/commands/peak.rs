@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use serde::Serialize;
-use tt_shm_reader::{Class, Memory as Place, Table};
+use tt_shm_reader::{Class, Table};
 
 use crate::cli::PeakArgs;
 use crate::model::{Clock, Device, FIGURES, Interval, Makeup, Model, Peak, Problem, Rank};
@@ -73,20 +73,12 @@ fn entries(device: &Device) -> Vec<Entry<'_>> {
         amounts.filter(|(figure, memory)| figure.rank == Rank::Whole || !memory.peak.range.is_nothing());
     used.map(|(figure, memory)| Entry {
         name: figure.label,
-        is_part: matches!(figure.rank, Rank::Part(_) | Rank::PartApart),
+        is_part: figure.is_part(),
         now: memory.used_range(),
         // Kernels lie in reserved memory, which is no part of what can be allocated.
-        total: match figure.rank {
-            Rank::Part(Place::Dram) => device.held.dram.total,
-            Rank::Part(_) => device.held.l1.total,
-            _ => memory.total,
-        },
+        total: figure.capacity(&device.held).flatten(),
         peak: &memory.peak,
-        makeup: match figure.stem {
-            "dram" => Some(&device.dram_makeup),
-            "l1" => Some(&device.l1_makeup),
-            _ => None,
-        },
+        makeup: figure.sum_of.and_then(|place| device.makeup(place)),
     })
     .collect()
 }
@@ -227,7 +219,7 @@ fn device_json(device: &Device, clock: Clock) -> DevicePeaksJson {
         others: FIGURES
             .iter()
             .filter(|figure| figure.has_peak() && figure.class().is_none())
-            .filter(|figure| !["dram", "l1"].contains(&figure.stem))
+            .filter(|figure| figure.sum_of.is_none())
             .filter_map(|figure| Some((figure.stem, PeakJson::new(&figure.of(&device.held)?.peak, clock))))
             .collect(),
         classes: Class::ALL

@@ -1,6 +1,6 @@
 //! A device, all processes together.
 
-use tt_shm_reader::{Class, Composition, DeviceEntry, DeviceStats, device_flags, known};
+use tt_shm_reader::{Class, Composition, DeviceEntry, DeviceStats, Memory as Place, device_flags, known};
 
 use super::{Held, Shortage};
 use crate::directory::DeviceId;
@@ -124,6 +124,15 @@ impl Device {
             conflict: has(device_flags::CONFLICT),
             sources: Vec::new(),
             incomplete,
+        }
+    }
+
+    /// What the peak of a memory was made of, where that is kept.
+    pub fn makeup(&self, place: Place) -> Option<&Makeup> {
+        match place {
+            Place::Dram => Some(&self.dram_makeup),
+            Place::L1 => Some(&self.l1_makeup),
+            Place::Kernels | Place::Host => None,
         }
     }
 

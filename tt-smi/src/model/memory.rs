@@ -89,9 +89,4 @@ impl Memory {
             _ => "mixed",
         }
     }
-
-    /// Whether nothing is used, and nothing ever was.
-    pub fn is_nothing(&self) -> bool {
-        self.used == 0 && self.count.unwrap_or(0) == 0 && self.peak.range.is_nothing()
-    }
 }

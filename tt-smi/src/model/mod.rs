@@ -2,6 +2,7 @@
 
 mod class_info;
 mod clock;
+mod column;
 mod device;
 mod failure;
 mod figure;
@@ -15,9 +16,10 @@ mod shortage;
 
 pub use class_info::{CLASSES, ClassInfo, class_info};
 pub use clock::{Clock, rfc3339};
+pub use column::{COLUMNS, Cell, Column, Unit, process_columns};
 pub use device::{Device, Holder, LastFailure, Makeup};
 pub use failure::{Before, Failure, HeldBy, Holders, Who};
-pub use figure::{COLUMNS, Cell, Column, FIGURES, Figure, Rank, Unit, process_columns};
+pub use figure::{FIGURES, Figure, Rank};
 pub use held::Held;
 pub use interval::Interval;
 pub use memory::{Memory, Peak};

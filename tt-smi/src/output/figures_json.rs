@@ -15,21 +15,16 @@ pub(crate) struct FiguresJson {
 
 impl FiguresJson {
     pub(crate) fn of_device(device: &Device, clock: Clock) -> FiguresJson {
-        let values = COLUMNS.iter().filter(|column| is_flat(column));
+        let values = COLUMNS.iter().filter(|column| column.is_flat);
         let values = values.map(|column| (column, column.of_device(device))).collect();
         FiguresJson { values, held: Box::new(device.held), clock }
     }
 
     pub(crate) fn of_process(held: &Held, clock: Clock) -> FiguresJson {
-        let values = process_columns().filter(|column| is_flat(column));
+        let values = process_columns().filter(|column| column.is_flat);
         let values = values.map(|column| (column, column.of_held(held))).collect();
         FiguresJson { values, held: Box::new(*held), clock }
     }
-}
-
-/// Whether a column stands beside the others.
-pub(crate) fn is_flat(column: &Column) -> bool {
-    column.class.is_none_or(|class| column.name == format!("{}_bytes", crate::model::class_info(class).key))
 }
 
 impl Serialize for FiguresJson {
