@@ -46,7 +46,7 @@ pub struct TableSnapshot {
     pub window_since: u64,
     /// The number of windows opened.
     pub windows: u64,
-    /// The number of processes, devices or usages for which there was no free row.
+    /// The number of usages (process and device) that the table has no row for.
     pub overflow: u64,
     /// The number of processes that are alive, or may be, and cannot be read: their files were unlinked.
     pub unseen: u64,

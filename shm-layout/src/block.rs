@@ -1,11 +1,17 @@
 //! The position of a block of equal entries in a file.
 
+use crate::describe::constants;
 use crate::error::LayoutError;
 use crate::words::{Word, shared_struct};
 
-/// The alignment of every block and of every line that both sides touch often. 128, not 64: x86 fetches lines
-/// in pairs, and some aarch64 cores have lines of 128 bytes.
-pub const ALIGN: u64 = 128;
+constants! {
+    pub(crate) LIMITS;
+    /// The alignment of every block, in bytes.
+    ///
+    /// Also that of every line that both sides touch often. 128, not 64: x86 fetches lines in pairs, and some
+    /// aarch64 cores have lines of 128 bytes.
+    pub const ALIGN: u64 = 128;
+}
 
 shared_struct! {
     /// Offset and capacity of a block.

@@ -1,5 +1,6 @@
 //! What memory is used for, and the kinds of cores that hold it.
 
+use crate::describe::codes;
 use crate::row::RowKind;
 
 /// Where a class lies.
@@ -15,28 +16,34 @@ pub enum Memory {
     Host,
 }
 
-/// A memory class; the discriminant is its code in events, rows and counters.
-#[repr(u8)]
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, bytemuck::CheckedBitPattern)]
-pub enum Class {
-    /// Buffers in DRAM.
-    Dram = 0,
-    /// Trace buffers. They lie in DRAM and count towards DRAM used.
-    Trace = 1,
-    /// Buffers in the L1 of Tensix cores.
-    L1 = 2,
-    /// Buffers in the small-buffer region of L1.
-    L1Small = 3,
-    /// Program-local L1: circular buffers, dataflow buffers, scratchpads.
-    Cb = 4,
-    /// Binaries of application kernels.
-    KernelApplication = 5,
-    /// Binaries of fabric (inter-device routing) kernels.
-    KernelFabric = 6,
-    /// Binaries of dispatch (command queue) kernels.
-    KernelDispatch = 7,
-    /// Host memory: recorded, never part of a device total.
-    SystemMemory = 8,
+codes! {
+    /// A memory class; the discriminant is its code in events, rows and counters.
+    #[repr(u8)]
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, bytemuck::CheckedBitPattern)]
+    pub enum Class {
+        /// Buffers in DRAM: part of DRAM used.
+        Dram = 0,
+        /// Trace buffers, which lie in DRAM: part of DRAM used.
+        Trace = 1,
+        /// Buffers in the L1 of Tensix cores: part of L1 used.
+        L1 = 2,
+        /// Buffers in the small-buffer region of L1: part of L1 used.
+        L1Small = 3,
+        /// Program-local L1 (circular buffers, dataflow buffers, scratchpads): part of L1 used while the
+        /// program is resident.
+        Cb = 4,
+        /// Binaries of application kernels: on ethernet cores part of ethernet L1 used while the program is
+        /// resident, on Tensix cores part of nothing.
+        KernelApplication = 5,
+        /// Binaries of fabric (inter-device routing) kernels: on ethernet cores part of ethernet L1 used, on
+        /// Tensix cores part of nothing.
+        KernelFabric = 6,
+        /// Binaries of dispatch (command queue) kernels: on ethernet cores part of ethernet L1 used, on Tensix
+        /// cores part of nothing.
+        KernelDispatch = 7,
+        /// Host memory: recorded, never part of a device total.
+        SystemMemory = 8,
+    }
 }
 
 /// When an allocation of a class is used.
@@ -134,17 +141,7 @@ const fn mask(memory: Option<Memory>, resident: Resident) -> u32 {
 
 impl Class {
     /// How many classes there are.
-    pub const COUNT: usize = Class::SystemMemory as usize + 1;
-    /// Every class, by code.
-    pub const ALL: [Class; Class::COUNT] = {
-        let mut all = [Class::Dram; Class::COUNT];
-        let mut code = 0;
-        while code < all.len() {
-            all[code] = CLASSES[code].class;
-            code += 1;
-        }
-        all
-    };
+    pub const COUNT: usize = Class::ALL.len();
 
     /// The class with this code.
     #[inline]

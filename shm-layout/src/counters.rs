@@ -14,21 +14,23 @@
 //! last in each lane is resident.
 
 use crate::class::Class;
+use crate::describe::constants;
 use crate::event::{Event, EventKind, flags};
 use crate::words::viewed_struct;
-
-/// More bytes than any one allocation or class of a device can hold. A larger claim is refused, so that sums
-/// over thousands of processes cannot overflow.
-pub const MAX_BYTES: u64 = 1 << 50;
-
-/// The most bytes of a program's kernels on one kind of cores: a dispatch has 32 bits for them.
-pub const MAX_KERNEL_BYTES: u64 = u32::MAX as u64;
 
 /// More events than a process can emit in its lifetime.
 pub const MAX_COUNT: u64 = 1 << 60;
 
-/// The number of lanes of a device: its sub-devices, each of which runs a program of its own.
-pub const LANES: usize = 8;
+constants! {
+    pub(crate) LIMITS;
+    /// More bytes than any one allocation or class of a device can hold. A larger claim is refused, so that
+    /// sums over thousands of processes cannot overflow.
+    pub const MAX_BYTES: u64 = 1 << 50;
+    /// The most bytes of a program's kernels on one kind of cores: a dispatch has 32 bits for them.
+    pub const MAX_KERNEL_BYTES: u64 = u32::MAX as u64;
+    /// The number of lanes of a device: its sub-devices, each of which runs a program of its own.
+    pub const LANES: usize = 8;
+}
 
 viewed_struct! {
     /// One class on one device. Freed is the difference between allocated and live.

@@ -1,43 +1,51 @@
 //! A device as a process describes it.
 
 use crate::class::Class;
+use crate::describe::constants;
 use crate::segment::SegmentWords;
 use crate::words::{Word, load_pod, viewed_struct};
 
-/// The number of devices that one segment can list.
-pub const MAX_DEVICES: usize = 128;
+constants! {
+    pub(crate) LIMITS;
+    /// The number of devices that one segment can list.
+    pub const MAX_DEVICES: usize = 128;
+}
+
 /// The number of words of a [`DeviceEntry`].
 pub const DEVICE_WORDS: usize = crate::words::words_of::<DeviceEntry>();
 
 /// Bits of [`DeviceEntry::known`]: a figure whose bit is not set is unknown, not zero.
 pub mod known {
-    /// `dram_bytes` is known.
-    pub const DRAM: u64 = 1 << 0;
-    /// `dram_channels` is known.
-    pub const DRAM_CHANNELS: u64 = 1 << 1;
-    /// `tensix_cores` and `l1_per_core` are known.
-    pub const L1: u64 = 1 << 2;
-    /// `eth_cores` and `eth_l1_per_core` are known.
-    pub const ETH: u64 = 1 << 3;
-    /// `pci` is known.
-    pub const PCI: u64 = 1 << 4;
-    /// `logical_id` is known.
-    pub const LOGICAL: u64 = 1 << 5;
-    /// `board` is known.
-    pub const BOARD: u64 = 1 << 6;
-    /// `arch` is known.
-    pub const ARCH: u64 = 1 << 7;
-    /// `sub_device` is known.
-    pub const SUB_DEVICE: u64 = 1 << 8;
-    /// `mode` is known.
-    pub const MODE: u64 = 1 << 9;
-    /// In a device's row: DRAM or trace pools differ, so that the DRAM capacity is unknown regardless of
-    /// `dram_bytes`.
-    pub const DRAM_POOLS_DIFFER: u64 = 1 << 10;
-    /// In a device's row: L1 or L1_SMALL pools differ, so that the L1 capacity is unknown.
-    pub const L1_POOLS_DIFFER: u64 = 1 << 11;
-    /// The DRAM pool is known; the bits of the other pools follow in the order of `pools`.
-    pub const POOL: u64 = 1 << 12;
+    crate::describe::constants! {
+        pub ALL;
+        /// `dram_bytes` is known.
+        pub const DRAM: u64 = 1 << 0;
+        /// `dram_channels` is known.
+        pub const DRAM_CHANNELS: u64 = 1 << 1;
+        /// `tensix_cores` and `l1_per_core` are known.
+        pub const L1: u64 = 1 << 2;
+        /// `eth_cores` and `eth_l1_per_core` are known.
+        pub const ETH: u64 = 1 << 3;
+        /// `pci` is known.
+        pub const PCI: u64 = 1 << 4;
+        /// `logical_id` is known.
+        pub const LOGICAL: u64 = 1 << 5;
+        /// `board` is known.
+        pub const BOARD: u64 = 1 << 6;
+        /// `arch` is known.
+        pub const ARCH: u64 = 1 << 7;
+        /// `sub_device` is known.
+        pub const SUB_DEVICE: u64 = 1 << 8;
+        /// `mode` is known.
+        pub const MODE: u64 = 1 << 9;
+        /// In a device's row: DRAM or trace pools differ, so that the DRAM capacity is unknown regardless of
+        /// `dram_bytes`.
+        pub const DRAM_POOLS_DIFFER: u64 = 1 << 10;
+        /// In a device's row: L1 or L1_SMALL pools differ, so that the L1 capacity is unknown.
+        pub const L1_POOLS_DIFFER: u64 = 1 << 11;
+        /// The DRAM pool is known; 0x2000, 0x4000 and 0x8000 are the bits of the trace, L1 and L1_SMALL pools.
+        pub const POOL: u64 = 1 << 12;
+    }
 }
 
 /// Bits of [`DeviceEntry::mode`].
@@ -125,9 +133,9 @@ viewed_struct! {
         0 => pub chip_id: u64,
         /// The process's own number for it.
         8 => pub logical_id: u64,
-        /// [`Arch`] code.
+        /// [Architecture](Arch) code.
         16 => pub arch: u64,
-        /// Bits of [`known`].
+        /// Bits of the figures that are [known].
         24 => pub known: u64,
         /// DRAM of the chip in bytes.
         32 => pub dram_bytes: u64,
@@ -150,7 +158,7 @@ viewed_struct! {
         120 => pub allocator: u64,
         /// Sub-device that the allocator belongs to.
         128 => pub sub_device: u64,
-        /// Bits of [`mode`].
+        /// [Mode](mode) bits.
         136 => pub mode: u64,
         /// Pools: DRAM, trace, L1, L1_SMALL.
         144 => pub pools: [Pool; POOLS],

@@ -1,6 +1,7 @@
 //! The event: 64 bytes, self-contained, so that a consumer only adds and subtracts.
 
 use crate::class::{Class, CoreType};
+use crate::describe::codes;
 use crate::segment::SLOT_WORDS;
 use crate::words::shared_struct;
 
@@ -18,13 +19,13 @@ shared_struct! {
         0 => pub stamp: u64,
         /// Ticks of the segment's clock.
         8 => pub time: u64,
-        /// [`EventKind`] code.
+        /// [Kind](EventKind) code.
         16 => pub kind: u8,
-        /// [`Class`] code; for markers the [`MarkerPhase`], for gauges the gauge.
+        /// [`Class`] code; for markers the [phase](MarkerPhase), for gauges the gauge.
         17 => pub class: u8,
-        /// Bits of [`flags`].
+        /// [Flags](flags).
         18 => pub flags: u8,
-        /// Index into the segment's device list, or [`NO_DEVICE`].
+        /// Index into the segment's device list, or [255](NO_DEVICE).
         19 => pub device: u8,
         /// Interned name, 0 for none.
         20 => pub name: u16,
@@ -34,12 +35,13 @@ shared_struct! {
         24 => pub id: u64,
         /// Bytes occupied on that device.
         32 => pub size: u64,
-        /// Device address or [`UNKNOWN`]; hash of a kernel's binary.
+        /// Device address or [2^64 - 1](UNKNOWN); hash of a kernel's binary.
         40 => pub address: u64,
-        /// Requested bytes; program of a circular buffer or kernel. Read it through the accessor for the kind
-        /// of event.
+        /// Requested bytes; program of a circular buffer or kernel.
+        ///
+        /// Read it through the accessor for the kind of event.
         48 => pub aux: u64,
-        /// Row of the live list that this event writes or clears, or [`NO_ROW`].
+        /// Row of the live list that this event writes or clears, or [2^32 - 1](NO_ROW).
         56 => pub row: u32,
         /// Number of cores; 0 if unknown, 65535 if there are at least that many.
         60 => pub cores: u16,
@@ -50,91 +52,86 @@ shared_struct! {
 
 /// Bits of [`Event::flags`] and [`crate::row::Row::flags`].
 pub mod flags {
-    /// The memory is on ethernet cores.
-    pub const ETHERNET: u8 = 1 << 0;
-    /// On a free or unload: the bytes counted as resident, in the lanes whose bits are set in `place`. On a
-    /// dispatch: the program becomes the resident one of its lane (a fabric or dispatch program does not
-    /// displace the application's).
-    pub const RESIDENT: u8 = 1 << 1;
-    /// On a dispatch: the binary was on the device already.
-    pub const CACHED: u8 = 1 << 2;
-    /// Tracking began after the real load.
-    pub const LATE: u8 = 1 << 3;
-    /// A circular buffer inside an L1 buffer, with no bytes of its own.
-    pub const GLOBAL: u8 = 1 << 4;
-    /// On a failed allocation: free bytes and the largest free block are per bank, not for all banks.
-    pub const PER_BANK: u8 = 1 << 5;
-    /// The occupied size is not known: `size` is the requested size.
-    pub const REQUESTED: u8 = 1 << 6;
+    crate::describe::constants! {
+        pub ALL;
+        /// The memory is on ethernet cores.
+        pub const ETHERNET: u8 = 1 << 0;
+        /// On a free or unload: the bytes counted as resident, in the lanes whose bits are set in `place`. On
+        /// a dispatch: the program becomes the resident one of its lane (a fabric or dispatch program does
+        /// not displace the application's).
+        pub const RESIDENT: u8 = 1 << 1;
+        /// On a dispatch: the binary was on the device already.
+        pub const CACHED: u8 = 1 << 2;
+        /// Tracking began after the real load.
+        pub const LATE: u8 = 1 << 3;
+        /// A circular buffer inside an L1 buffer, with no bytes of its own: `size` is 0.
+        pub const GLOBAL: u8 = 1 << 4;
+        /// On a failed allocation: free bytes and the largest free block are per bank, not for all banks.
+        pub const PER_BANK: u8 = 1 << 5;
+        /// The occupied size is not known: `size` is the requested size.
+        pub const REQUESTED: u8 = 1 << 6;
+    }
 }
 
-/// The kind of an event. Codes 1, 2, 8, 9, 10 and 11 are those of the earlier socket protocol.
-#[repr(u8)]
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum EventKind {
-    /// A buffer was allocated; `size` bytes are occupied, `aux` were requested.
-    Alloc = 1,
-    /// A buffer was freed; size, `aux`, class and row are those of the allocation.
-    Free = 2,
-    /// A circular buffer was allocated; `size` = bytes per core x cores, `aux` is its program.
-    CbAlloc = 8,
-    /// A circular buffer was freed. With [`flags::RESIDENT`], `place` has the bits of the lanes in which it
-    /// was resident.
-    CbFree = 9,
-    /// A kernel binary was loaded; `size` = binary x cores, `address` is its hash or 0, `aux` the program
-    /// that loaded it.
-    KernelLoad = 10,
-    /// A kernel binary was unloaded; `place` is as for [`EventKind::CbFree`].
-    KernelUnload = 11,
-    /// Program `id` was dispatched. With [`flags::RESIDENT`] it becomes the resident program of its lane:
-    /// `size` bytes of circular buffers, `aux` kernel bytes on Tensix cores (low 32 bits) and on ethernet
-    /// cores (high 32 bits). `address` is the number of dispatches that this event stands for (low 32 bits)
-    /// and the other row of the pair (high 32 bits), `row` the program row that it wrote, `place` the lane
-    /// (low byte) and the command queue (high byte). `class` is that of the program's kernels: application
-    /// unless all are fabric or dispatch kernels.
-    KernelDispatch = 16,
-    /// An allocation of `size` bytes of `class` failed. It needed `id` bytes in each of `cores` banks;
-    /// `address` bytes were free and the largest free block was `aux`, per bank with [`flags::PER_BANK`],
-    /// otherwise in total. [`UNKNOWN`] for what the process does not know.
-    AllocFailed = 17,
-    /// A step began or ended, or a moment was marked; `id` is the caller's number.
-    Marker = 18,
-    /// The device's peaks were reset to what was used at the time.
-    PeakReset = 19,
-    /// The process opened the device.
-    DeviceOpen = 20,
-    /// The process closed the device.
-    DeviceClose = 21,
-    /// Kernel ring buffer: `size` total bytes, `address` used bytes, `aux` programs in it.
-    Gauge = 22,
-    /// Nothing of program `id` is left; rows `row` and, in the high 32 bits of `address`, the other of the
-    /// pair are cleared. With [`flags::RESIDENT`] it leaves the lanes whose bits are set in `place`.
-    ProgramEnd = 23,
-    /// A live allocation got its name (and site) after it was allocated: `id`, `class`, `flags`, `row` and
-    /// `aux` are those of the allocation.
-    Name = 24,
+codes! {
+    /// The kind of an event. Codes 1, 2, 8, 9, 10 and 11 are those of the earlier socket protocol.
+    #[repr(u8)]
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+    pub enum EventKind {
+        /// A buffer was allocated: `id`, `class`, `size` = occupied bytes, `aux` = requested bytes,
+        /// `address`, `cores`, `place`; flag REQUESTED. Writes its row.
+        Alloc = 1,
+        /// A buffer was freed: `id`; `class`, `flags`, `size` and `aux` are those of the allocation,
+        /// `address` is unknown, `cores` and `place` are 0. Clears its row.
+        Free = 2,
+        /// A circular buffer was allocated: `id`, `size` = bytes per core x cores (0 with flag GLOBAL),
+        /// `address`, `aux` = program, `cores`, `place`. Writes its row.
+        CbAlloc = 8,
+        /// A circular buffer was freed: `id`; `size` and `aux` are those of the allocation, `address` is
+        /// unknown, `cores` is 0. With flag RESIDENT `place` has the bits of the lanes in which its bytes
+        /// were resident, otherwise it is 0. Clears its row.
+        CbFree = 9,
+        /// A kernel binary was loaded: `id`, `class`, `size` = binary x cores, `address` = hash of the binary
+        /// or 0, `aux` = the program that loaded it, `cores`, `place`; flag ETHERNET for its cores. Writes
+        /// its row.
+        KernelLoad = 10,
+        /// A kernel binary was unloaded: `id`; `class`, `size`, `aux` and the flags ETHERNET and LATE are
+        /// those of the load, `address` is unknown, `cores` is 0. RESIDENT and `place` are as for CB_FREE, of
+        /// all programs that ran it. Clears its row.
+        KernelUnload = 11,
+        /// Program `id` was dispatched. With flag RESIDENT it becomes the resident program of its lane:
+        /// `size` = bytes of its circular buffers, `aux` = its kernel bytes on Tensix cores (low 32 bits) and
+        /// on ethernet cores (high 32 bits). `address` = the number of dispatches that the event stands for,
+        /// at least 1 (low 32 bits), and the other program row of the pair (high 32 bits); it writes program
+        /// row `row`. `place` = lane (low byte) and command queue (high byte). Flag CACHED: the binary was on
+        /// the device already. `class` is that of the program's kernels: 5 if it has a circular buffer or an
+        /// application kernel, otherwise that of the fabric or dispatch kernel that came last. `cores` is 0.
+        KernelDispatch = 16,
+        /// An allocation of `class` failed: `size` = requested bytes in total, `id` = bytes needed in each
+        /// bank, `cores` = banks, `address` = free bytes, `aux` = largest free block, both of one bank with
+        /// flag PER_BANK, otherwise of all; 2^64 - 1 (`cores`: 0) for what the process does not know.
+        AllocFailed = 17,
+        /// A step began or ended, or a moment was marked: `id` = the caller's number, `name`; `class` = 0
+        /// begin, 1 end, 2 instant.
+        Marker = 18,
+        /// All peaks of the device were reset to what was used at the time.
+        PeakReset = 19,
+        /// The process opened the device.
+        DeviceOpen = 20,
+        /// The process closed the device.
+        DeviceClose = 21,
+        /// Kernel ring buffer: `size` = total bytes, `address` = used bytes, `aux` = programs in it.
+        Gauge = 22,
+        /// Nothing of program `id` is left. Clears row `row` and the one in the high 32 bits of `address`.
+        /// With flag RESIDENT the program leaves the lanes whose bits are set in `place`.
+        ProgramEnd = 23,
+        /// A live allocation got its name (and site) after it was allocated: `id`, `class`, `flags`, `size`,
+        /// `aux` and `row` are those of the allocation. Changes the name in its row.
+        Name = 24,
+    }
 }
 
 impl EventKind {
-    /// Every kind.
-    pub const ALL: [EventKind; 15] = [
-        EventKind::Alloc,
-        EventKind::Free,
-        EventKind::CbAlloc,
-        EventKind::CbFree,
-        EventKind::KernelLoad,
-        EventKind::KernelUnload,
-        EventKind::KernelDispatch,
-        EventKind::AllocFailed,
-        EventKind::Marker,
-        EventKind::PeakReset,
-        EventKind::DeviceOpen,
-        EventKind::DeviceClose,
-        EventKind::Gauge,
-        EventKind::ProgramEnd,
-        EventKind::Name,
-    ];
-
     /// The kind with this code.
     #[inline]
     pub fn from_code(code: u8) -> Option<EventKind> {

@@ -56,6 +56,7 @@ pub mod claims;
 mod class;
 pub mod control;
 mod counters;
+pub mod describe;
 mod device;
 mod error;
 mod event;
@@ -78,7 +79,7 @@ pub use event::{Event, EventKind, MarkerPhase, NO_DEVICE, NO_ROW, UNKNOWN, flags
 pub use row::{Row, RowEffect, RowKind};
 pub use segment::{
     DEVICE_COUNTER_WORDS, HEADER_WORDS, KNOWN_FEATURES, MAJOR, MAX_NAME_BYTES, MAX_NAME_LEN, MAX_NAMES,
-    MAX_ROWS, MINOR, RING_SLOTS, RUN_GRACE_NS, SEGMENT_MAGIC, SLOT_WORDS, SegmentHeader, SegmentWords,
-    Source,
+    MAX_RING_SLOTS, MAX_ROWS, MIN_RING_SLOTS, MINOR, RING_SLOTS, RUN_GRACE_NS, SEGMENT_MAGIC, SLOT_WORDS,
+    SegmentHeader, SegmentWords, Source,
 };
 pub use words::{View, Word, load_pod, store_pod, words_of};

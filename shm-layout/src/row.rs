@@ -1,31 +1,34 @@
 //! A row of the live list: 64 bytes that never move while the allocation lives.
 
 use crate::class::{Class, CoreType};
+use crate::describe::codes;
 use crate::event::{Event, EventKind, NO_ROW, flags};
 use crate::segment::SLOT_WORDS;
 use crate::words::shared_struct;
 
-/// `kind` of a row; the discriminant is the code of the event that writes such a row.
-#[repr(u8)]
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum RowKind {
-    /// A buffer of any class.
-    Buffer = EventKind::Alloc as u8,
-    /// A circular buffer.
-    Cb = EventKind::CbAlloc as u8,
-    /// A loaded kernel binary.
-    Kernel = EventKind::KernelLoad as u8,
-    /// How often a program was dispatched. Such rows come in pairs that are written in turn, so that a
-    /// process killed while it writes one leaves the other; the newer stamp counts.
-    Program = EventKind::KernelDispatch as u8,
+codes! {
+    /// `kind` of a row; the discriminant is the code of the event that writes such a row.
+    #[repr(u8)]
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+    pub enum RowKind {
+        /// A buffer of any class, written by ALLOC.
+        Buffer = { EventKind::Alloc as u8 },
+        /// A circular buffer, written by CB_ALLOC.
+        Cb = { EventKind::CbAlloc as u8 },
+        /// A loaded kernel binary, written by KERNEL_LOAD.
+        Kernel = { EventKind::KernelLoad as u8 },
+        /// How often a program was dispatched, written by KERNEL_DISPATCH. Such rows come in pairs.
+        ///
+        /// The two are written in turn, so that a process killed while it writes one leaves the other; the
+        /// newer stamp counts.
+        Program = { EventKind::KernelDispatch as u8 },
+    }
 }
 
 impl RowKind {
     /// The kind with this code.
     pub fn from_code(code: u8) -> Option<RowKind> {
-        [RowKind::Buffer, RowKind::Cb, RowKind::Kernel, RowKind::Program]
-            .into_iter()
-            .find(|kind| *kind as u8 == code)
+        RowKind::ALL.into_iter().find(|kind| *kind as u8 == code)
     }
 }
 
@@ -39,11 +42,11 @@ shared_struct! {
         0 => pub stamp: u64,
         /// Ticks when it was allocated.
         8 => pub time: u64,
-        /// [`RowKind`] code.
+        /// [Row kind](RowKind) code.
         16 => pub kind: u8,
         /// [`Class`] code.
         17 => pub class: u8,
-        /// Bits of [`crate::event::flags`].
+        /// [Flags](crate::event::flags), as in an event.
         18 => pub flags: u8,
         /// Index into the device list.
         19 => pub device: u8,
@@ -55,10 +58,11 @@ shared_struct! {
         24 => pub id: u64,
         /// Bytes occupied on that device.
         32 => pub size: u64,
-        /// Address or [`crate::event::UNKNOWN`]; hash of a kernel's binary or 0.
+        /// Address or [2^64 - 1](crate::UNKNOWN); hash of a kernel's binary or 0.
         40 => pub address: u64,
-        /// Requested bytes; program of a circular buffer or kernel. Read it through [`Row::requested`] or
-        /// [`Row::program`].
+        /// Requested bytes; program of a circular buffer or kernel.
+        ///
+        /// Read it through [`Row::requested`] or [`Row::program`].
         48 => pub aux: u64,
         /// Number of this row.
         56 => pub row: u32,

@@ -3,6 +3,7 @@
 use crate::block::{Block, Planner};
 use crate::control::CONTROL_WORDS;
 use crate::counters::Counters;
+use crate::describe::constants;
 use crate::device::{DEVICE_WORDS, MAX_DEVICES};
 use crate::error::LayoutError;
 use crate::protocol::latch::latch_words;
@@ -19,20 +20,30 @@ pub const KNOWN_FEATURES: u64 = 0;
 
 /// The number of words of an event slot or a row.
 pub const SLOT_WORDS: usize = 8;
-/// The number of words of a device's counters, which are a latch.
-pub const DEVICE_COUNTER_WORDS: usize = latch_words(words_of::<Counters>());
-/// The number of interned names that a segment can hold; 0 stands for "none".
-pub const MAX_NAMES: u64 = 1 << 16;
-/// The longest name in bytes.
-pub const MAX_NAME_LEN: usize = 1024;
+
+constants! {
+    pub(crate) LIMITS;
+    /// The number of names in a segment, counting name 0, which stands for "none".
+    pub const MAX_NAMES: u64 = 1 << 16;
+    /// The longest name in bytes.
+    pub const MAX_NAME_LEN: usize = 1024;
+    /// The largest name area in bytes.
+    pub const MAX_NAME_BYTES: u64 = 1 << 26;
+    /// How long after its creation the segment of a run is left to the run, in nanoseconds, even if its
+    /// process has ended.
+    pub const RUN_GRACE_NS: u64 = 10_000_000_000;
+    /// The smallest capacity of the ring.
+    pub const MIN_RING_SLOTS: u64 = 64;
+    /// The largest capacity of the ring.
+    pub const MAX_RING_SLOTS: u64 = 1 << 24;
+    /// The largest capacity of the live list.
+    pub const MAX_ROWS: u64 = 1 << 23;
+    /// The number of words of a device's entry in the counters block, which is a latch.
+    pub const DEVICE_COUNTER_WORDS: usize = latch_words(words_of::<Counters>());
+}
+
 /// The bounds of the ring's capacity.
-pub const RING_SLOTS: core::ops::RangeInclusive<u64> = 64..=1 << 24;
-/// The largest capacity of the live list.
-pub const MAX_ROWS: u64 = 1 << 23;
-/// The largest name area in bytes.
-pub const MAX_NAME_BYTES: u64 = 1 << 26;
-/// How long after its creation the segment of a run is kept, even if its process has ended.
-pub const RUN_GRACE_NS: u64 = 10_000_000_000;
+pub const RING_SLOTS: core::ops::RangeInclusive<u64> = MIN_RING_SLOTS..=MAX_RING_SLOTS;
 
 /// The kind of writer of a segment; the discriminant is its code.
 #[repr(u64)]
@@ -66,7 +77,7 @@ impl Source {
 shared_struct! {
     /// The first 1024 bytes; immutable once the file is visible.
     pub struct SegmentHeader, size 1024 {
-        /// [`SEGMENT_MAGIC`].
+        /// The bytes `TTSHMSEG`.
         0 => pub magic: u64,
         /// Layout version.
         8 => pub major: u32,

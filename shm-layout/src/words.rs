@@ -116,33 +116,43 @@ impl<'a, T: Pod, W: Word> View<'a, T, W> {
 }
 
 /// Declares a `repr(C)` Pod struct with the byte offset of each field and the size of the whole, all
-/// checked at compile time.
+/// checked at compile time, and keeps the descriptions of the fields for the document.
 macro_rules! shared_struct {
     ($(#[$meta:meta])* pub struct $name:ident, size $size:literal {
-        $($(#[$fmeta:meta])* $offset:literal => pub $field:ident: $ty:ty,)*
+        $($(#[doc = $doc:literal])* $offset:literal => pub $field:ident: $ty:ty,)*
     }) => {
         $(#[$meta])*
         #[repr(C)]
         #[derive(Clone, Copy, Debug, PartialEq, Eq, bytemuck::Pod, bytemuck::Zeroable)]
-        pub struct $name { $($(#[$fmeta])* pub $field: $ty,)* }
+        pub struct $name { $($(#[doc = $doc])* pub $field: $ty,)* }
         const _: () = {
             $(assert!(core::mem::offset_of!($name, $field) == $offset);)*
             assert!(size_of::<$name>() == $size && align_of::<$name>() == 8);
         };
+        impl $crate::describe::Fields for $name {
+            const NAME: &'static str = stringify!($name);
+            const FIELDS: &'static [$crate::describe::Field] = &[$($crate::describe::Field {
+                name: stringify!($field),
+                offset: $offset,
+                size: size_of::<$ty>(),
+                ty: stringify!($ty),
+                doc: concat!($($doc, "\n"),*),
+            },)*];
+        }
     };
 }
 
 /// [`shared_struct!`] for structs of whole-word fields, with an accessor per field on its [`View`].
 macro_rules! viewed_struct {
     ($(#[$meta:meta])* pub struct $name:ident, size $size:literal {
-        $($(#[$fmeta:meta])* $offset:literal => pub $field:ident: $ty:ty,)*
+        $($(#[doc = $doc:literal])* $offset:literal => pub $field:ident: $ty:ty,)*
     }) => {
         $crate::words::shared_struct! {
             $(#[$meta])*
-            pub struct $name, size $size { $($(#[$fmeta])* $offset => pub $field: $ty,)* }
+            pub struct $name, size $size { $($(#[doc = $doc])* $offset => pub $field: $ty,)* }
         }
         impl<W: $crate::words::Word> $crate::words::View<'_, $name, W> {
-            $($(#[$fmeta])* #[inline] pub fn $field(&self) -> $ty { self.field($offset) })*
+            $($(#[doc = $doc])* #[inline] pub fn $field(&self) -> $ty { self.field($offset) })*
         }
     };
 }

@@ -7,17 +7,21 @@ use crate::words::viewed_struct;
 
 /// Bits of [`DeviceStats::flags`].
 pub mod device_flags {
-    /// Buffers occupy more of a pool than it has, or, where the pool is not known, more of a memory than the
-    /// chip has: some process reports wrongly.
-    pub const OVER_CAPACITY: u64 = 1 << 0;
-    /// Processes disagree about the device's capacity or kind.
-    pub const CONFLICT: u64 = 1 << 1;
-    /// A process that could not be read may hold memory on it: what is shown is a lower bound.
-    pub const INCOMPLETE: u64 = 1 << 2;
-    /// `dram_composition` is the complete composition of the DRAM peak.
-    pub const DRAM_COMPOSITION_EXACT: u64 = 1 << 3;
-    /// `l1_composition` is the complete composition of the L1 peak.
-    pub const L1_COMPOSITION_EXACT: u64 = 1 << 4;
+    crate::describe::constants! {
+        pub ALL;
+        /// Buffers occupy more of a pool than it has, or, where the pool is not known, more of a memory than the
+        /// chip has: some process reports wrongly.
+        pub const OVER_CAPACITY: u64 = 1 << 0;
+        /// Processes disagree about the device's capacity or kind.
+        pub const CONFLICT: u64 = 1 << 1;
+        /// A process that could not be read, or not be counted, may hold memory on it: what is shown is a
+        /// lower bound.
+        pub const INCOMPLETE: u64 = 1 << 2;
+        /// `dram_composition` is the complete composition of the DRAM peak.
+        pub const DRAM_COMPOSITION_EXACT: u64 = 1 << 3;
+        /// `l1_composition` is the complete composition of the L1 peak.
+        pub const L1_COMPOSITION_EXACT: u64 = 1 << 4;
+    }
 }
 
 viewed_struct! {
@@ -25,7 +29,7 @@ viewed_struct! {
     pub struct Peak, size 32 {
         /// The largest value that is certain.
         0 => pub low: u64,
-        /// The largest value that is possible; [`crate::event::UNKNOWN`] if it has no bound.
+        /// The largest value that is possible; [2^64 - 1](crate::UNKNOWN) if it has no bound.
         8 => pub high: u64,
         /// When `low` was first reached; 0 if not known.
         16 => pub time: u64,
@@ -89,11 +93,11 @@ viewed_struct! {
         16 => pub class: u64,
         /// Bytes requested.
         24 => pub request_bytes: u64,
-        /// Bytes free then, [`crate::UNKNOWN`] if the process did not know.
+        /// Bytes free then, [2^64 - 1](crate::UNKNOWN) if the process did not know.
         32 => pub free_bytes: u64,
-        /// Largest free block then, [`crate::UNKNOWN`] if the process did not know.
+        /// Largest free block then, [2^64 - 1](crate::UNKNOWN) if the process did not know.
         40 => pub largest_free_bytes: u64,
-        /// Bytes needed in each bank, [`crate::UNKNOWN`] if the process did not know.
+        /// Bytes needed in each bank, [2^64 - 1](crate::UNKNOWN) if the process did not know.
         48 => pub needed_per_bank_bytes: u64,
         /// Banks, 0 if the process did not know.
         56 => pub banks: u64,
@@ -107,7 +111,7 @@ viewed_struct! {
     pub struct DeviceStats, size 2168 {
         /// Generation that wrote this row; 0 if the row is not in use.
         0 => pub generation: u64,
-        /// Bits of [`device_flags`].
+        /// [Device flags](device_flags).
         8 => pub flags: u64,
         /// What is taken as true of it.
         16 => pub entry: DeviceEntry,

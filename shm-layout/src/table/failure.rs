@@ -5,14 +5,18 @@ use core::cmp::Reverse;
 use super::MAX_PROCESSES;
 use crate::class::Class;
 use crate::counters::{MAX_BYTES, MAX_COUNT};
+use crate::describe::constants;
 use crate::words::viewed_struct;
 
-/// The number of failures that a table keeps, over all devices.
-pub const MAX_FAILURES: usize = 32;
-/// The number of holders kept with a failure.
-pub const FAILURE_HOLDERS: usize = 8;
-/// The number of preceding events kept with a failure.
-pub const FAILURE_EVENTS: usize = 16;
+constants! {
+    pub(crate) LIMITS;
+    /// The number of failures that a table keeps, over all devices.
+    pub const MAX_FAILURES: usize = 32;
+    /// The number of holders kept with a failure.
+    pub const FAILURE_HOLDERS: usize = 8;
+    /// The number of preceding events kept with a failure.
+    pub const FAILURE_EVENTS: usize = 16;
+}
 
 /// The most bytes of a class that one process is shown to hold, however many entries for one chip it made.
 pub const MAX_HELD: u64 = 2 * MAX_BYTES;
@@ -21,14 +25,17 @@ const _: () = assert!(MOST_PROCESSES.checked_mul(MAX_HELD).is_some());
 
 /// Bits of [`FailureRecord::flags`].
 pub mod failure_flags {
-    /// All holders are listed, and their bytes are exact. Without this flag some may be missing: a process
-    /// that ended before the aggregator started, could not be read, or whose events were missed.
-    pub const HOLDERS_EXACT: u64 = 1 << 0;
-    /// The events are the last before the failure, of all processes that were followed. Without this flag, a
-    /// ring no longer held some of them.
-    pub const EVENTS_COMPLETE: u64 = 1 << 1;
-    /// Free bytes and the largest free block are per bank, not for all banks.
-    pub const PER_BANK: u64 = 1 << 2;
+    crate::describe::constants! {
+        pub ALL;
+        /// All holders are listed, and their bytes are exact. Without this flag some may be missing: a process
+        /// that ended before the aggregator started, could not be read, or whose events were missed.
+        pub const HOLDERS_EXACT: u64 = 1 << 0;
+        /// The events are the last before the failure, of all processes that were followed. Without this flag, a
+        /// ring no longer held some of them.
+        pub const EVENTS_COMPLETE: u64 = 1 << 1;
+        /// Free bytes and the largest free block are per bank, not for all banks.
+        pub const PER_BANK: u64 = 1 << 2;
+    }
 }
 
 viewed_struct! {
@@ -56,7 +63,7 @@ viewed_struct! {
         8 => pub identity: u64,
         /// Pid of the process as seen by itself.
         16 => pub pid: u64,
-        /// [`crate::EventKind`] code.
+        /// [Kind](crate::EventKind) code of the event.
         24 => pub kind: u64,
         /// [`Class`] code.
         32 => pub class: u64,
@@ -72,7 +79,7 @@ viewed_struct! {
     pub struct FailureRecord, size 2520 {
         /// Generation that wrote this row; 0 if the row is not in use.
         0 => pub generation: u64,
-        /// Bits of [`failure_flags`].
+        /// [Failure flags](failure_flags).
         8 => pub flags: u64,
         /// When.
         16 => pub time: u64,

@@ -8,6 +8,7 @@ mod failure;
 mod rows;
 
 pub use self::device::{ClassStats, Composition, DeviceStats, Failure, Holder, Peak, device_flags};
+pub(crate) use self::failure::LIMITS as FAILURE_LIMITS;
 pub use self::failure::{
     FAILURE_EVENTS, FAILURE_HOLDERS, FailureHolder, FailureRecord, MAX_FAILURES, MAX_HELD, PastEvent,
     failure_flags,
@@ -17,6 +18,7 @@ pub use self::rows::{
     usage_flags,
 };
 use crate::block::{Block, Planner};
+use crate::describe::constants;
 use crate::device::MAX_DEVICES;
 use crate::error::LayoutError;
 use crate::protocol::latch::latch_words;
@@ -27,97 +29,106 @@ use crate::words::{Word, load_pod, shared_struct, words_of};
 pub const TABLE_MAGIC: u64 = u64::from_le_bytes(*b"TTSHMTAB");
 /// The incompatible features of tables that this version knows.
 pub const TABLE_FEATURES: u64 = 0;
-/// The number of devices in a table: one process that claims as many as it can leaves room for others.
-pub const TABLE_DEVICES: usize = 2 * MAX_DEVICES;
-/// The number of processes that a table can show.
-pub const MAX_PROCESSES: usize = 4096;
-/// The number of usages (process and device) that a table can show.
-pub const MAX_USAGES: usize = 4096;
-/// The number of notices that a table keeps: refusals, deaths, reclaims.
-pub const MAX_NOTICES: usize = 64;
-/// The number of buckets per resolution of a device's history.
-pub const HISTORY_BUCKETS: usize = 240;
 /// The length of a bucket in nanoseconds: a minute, an hour, a day in [`HISTORY_BUCKETS`] buckets.
 pub const HISTORY_RESOLUTIONS: [u64; 3] = [250_000_000, 15_000_000_000, 360_000_000_000];
-/// The number of holders that are kept with a peak.
-pub const PEAK_HOLDERS: usize = 8;
-
-/// The number of words of a device row, including the latch.
-pub const DEVICE_ROW_WORDS: usize = latch_words(words_of::<DeviceStats>());
-/// The number of words of a process row.
-pub const PROCESS_ROW_WORDS: usize = latch_words(words_of::<ProcessStats>());
-/// The number of words of a usage row.
-pub const USAGE_ROW_WORDS: usize = latch_words(words_of::<UsageStats>());
-/// The number of words of a notice.
-pub const NOTICE_ROW_WORDS: usize = latch_words(words_of::<Notice>());
-/// The number of words of a failure.
-pub const FAILURE_ROW_WORDS: usize = latch_words(words_of::<FailureRecord>());
 /// The number of words of a history bucket.
 pub const BUCKET_WORDS: usize = words_of::<Bucket>();
-/// The number of words of a device's history.
-pub const HISTORY_WORDS: usize = BUCKET_WORDS * HISTORY_BUCKETS * HISTORY_RESOLUTIONS.len();
+
+constants! {
+    pub(crate) LIMITS;
+    /// The number of words of a table's control block.
+    pub const TABLE_CONTROL_WORDS: usize = 32;
+    /// The number of devices in a table: one process that claims as many as it can leaves room for others.
+    pub const TABLE_DEVICES: usize = 2 * MAX_DEVICES;
+    /// The number of process rows of a table.
+    pub const MAX_PROCESSES: usize = 4096;
+    /// The number of usage rows (process and device) of a table.
+    pub const MAX_USAGES: usize = 4096;
+    /// The number of notices that a table keeps: refusals, deaths, reclaims.
+    pub const MAX_NOTICES: usize = 64;
+    /// The number of buckets per resolution of a device's history.
+    pub const HISTORY_BUCKETS: usize = 240;
+    /// The number of words of a device's history.
+    pub const HISTORY_WORDS: usize = BUCKET_WORDS * HISTORY_BUCKETS * HISTORY_RESOLUTIONS.len();
+    /// The number of holders that are kept with a peak.
+    pub const PEAK_HOLDERS: usize = 8;
+    /// The number of words of a device row, including the latch.
+    pub const DEVICE_ROW_WORDS: usize = latch_words(words_of::<DeviceStats>());
+    /// The number of words of a process row, including the latch.
+    pub const PROCESS_ROW_WORDS: usize = latch_words(words_of::<ProcessStats>());
+    /// The number of words of a usage row, including the latch.
+    pub const USAGE_ROW_WORDS: usize = latch_words(words_of::<UsageStats>());
+    /// The number of words of a notice row, including the latch.
+    pub const NOTICE_ROW_WORDS: usize = latch_words(words_of::<Notice>());
+    /// The number of words of a failure row, including the latch.
+    pub const FAILURE_ROW_WORDS: usize = latch_words(words_of::<FailureRecord>());
+}
 
 /// The control words of a table. One constant per word.
 pub mod control {
-    /// The number of words in the control block.
-    pub const WORDS: usize = 32;
-    /// The last complete generation.
-    pub const GENERATION: usize = 0;
-    /// The time of the last heartbeat.
-    pub const HEARTBEAT: usize = 1;
-    /// 1 once the aggregator has closed the table.
-    pub const CLOSED: usize = 2;
-    /// Device rows in use or used before.
-    pub const DEVICES: usize = 3;
-    /// Process rows in use or used before.
-    pub const PROCESSES: usize = 4;
-    /// Usage rows in use or used before.
-    pub const USAGES: usize = 5;
-    /// Notices ever written; the newest is at (count - 1) % capacity.
-    pub const NOTICES: usize = 6;
-    /// Events folded.
-    pub const EVENTS: usize = 7;
-    /// Events missed because they were overwritten.
-    pub const MISSED: usize = 8;
-    /// Events that came too late to be merged by time.
-    pub const LATE: usize = 9;
-    /// Files refused at this moment.
-    pub const REFUSED: usize = 10;
-    /// Start of the window that peaks refer to.
-    pub const WINDOW_SINCE: usize = 11;
-    /// Windows opened; counts the resets that were carried out.
-    pub const WINDOWS: usize = 12;
-    /// The longest that the aggregator sleeps at present, so that readers know when a heartbeat is overdue.
-    pub const INTERVAL: usize = 13;
-    /// If history was adopted from an earlier table: the end of what that one saw; 0 if not.
-    pub const GAP_START: usize = 14;
-    /// The start of what this aggregator saw, if history was adopted.
-    pub const GAP_END: usize = 15;
-    /// Processes, devices or pairs that found no free row.
-    pub const OVERFLOW: usize = 16;
-    /// Failure rows in use or used before.
-    pub const FAILURES: usize = 17;
-    /// Processes that are alive, or may be, and cannot be read: their files were unlinked.
-    pub const UNSEEN: usize = 18;
-    /// Generations for which /dev/shm had no room. What there was room for is complete.
-    pub const PUBLISH_ERRORS: usize = 19;
-    /// Since when rows are missing for lack of room; 0 if none are.
-    pub const INCOMPLETE_SINCE: usize = 20;
-    /// How often a clock stepped. Times and order of events around a step are not known.
-    pub const CLOCK_STEPS: usize = 21;
-    /// Processes whose file was gone before it could be opened.
-    pub const LOST: usize = 22;
-    /// Everything that processes had reported by this time is in the rows.
-    pub const AS_OF: usize = 23;
-    /// Since when the machine is known not to have been suspended: earlier times have no wall-clock time. 0
-    /// if it never was.
-    pub const AWAKE_SINCE: usize = 24;
+    crate::describe::constants! {
+        pub ALL;
+        /// The generation of the last complete batch; stored last, with release.
+        pub const GENERATION: usize = 0;
+        /// The time of the last heartbeat, which says that the aggregator is running.
+        pub const HEARTBEAT: usize = 1;
+        /// 1 once the aggregator has ended in an orderly way.
+        pub const CLOSED: usize = 2;
+        /// The number of device rows that may be read.
+        pub const DEVICES: usize = 3;
+        /// The number of process rows that may be read.
+        pub const PROCESSES: usize = 4;
+        /// The number of usage rows that may be read.
+        pub const USAGES: usize = 5;
+        /// Notices ever written; the newest is row (count - 1) mod capacity.
+        pub const NOTICES: usize = 6;
+        /// Events folded.
+        pub const EVENTS: usize = 7;
+        /// Events missed because they were overwritten.
+        pub const MISSED: usize = 8;
+        /// Events that came too late to be merged by time.
+        pub const LATE: usize = 9;
+        /// Files refused at this moment.
+        pub const REFUSED: usize = 10;
+        /// Start of the window that peaks refer to.
+        pub const WINDOW_SINCE: usize = 11;
+        /// Windows opened; counts the resets that were carried out.
+        pub const WINDOWS: usize = 12;
+        /// The longest that the aggregator sleeps at present, in nanoseconds, so that readers know when a
+        /// heartbeat is overdue.
+        pub const INTERVAL: usize = 13;
+        /// If history was adopted from an earlier table: the end of what that one saw; 0 if not.
+        pub const GAP_START: usize = 14;
+        /// If history was adopted: the start of what this aggregator saw; 0 if not.
+        pub const GAP_END: usize = 15;
+        /// Usages (process and device) that the table has no row for. Most of them are counted in the totals of
+        /// their device all the same. Those that are not make it incomplete, or are on a chip that has no row
+        /// either and concern no other device; a notice says so.
+        pub const OVERFLOW: usize = 16;
+        /// The number of failure rows that may be read.
+        pub const FAILURES: usize = 17;
+        /// Processes that are alive, or may be, and cannot be read: their files were unlinked.
+        pub const UNSEEN: usize = 18;
+        /// Batches for which /dev/shm had no room. What there was room for is complete.
+        pub const PUBLISH_ERRORS: usize = 19;
+        /// Since when rows are missing for lack of room; 0 if none are.
+        pub const INCOMPLETE_SINCE: usize = 20;
+        /// How often a clock stepped. Times and order of events around a step are not known.
+        pub const CLOCK_STEPS: usize = 21;
+        /// Processes whose file was gone before it could be opened.
+        pub const LOST: usize = 22;
+        /// Everything that processes had reported by this time is in the rows.
+        pub const AS_OF: usize = 23;
+        /// Since when the machine is known not to have been suspended, 0 if it never was. CLOCK_MONOTONIC stands
+        /// still while it is, so the wall-clock time of earlier moments is not known.
+        pub const AWAKE_SINCE: usize = 24;
+    }
 }
 
 shared_struct! {
     /// The first 1024 bytes; immutable once the file is visible.
     pub struct TableHeader, size 1024 {
-        /// [`TABLE_MAGIC`].
+        /// The bytes `TTSHMTAB`.
         0 => pub magic: u64,
         /// Layout version.
         8 => pub major: u32,
@@ -176,7 +187,7 @@ impl TableHeader {
         header.magic = TABLE_MAGIC;
         (header.major, header.minor) = (MAJOR, MINOR);
         header.header_len = size_of::<TableHeader>() as u64;
-        header.control = planner.place(control::WORDS as u64, CONTROL_BYTES);
+        header.control = planner.place(TABLE_CONTROL_WORDS as u64, CONTROL_BYTES);
         header.devices = planner.place(TABLE_DEVICES as u64, DEVICE_BYTES);
         header.processes = planner.place(MAX_PROCESSES as u64, PROCESS_BYTES);
         header.usages = planner.place(MAX_USAGES as u64, USAGE_BYTES);
@@ -208,9 +219,9 @@ impl TableHeader {
         )?;
         expect("header_len", self.header_len, size_of::<TableHeader>() as u64)?;
         expect("total_len", self.total_len, len)?;
-        expect("control words", self.control.capacity, control::WORDS as u64)?;
+        expect("control words", self.control.capacity, TABLE_CONTROL_WORDS as u64)?;
         expect("history", self.history.capacity, self.devices.capacity)?;
-        self.control.check("control", CONTROL_BYTES, control::WORDS as u64, len)?;
+        self.control.check("control", CONTROL_BYTES, TABLE_CONTROL_WORDS as u64, len)?;
         self.devices.check("devices", DEVICE_BYTES, TABLE_DEVICES as u64, len)?;
         self.processes.check("processes", PROCESS_BYTES, MAX_PROCESSES as u64, len)?;
         self.usages.check("usages", USAGE_BYTES, MAX_USAGES as u64, len)?;

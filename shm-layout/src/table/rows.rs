@@ -7,26 +7,32 @@ use crate::words::viewed_struct;
 
 /// Values of [`ProcessStats::state`].
 pub mod process_state {
-    /// The row is not in use.
-    pub const FREE: u64 = 0;
-    /// The process is alive (running or stopped).
-    pub const ALIVE: u64 = 1;
-    /// The process ended; its row stays for a while to show what it held.
-    pub const ENDED: u64 = 2;
+    crate::describe::constants! {
+        pub ALL;
+        /// The row is not in use.
+        pub const FREE: u64 = 0;
+        /// The process is alive (running or stopped).
+        pub const ALIVE: u64 = 1;
+        /// The process ended; its row stays for a while to show what it held.
+        pub const ENDED: u64 = 2;
+    }
 }
 
 /// Bits of [`ProcessStats::flags`].
 pub mod process_flags {
-    /// The process had no room for all rows or names: totals are exact, lists are incomplete.
-    pub const DEGRADED: u64 = 1 << 0;
-    /// Its events are impossible: its figures are excluded from all totals.
-    pub const BROKEN: u64 = 1 << 1;
-    /// Its file in /dev/shm was unlinked while it is alive.
-    pub const UNLINKED: u64 = 1 << 2;
-    /// It closed its segment.
-    pub const CLOSED: u64 = 1 << 3;
-    /// It is alive, or may be, and cannot be read any more: what it uses is not known.
-    pub const UNSEEN: u64 = 1 << 4;
+    crate::describe::constants! {
+        pub ALL;
+        /// The process had no room for all rows or names: totals are exact, lists are incomplete.
+        pub const DEGRADED: u64 = 1 << 0;
+        /// Its events are impossible: its figures are excluded from all totals.
+        pub const BROKEN: u64 = 1 << 1;
+        /// Its file in /dev/shm was unlinked while it is alive.
+        pub const UNLINKED: u64 = 1 << 2;
+        /// It closed its segment.
+        pub const CLOSED: u64 = 1 << 3;
+        /// It is alive, or may be, and cannot be read any more: what it uses is not known.
+        pub const UNSEEN: u64 = 1 << 4;
+    }
 }
 
 viewed_struct! {
@@ -34,9 +40,9 @@ viewed_struct! {
     pub struct ProcessStats, size 360 {
         /// Generation that wrote this row; 0 if the row is not in use.
         0 => pub generation: u64,
-        /// A value of [`process_state`].
+        /// [Process state](process_state).
         8 => pub state: u64,
-        /// Bits of [`process_flags`].
+        /// [Process flags](process_flags).
         16 => pub flags: u64,
         /// Identity of its segment.
         24 => pub identity: u64,
@@ -62,11 +68,11 @@ viewed_struct! {
         104 => pub events_per_1000s: u64,
         /// Live allocations without a row.
         112 => pub unlisted: u64,
-        /// Counts by [`crate::control::Anomaly`] code.
+        /// Counts by [anomaly](crate::control::Anomaly) code.
         120 => pub anomalies: [u64; 16],
         /// Process name, UTF-8, zero-filled.
         248 => pub name: [u8; 64],
-        /// [`crate::Source`] code: the kind of writer.
+        /// [`Source`](crate::Source) code: the kind of writer.
         312 => pub source: u64,
         /// Pid of the process that it is written on behalf of; 0 if that is the writer.
         320 => pub on_behalf_of: u64,
@@ -77,7 +83,7 @@ viewed_struct! {
         /// When the process was started, in clock ticks since boot as in /proc/PID/stat; 0 if unknown.
         344 => pub start_time: u64,
         /// Number of devices that it registered. It has a usage row for each, unless there was no room for
-        /// one.
+        /// one: then the table does not tell what it uses in total.
         352 => pub devices: u64,
     }
 }
@@ -91,13 +97,13 @@ viewed_struct! {
         8 => pub process: u64,
         /// Index of the device row.
         16 => pub device: u64,
-        /// The process's own number for the device; `u64::MAX` if it has none.
+        /// The process's own number for the device; 2^64 - 1 if it has none.
         24 => pub logical_id: u64,
         /// The allocator of the device that it uses, 0 if the chip has only one.
         32 => pub allocator: u64,
         /// Its counters, with times converted.
         40 => pub counters: Counters,
-        /// Bits of [`usage_flags`].
+        /// [Usage flags](usage_flags).
         1256 => pub flags: u64,
         /// What the process claims about the device.
         1264 => pub entry: DeviceEntry,
@@ -106,26 +112,32 @@ viewed_struct! {
 
 /// Bits of [`UsageStats::flags`].
 pub mod usage_flags {
-    /// What the process claims about the device contradicts what is taken as true.
-    pub const CONFLICT: u64 = 1 << 0;
+    crate::describe::constants! {
+        pub ALL;
+        /// What the process claims about the device contradicts what is taken as true.
+        pub const CONFLICT: u64 = 1 << 0;
+    }
 }
 
 /// Values of [`Notice::kind`].
 pub mod notice_kind {
-    /// The notice no longer holds: a file that was refused is read now.
-    pub const WITHDRAWN: u64 = 0;
-    /// A file was refused; `text` says why.
-    pub const REFUSED: u64 = 1;
-    /// A process ended and what it held was reclaimed; `bytes` and `counts` say what.
-    pub const RECLAIMED: u64 = 2;
-    /// A process's events are impossible; `text` says why.
-    pub const BROKEN: u64 = 3;
-    /// A process is alive, or may be, and cannot be read any more; `text` says why.
-    pub const UNSEEN: u64 = 4;
-    /// A clock stepped; `text` says in which direction, and what is not known as a result.
-    pub const CLOCK: u64 = 5;
-    /// A user has usages for which there is no room. The file is that of one of the processes.
-    pub const UNCOUNTED: u64 = 6;
+    crate::describe::constants! {
+        pub ALL;
+        /// The notice no longer holds: a file that was refused is read now.
+        pub const WITHDRAWN: u64 = 0;
+        /// A file was refused; `text` says why.
+        pub const REFUSED: u64 = 1;
+        /// A process ended and what it held was reclaimed; `bytes` and `counts` say what.
+        pub const RECLAIMED: u64 = 2;
+        /// A process's events are impossible; `text` says why.
+        pub const BROKEN: u64 = 3;
+        /// A process is alive, or may be, and cannot be read any more; `text` says why.
+        pub const UNSEEN: u64 = 4;
+        /// A clock stepped; `text` says in which direction, and what is not known as a result.
+        pub const CLOCK: u64 = 5;
+        /// A user has usages for which there is no room. The file is that of one of the processes.
+        pub const UNCOUNTED: u64 = 6;
+    }
 }
 
 viewed_struct! {
@@ -133,7 +145,7 @@ viewed_struct! {
     pub struct Notice, size 440 {
         /// Generation that wrote this row; 0 if the row is not in use.
         0 => pub generation: u64,
-        /// A value of [`notice_kind`].
+        /// [Notice kind](notice_kind).
         8 => pub kind: u64,
         /// When it was noticed.
         16 => pub time: u64,
@@ -154,8 +166,11 @@ viewed_struct! {
 
 /// Bits of [`Bucket::flags`].
 pub mod bucket_flags {
-    /// Something was not followed in a part of this time: the figures need not be exact.
-    pub const INEXACT: u64 = 1 << 0;
+    crate::describe::constants! {
+        pub ALL;
+        /// Something was not followed in a part of this time: the figures need not be exact.
+        pub const INEXACT: u64 = 1 << 0;
+    }
 }
 
 viewed_struct! {
@@ -176,7 +191,7 @@ viewed_struct! {
         40 => pub l1_max: u64,
         /// Last L1 used.
         48 => pub l1_last: u64,
-        /// Bits of [`bucket_flags`].
+        /// [Bucket flags](bucket_flags).
         56 => pub flags: u64,
     }
 }
