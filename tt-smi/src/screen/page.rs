@@ -48,8 +48,8 @@ pub(crate) enum Reply {
     Done,
     /// It means nothing here.
     Ignored,
-    /// Open the selected row: for the list that it is in.
-    Inside,
+    /// Open the selected row; handled by the list it is in.
+    OpenRow,
     /// Show a device in a view.
     Device(usize, View),
     /// Show a process.

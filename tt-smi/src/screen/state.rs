@@ -1,22 +1,20 @@
 //! The state of the screen, and how it changes. Knows no terminal.
 
-mod menus;
-mod mouse;
-
 use std::time::Duration;
 
-use crossterm::event::{KeyEvent, MouseEvent};
+use crossterm::event::{KeyEvent, KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
 use ratatui::layout::{Position, Rect, Size};
 
-use super::action::{Action, View};
+use super::action::{Action, Motion, View};
 use super::data::{Data, Needs};
 use super::frame::Areas;
 use super::keys;
-use super::modals::{Chosen, Modal};
+use super::modals::{Chosen, Modal, Outcome};
 use super::options::Options;
-use super::page::{Page, Reply, Scene};
+use super::page::{Page, ProcessKey, Reply, Scene};
 use super::theme::Theme;
 use super::views::Pages;
+use crate::model::Process;
 
 /// Refresh intervals, shortest first.
 const INTERVALS_MS: [u64; 8] = [50, 100, 250, 500, 1000, 2000, 5000, 10_000];
@@ -188,6 +186,57 @@ impl State {
         None
     }
 
+    fn mouse(&mut self, mouse: MouseEvent) -> Option<Effect> {
+        let at = Position::new(mouse.column, mouse.row);
+        let is_shifted = mouse.modifiers.contains(KeyModifiers::SHIFT);
+        match mouse.kind {
+            // With Shift, the wheel scrolls sideways; some terminals report that themselves.
+            MouseEventKind::ScrollDown if is_shifted => self.wheel_aside(1),
+            MouseEventKind::ScrollUp if is_shifted => self.wheel_aside(-1),
+            MouseEventKind::ScrollRight => self.wheel_aside(1),
+            MouseEventKind::ScrollLeft => self.wheel_aside(-1),
+            MouseEventKind::ScrollDown => self.wheel(3),
+            MouseEventKind::ScrollUp => self.wheel(-3),
+            MouseEventKind::Down(MouseButton::Left) => self.click(at),
+            _ => None,
+        }
+    }
+
+    fn wheel(&mut self, lines: i32) -> Option<Effect> {
+        match &mut self.modal {
+            Some(modal) => {
+                modal.scroll(lines);
+                None
+            }
+            None => self.act(Action::Move(Motion::Lines(lines))),
+        }
+    }
+
+    fn wheel_aside(&mut self, steps: i32) -> Option<Effect> {
+        match self.modal {
+            Some(_) => None,
+            None => self.act(Action::Move(Motion::Aside(steps))),
+        }
+    }
+
+    fn click(&mut self, at: Position) -> Option<Effect> {
+        self.message = None;
+        if self.modal.is_some() {
+            // A click outside of a menu closes it.
+            self.modal = None;
+            return None;
+        }
+        let areas = self.areas();
+        if let Some(view) = areas.tab_at(at) {
+            return self.show(view);
+        }
+        if !areas.body.contains(at) {
+            return None;
+        }
+        let reply = self.with_page(|page, scene| page.click(at, scene));
+        self.after_page(reply, Action::Open)
+    }
+
     fn show(&mut self, view: View) -> Option<Effect> {
         if view == self.view {
             return None;
@@ -230,7 +279,7 @@ impl State {
         match reply {
             Reply::Done => None,
             Reply::Ignored if action == Action::Back => self.show(View::Overview),
-            Reply::Ignored | Reply::Inside => None,
+            Reply::Ignored | Reply::OpenRow => None,
             Reply::Device(index, view) => {
                 self.chip = self.chip_at(index);
                 self.show(view)
@@ -244,6 +293,71 @@ impl State {
                 None
             }
         }
+    }
+
+    fn open_filter(&mut self) {
+        let page = self.pages.get(self.view);
+        if !page.fields().is_empty() {
+            self.modal = Some(Modal::filter(&page.query(), page.fields()));
+        }
+    }
+
+    fn open_sort_menu(&mut self) {
+        let (names, now) = self.pages.get(self.view).sorts();
+        if !names.is_empty() {
+            self.modal = Some(Modal::sort(names, now));
+        }
+    }
+
+    fn open_signal_menu(&mut self) {
+        if self.options.readonly {
+            self.message = Some("signals are disabled (readonly)".to_owned());
+            return;
+        }
+        let target = self.target().and_then(|key| self.process(key));
+        match target.map(|process| (process, chosen(process))) {
+            Some((_, Some(chosen))) => self.modal = Some(Modal::signal(chosen)),
+            Some((process, None)) if process.is_claimed() => {
+                let (pid, owner) = (process.pid_short(), process.owner());
+                self.message = Some(format!(
+                    "no signal sent: {pid} is only claimed by a segment of {owner}, and /proc does not confirm it"
+                ));
+            }
+            _ => self.message = Some("no process selected that can be sent a signal".to_owned()),
+        }
+    }
+
+    fn process(&self, key: ProcessKey) -> Option<&Process> {
+        let processes = self.data.as_ref().map_or(&[][..], |data| &data.model.processes);
+        processes.iter().find(|process| ProcessKey::from(*process) == key)
+    }
+
+    fn target(&self) -> Option<ProcessKey> {
+        let data = self.data.as_ref()?;
+        self.pages.get(self.view).target(&self.scene(data))
+    }
+
+    fn after_modal(&mut self, outcome: Outcome) -> Option<Effect> {
+        match outcome {
+            Outcome::Open => return None,
+            Outcome::Closed => {}
+            Outcome::Filter(query) => {
+                if let Some(data) = &self.data {
+                    self.pages.get_mut(self.view).filter(query, data);
+                }
+            }
+            Outcome::Sort(choice) => {
+                if let Some(data) = &self.data {
+                    self.pages.get_mut(self.view).sort_by(choice, data);
+                }
+            }
+            Outcome::Signal { to, signal } => {
+                self.modal = None;
+                return Some(Effect::Signal { to, signal });
+            }
+        }
+        self.modal = None;
+        None
     }
 
     fn with_page(&mut self, ask: impl FnOnce(&mut dyn Page, &Scene<'_>) -> Reply) -> Reply {
@@ -271,4 +385,16 @@ pub(crate) fn interval_text(interval: Duration) -> String {
         ms if ms % 1000 == 0 => format!("{}s", ms / 1000),
         ms => format!("{ms}ms"),
     }
+}
+
+/// A process that may be sent a signal: /proc confirms its claims.
+fn chosen(process: &Process) -> Option<Chosen> {
+    let info = process.info.as_ref()?;
+    Some(Chosen {
+        pid: u32::try_from(process.pid?).ok()?,
+        start_ticks: info.start_ticks,
+        uid: process.uid,
+        user: process.owner(),
+        command: process.command().unwrap_or(&process.name).clone(),
+    })
 }

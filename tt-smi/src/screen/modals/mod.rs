@@ -2,8 +2,8 @@
 
 mod filter;
 mod help;
-mod menu;
 mod signal;
+
 pub(crate) use signal::name as signal_name;
 
 use crossterm::event::{KeyCode, KeyEvent};
@@ -19,7 +19,6 @@ use crate::escape::Foreign;
 use crate::query::{Field, Query};
 use filter::Filter;
 use help::Help;
-use menu::Menu;
 use signal::Question;
 
 /// An open modal.
@@ -142,4 +141,47 @@ fn draw_box(frame: &mut Frame<'_>, area: Rect, title: &str, lines: Vec<Line<'_>>
     let block = Block::bordered().title(title.to_owned()).title_style(theme.heading());
     let padded = ratatui::widgets::Padding::horizontal(1);
     frame.render_widget(Paragraph::new(lines).block(block.padding(padded)), area);
+}
+
+/// A menu: the choices, and the highlighted one.
+#[derive(Debug)]
+pub(crate) struct Menu {
+    title: String,
+    choices: Vec<String>,
+    selected: usize,
+}
+
+impl Menu {
+    fn new(title: impl Into<String>, choices: Vec<String>, selected: usize) -> Menu {
+        Menu { title: title.into(), choices, selected }
+    }
+
+    /// Handles a key; returns the choice if one was made.
+    fn key(&mut self, key: KeyEvent) -> Option<usize> {
+        match key.code {
+            KeyCode::Enter => return Some(self.selected),
+            KeyCode::Up | KeyCode::Char('k') => self.go(-1),
+            KeyCode::Down | KeyCode::Char('j') => self.go(1),
+            KeyCode::Home | KeyCode::Char('g') => self.selected = 0,
+            KeyCode::End | KeyCode::Char('G') => self.go(i32::MAX),
+            _ => {}
+        }
+        None
+    }
+
+    fn go(&mut self, lines: i32) {
+        let last = self.choices.len().saturating_sub(1);
+        self.selected = self.selected.saturating_add_signed(lines as isize).min(last);
+    }
+
+    fn draw(&self, frame: &mut Frame<'_>, area: Rect, theme: &Theme) {
+        let room = usize::from(area.height.saturating_sub(2)).max(1);
+        let top = (self.selected + 1).saturating_sub(room);
+        let choices = self.choices.iter().enumerate().skip(top).take(room);
+        let line = |(place, choice): (usize, &String)| match place == self.selected {
+            true => Line::styled(choice.clone(), theme.selected()),
+            false => Line::from(choice.clone()),
+        };
+        draw_box(frame, area, &self.title, choices.map(line).collect(), theme);
+    }
 }

@@ -6,8 +6,7 @@ use ratatui::layout::Rect;
 use ratatui::text::Line;
 use rustix::process::Signal;
 
-use super::menu::Menu;
-use super::{Chosen, Outcome, draw_box};
+use super::{Chosen, Menu, Outcome, draw_box};
 use crate::escape::fit;
 use crate::screen::theme::Theme;
 

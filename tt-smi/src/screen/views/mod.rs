@@ -3,11 +3,11 @@
 mod allocations;
 mod charts;
 mod detail;
+mod drill_down;
 mod events;
 #[cfg(test)]
 mod fixture;
 mod map;
-mod nested;
 mod overview;
 mod processes;
 mod programs;

@@ -1,35 +1,106 @@
-//! Draws the view.
+//! Layout and drawing of the view.
 
 use ratatui::Frame;
-use ratatui::layout::Rect;
+use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::text::{Line, Span};
+use tt_shm_reader::Class;
 
-use super::plan::{Pane, Plan};
-use super::{Allocations, bars, items_of};
-use crate::escape::escape;
-use crate::lists::groups::GroupBy;
+use super::{Allocations, items_of};
+use crate::escape::{escape, pad};
+use crate::lists::groups::{Group, GroupBy};
 use crate::lists::suspects::{AT_LEAST_NS, RISES, STEPS};
-use crate::output::units::{age, bytes, plural};
+use crate::output::units::{age, bytes, count, plural};
 use crate::screen::page::Scene;
-use crate::screen::theme::Theme;
+use crate::screen::theme::{Part, Theme};
 use crate::screen::widgets::list::Look;
 use crate::screen::widgets::text::split_top;
+
+/// The pane with the focus.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Pane {
+    /// Allocations or groups.
+    #[default]
+    List,
+    /// The size histogram.
+    Sizes,
+    /// Leak suspects.
+    Suspects,
+}
+
+impl Pane {
+    /// The next pane, cyclically.
+    pub(super) fn next(self) -> Pane {
+        match self {
+            Pane::List => Pane::Sizes,
+            Pane::Sizes => Pane::Suspects,
+            Pane::Suspects => Pane::List,
+        }
+    }
+}
+
+/// From this width on, panes are side by side.
+const WIDE: u16 = 150;
+/// Width of the panes beside the list.
+const SIDE: u16 = 64;
+/// From this height on, panes are stacked.
+const TALL: u16 = 40;
+
+/// The panes; one with an empty area is not shown.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct PaneLayout {
+    pub head: Rect,
+    pub doubts: Rect,
+    pub list: Rect,
+    pub sizes: Rect,
+    pub suspects: Rect,
+}
+
+impl PaneLayout {
+    /// Layout of an area with this many notes. Histogram and suspects get no more than they need.
+    pub(super) fn of(area: Rect, pane: Pane, doubts: usize, bins: usize, suspects: usize) -> PaneLayout {
+        let doubts = doubts.min(3).min(usize::from(area.height / 5)) as u16;
+        let head = u16::from(area.height > 2);
+        let rows = [Constraint::Length(head), Constraint::Length(doubts), Constraint::Min(0)];
+        let [head, doubts, rest] = area.layout(&Layout::vertical(rows));
+        let layout = PaneLayout { head, doubts, list: rest, sizes: Rect::ZERO, suspects: Rect::ZERO };
+        // A title and a heading each.
+        let lines =
+            |rows: usize, most: u16| Constraint::Length((rows as u16).saturating_add(2).clamp(3, most));
+        if area.width >= WIDE && rest.height >= 12 {
+            let [list, side] =
+                rest.layout(&Layout::horizontal([Constraint::Min(0), Constraint::Length(SIDE)]).spacing(1));
+            let [sizes, suspects] =
+                side.layout(&Layout::vertical([lines(bins, rest.height * 3 / 5), Constraint::Min(0)]));
+            return PaneLayout { list, sizes, suspects, ..layout };
+        }
+        if rest.height >= TALL {
+            let parts = [Constraint::Min(0), lines(bins, rest.height / 3), lines(suspects, rest.height / 5)];
+            let [list, sizes, suspects] = rest.layout(&Layout::vertical(parts));
+            return PaneLayout { list, sizes, suspects, ..layout };
+        }
+        match pane {
+            Pane::List => layout,
+            Pane::Sizes => PaneLayout { list: Rect::ZERO, sizes: rest, ..layout },
+            Pane::Suspects => PaneLayout { list: Rect::ZERO, suspects: rest, ..layout },
+        }
+    }
+}
 
 /// Age from which on a list is shown with its age.
 const OLD_NS: u64 = 2_000_000_000;
 
 /// Draws all parts that fit.
 pub(super) fn draw(view: &Allocations, frame: &mut Frame<'_>, scene: &Scene<'_>) {
-    let (plan, theme) = (view.plan(scene.area), scene.theme);
-    frame.render_widget(head(view, &plan, scene), plan.head);
-    draw_doubts(view, frame, plan.doubts, theme);
-    draw_list(view, frame, plan.list, theme);
-    draw_sizes(view, frame, plan.sizes, theme);
-    draw_suspects(view, frame, plan.suspects, theme);
+    let (layout, theme) = (view.layout(scene.area), scene.theme);
+    frame.render_widget(head(view, &layout, scene), layout.head);
+    draw_doubts(view, frame, layout.doubts, theme);
+    draw_list(view, frame, layout.list, theme);
+    draw_sizes(view, frame, layout.sizes, theme);
+    draw_suspects(view, frame, layout.suspects, theme);
 }
 
 /// Counts, filter, and what Tab shows next.
-fn head(view: &Allocations, plan: &Plan, scene: &Scene<'_>) -> Line<'static> {
+fn head(view: &Allocations, layout: &PaneLayout, scene: &Scene<'_>) -> Line<'static> {
     let theme = scene.theme;
     let Some(listing) = &view.listing else {
         return Line::styled(scene.unread("live allocations"), theme.dim());
@@ -51,11 +122,11 @@ fn head(view: &Allocations, plan: &Plan, scene: &Scene<'_>) -> Line<'static> {
     if let Some(by) = view.by {
         spans.push(Span::raw(format!("  {} by {}", plural(view.groups.len() as u64, "group"), by_name(by))));
     }
-    if !view.suspects.is_empty() && plan.suspects.is_empty() {
+    if !view.suspects.is_empty() && layout.suspects.is_empty() {
         let suspects = plural(view.suspects.len() as u64, "leak suspect");
         spans.push(Span::styled(format!("  ! {suspects}"), theme.warn()));
     }
-    if plan.sizes.is_empty() || plan.suspects.is_empty() {
+    if layout.sizes.is_empty() || layout.suspects.is_empty() {
         let next = match view.pane {
             Pane::List => "sizes",
             Pane::Sizes => "leak suspects",
@@ -104,7 +175,7 @@ fn draw_list(view: &Allocations, frame: &mut Frame<'_>, area: Rect, theme: &Them
 }
 
 /// A title line, highlighted if the part has the focus.
-fn title(frame: &mut Frame<'_>, area: Rect, text: &str, has_focus: bool, theme: &Theme) -> Rect {
+fn draw_title(frame: &mut Frame<'_>, area: Rect, text: &str, has_focus: bool, theme: &Theme) -> Rect {
     let (line, rest) = split_top(area, 1);
     let style = if has_focus { theme.selected() } else { theme.dim() };
     let rule = "─".repeat(usize::from(area.width).saturating_sub(text.len() + 4));
@@ -117,15 +188,15 @@ fn draw_sizes(view: &Allocations, frame: &mut Frame<'_>, area: Rect, theme: &The
     if area.is_empty() {
         return;
     }
-    let rest = title(frame, area, "sizes", view.pane == Pane::Sizes, theme);
-    bars::draw(frame, rest, &view.bins, theme);
+    let rest = draw_title(frame, area, "sizes", view.pane == Pane::Sizes, theme);
+    draw_bars(frame, rest, &view.bins, theme);
 }
 
 fn draw_suspects(view: &Allocations, frame: &mut Frame<'_>, area: Rect, theme: &Theme) {
     if area.is_empty() {
         return;
     }
-    let rest = title(frame, area, "leak suspects", view.pane == Pane::Suspects, theme);
+    let rest = draw_title(frame, area, "leak suspects", view.pane == Pane::Suspects, theme);
     if !view.suspects.is_empty() {
         view.suspect_list.draw(frame, rest, &view.suspects, theme, |_| Look::from(theme.warn()));
         return;
@@ -138,4 +209,59 @@ fn draw_suspects(view: &Allocations, frame: &mut Frame<'_>, area: Rect, theme: &
     for (y, line) in (rest.y..rest.bottom()).zip(lines) {
         frame.render_widget(Line::styled(line, theme.dim()), Rect { y, height: 1, ..rest });
     }
+}
+
+/// Columns of the histogram: a bin between two powers of two, and its contents.
+const LABEL_WIDTH: usize = 19;
+const FIGURE_WIDTH: usize = 9;
+
+/// Draws the size histogram: two bars per bin, for count and bytes; the largest bins if there is no room for all.
+fn draw_bars(frame: &mut Frame<'_>, area: Rect, bins: &[Group], theme: &Theme) {
+    if area.is_empty() {
+        return;
+    }
+    let bar = usize::from(area.width).saturating_sub(LABEL_WIDTH + 2 * FIGURE_WIDTH + 4) / 2;
+    let head = format!(
+        " {} {} {}  {} {}",
+        pad("SIZE", LABEL_WIDTH - 1, false),
+        pad("COUNT", FIGURE_WIDTH, true),
+        " ".repeat(bar),
+        pad("BYTES", FIGURE_WIDTH - 1, true),
+        " ".repeat(bar)
+    );
+    frame.render_widget(Line::styled(head, theme.heading()), Rect { height: 1, ..area });
+    let room = usize::from(area.height - 1);
+    let most = |of: fn(&Group) -> u64| bins.iter().map(of).max().unwrap_or(0);
+    let (most_count, most_bytes) = (most(|bin| bin.count), most(|bin| bin.bytes));
+    let shown = bins_that_fit(bins, room);
+    for (y, bin) in (area.y + 1..area.bottom()).zip(shown) {
+        let mut spans = vec![Span::raw(format!(" {}", pad(&bin.key.to_string(), LABEL_WIDTH - 1, false)))];
+        spans.push(Span::raw(format!(" {} ", pad(&count(bin.count as f64), FIGURE_WIDTH, true))));
+        spans.push(filled(bin.count, most_count, bar, Part::Of(Class::L1), theme));
+        spans.push(Span::raw(format!(" {} ", pad(&bytes(bin.bytes), FIGURE_WIDTH, true))));
+        spans.push(filled(bin.bytes, most_bytes, bar, Part::Of(Class::Dram), theme));
+        frame.render_widget(Line::from(spans), Rect { y, height: 1, ..area });
+    }
+}
+
+/// As many bins as fit: empty ones are dropped first, then the smallest sizes.
+fn bins_that_fit(bins: &[Group], room: usize) -> Vec<&Group> {
+    if bins.len() <= room {
+        return bins.iter().collect();
+    }
+    let used: Vec<&Group> = bins.iter().filter(|bin| bin.count > 0).collect();
+    used[used.len().saturating_sub(room)..].to_vec()
+}
+
+/// A bar in proportion to the longest one, in eighths of a column. A value above zero is always visible.
+fn filled(value: u64, most: u64, width: usize, part: Part, theme: &Theme) -> Span<'static> {
+    const EIGHTHS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
+    let eighths = match most {
+        0 => 0,
+        _ => (value as f64 / most as f64 * (width * 8) as f64).round() as usize,
+    };
+    let eighths = if value > 0 { eighths.max(1) } else { 0 };
+    let bar = format!("{}{}", "█".repeat(eighths / 8), EIGHTHS[eighths % 8]);
+    let (_, style) = theme.part(part);
+    Span::styled(pad(&bar, width, false), style)
 }

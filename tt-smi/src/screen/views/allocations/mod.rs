@@ -1,11 +1,9 @@
 //! Live allocations, one by one or in groups; their sizes, and leak suspects.
 
-mod bars;
 mod draw;
-mod grouped;
-pub(in crate::screen) mod items;
-mod plan;
-mod suspicion;
+mod rows;
+
+pub(crate) use rows::item_list;
 
 use std::sync::Arc;
 
@@ -21,7 +19,8 @@ use crate::screen::data::{Data, More, Needs};
 use crate::screen::page::{Page, Reply, Scene};
 use crate::screen::widgets::list::{Hit, List};
 use crate::screen::widgets::text::split_top;
-use plan::{Pane, Plan};
+use draw::{Pane, PaneLayout};
+use rows::GroupRow;
 
 /// The latest list, and what is derived from it.
 #[derive(Debug)]
@@ -37,8 +36,8 @@ pub(crate) struct Allocations {
     /// Total bytes shown.
     bytes: u64,
     by: Option<GroupBy>,
-    groups: Vec<grouped::Row>,
-    group_list: List<grouped::Row>,
+    groups: Vec<GroupRow>,
+    group_list: List<GroupRow>,
     bins: Vec<Group>,
     seen: Suspects,
     suspects: Vec<Suspect>,
@@ -53,15 +52,15 @@ impl Default for Allocations {
             listed_ns: 0,
             query: Query::default(),
             before: None,
-            list: items::list(),
+            list: item_list(),
             bytes: 0,
             by: None,
             groups: Vec::new(),
-            group_list: grouped::list(),
+            group_list: rows::group_list(),
             bins: Vec::new(),
             seen: Suspects::default(),
             suspects: Vec::new(),
-            suspect_list: suspicion::list(),
+            suspect_list: rows::leak_list(),
             pane: Pane::default(),
         };
         view.focus(Pane::List);
@@ -84,7 +83,7 @@ impl Allocations {
         }
         self.bytes = self.list.rows(items).fold(0, |sum, item| sum.saturating_add(item.size));
         self.bins = histogram(self.list.rows(items));
-        self.groups = self.by.map_or_else(Vec::new, |by| grouped::rows(self.list.rows(items), by));
+        self.groups = self.by.map_or_else(Vec::new, |by| rows::group_rows(self.list.rows(items), by));
         self.group_list.arrange(&self.groups, |_| true);
         self.suspect_list.arrange(&self.suspects, |_| true);
     }
@@ -104,18 +103,18 @@ impl Allocations {
         self.suspect_list.focus(pane == Pane::Suspects);
     }
 
-    fn plan(&self, area: Rect) -> Plan {
+    fn layout(&self, area: Rect) -> PaneLayout {
         let doubts = self.listing.as_ref().map_or(0, |listing| listing.doubts.len());
-        Plan::of(area, self.pane, doubts, self.bins.len(), self.suspects.len())
+        PaneLayout::of(area, self.pane, doubts, self.bins.len(), self.suspects.len())
     }
 
     fn go(&mut self, motion: Motion, area: Rect) {
-        let plan = self.plan(area);
+        let layout = self.layout(area);
         match (self.pane, self.by) {
-            (Pane::List, None) => self.list.go(motion, items_of(&self.listing), plan.list),
-            (Pane::List, Some(_)) => self.group_list.go(motion, &self.groups, plan.list),
+            (Pane::List, None) => self.list.go(motion, items_of(&self.listing), layout.list),
+            (Pane::List, Some(_)) => self.group_list.go(motion, &self.groups, layout.list),
             (Pane::Suspects, _) => {
-                self.suspect_list.go(motion, &self.suspects, split_top(plan.suspects, 1).1);
+                self.suspect_list.go(motion, &self.suspects, split_top(layout.suspects, 1).1);
             }
             (Pane::Sizes, _) => {}
         }
@@ -210,11 +209,11 @@ impl Page for Allocations {
     }
 
     fn click(&mut self, at: Position, scene: &Scene<'_>) -> Reply {
-        let plan = self.plan(scene.area);
-        let suspects = split_top(plan.suspects, 1).1;
+        let layout = self.layout(scene.area);
+        let suspects = split_top(layout.suspects, 1).1;
         let in_list = match self.by {
-            None => self.list.click(at, items_of(&self.listing), plan.list),
-            Some(_) => self.group_list.click(at, &self.groups, plan.list),
+            None => self.list.click(at, items_of(&self.listing), layout.list),
+            Some(_) => self.group_list.click(at, &self.groups, layout.list),
         };
         let in_suspects = self.suspect_list.click(at, &self.suspects, suspects);
         let (pane, hit) = match (in_list, in_suspects) {

@@ -1,10 +1,6 @@
 //! DRAM and L1 over time, for one device or all.
 
-mod axes;
-mod curves;
-mod grid;
-mod plan;
-mod readout;
+mod draw;
 mod window;
 
 use ratatui::Frame;
@@ -12,7 +8,7 @@ use ratatui::layout::Position;
 use ratatui::text::Line;
 use tt_shm_reader::{HISTORY_BUCKETS, HISTORY_RESOLUTIONS};
 
-use self::plan::Plan;
+use self::draw::ChartLayout;
 use self::window::Window;
 use crate::screen::action::{Action, Motion};
 use crate::screen::data::{Data, History, More, Needs};
@@ -60,7 +56,7 @@ impl Charts {
     /// Moves the cursor by columns.
     fn step(&mut self, columns: i64, scene: &Scene<'_>) {
         let window = self.window(scene.data);
-        let places = u64::from(Plan::of(scene.area).graph.width.max(1));
+        let places = u64::from(ChartLayout::of(scene.area).graph.width.max(1));
         let buckets = (window.count / places).max(1) as i64;
         self.place(|cursor| cursor.saturating_add_signed(columns.saturating_mul(buckets)), scene.data);
     }
@@ -73,7 +69,7 @@ impl Charts {
     }
 
     fn go(&mut self, motion: Motion, scene: &Scene<'_>) {
-        let page = i64::from(Plan::of(scene.area).graph.width);
+        let page = i64::from(ChartLayout::of(scene.area).graph.width);
         match motion {
             Motion::Lines(lines) => self.step(i64::from(lines) * LEAP, scene),
             Motion::Pages(pages) => self.step(i64::from(pages) * page, scene),
@@ -127,7 +123,7 @@ impl Page for Charts {
     }
 
     fn click(&mut self, at: Position, scene: &Scene<'_>) -> Reply {
-        let graph = Plan::of(scene.area).graph;
+        let graph = ChartLayout::of(scene.area).graph;
         if self.is_grid || !graph.contains(at) {
             return Reply::Ignored;
         }
@@ -146,10 +142,10 @@ impl Page for Charts {
             return frame.render_widget(Line::styled(scene.unread("the history"), scene.theme.dim()), rest);
         };
         if self.is_grid {
-            return grid::draw(frame, scene, history, &window, &self.note(scene.theme));
+            return draw::draw_grid(frame, scene, history, &window, &self.note(scene.theme));
         }
         draw_headline(frame, scene, device, &self.note(scene.theme));
-        plan::draw(frame, scene, device, history, &window);
+        draw::draw_device(frame, scene, device, history, &window);
     }
 }
 

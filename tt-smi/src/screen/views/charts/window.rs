@@ -19,7 +19,7 @@ pub(super) struct Window {
 
 /// Lowest, highest and last value in a period.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Stretch {
+pub(super) struct Values {
     pub min: u64,
     pub max: u64,
     pub last: u64,
@@ -28,8 +28,8 @@ pub(super) struct Stretch {
 /// Both curves in a period.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Both {
-    pub dram: Stretch,
-    pub l1: Stretch,
+    pub dram: Values,
+    pub l1: Values,
     /// Whether everything was followed throughout.
     pub exact: bool,
 }
@@ -85,8 +85,8 @@ impl Window {
 impl From<&Bucket> for Both {
     fn from(bucket: &Bucket) -> Both {
         Both {
-            dram: Stretch { min: bucket.dram_min, max: bucket.dram_max, last: bucket.dram_last },
-            l1: Stretch { min: bucket.l1_min, max: bucket.l1_max, last: bucket.l1_last },
+            dram: Values { min: bucket.dram_min, max: bucket.dram_max, last: bucket.dram_last },
+            l1: Values { min: bucket.l1_min, max: bucket.l1_max, last: bucket.l1_last },
             exact: bucket.flags & bucket_flags::INEXACT == 0,
         }
     }
@@ -99,9 +99,9 @@ impl Both {
     }
 }
 
-impl Stretch {
-    fn then(self, later: Stretch) -> Stretch {
-        Stretch { min: self.min.min(later.min), max: self.max.max(later.max), last: later.last }
+impl Values {
+    fn then(self, later: Values) -> Values {
+        Values { min: self.min.min(later.min), max: self.max.max(later.max), last: later.last }
     }
 }
 
@@ -122,7 +122,7 @@ mod tests {
         let window = Window::new(10, 0, 10_000, None);
         let buckets = [bucket(900, 5), bucket(901, 99), bucket(902, 1)];
         let all = window.merge(&buckets, &(899..910)).unwrap().dram;
-        assert_eq!(all, Stretch { min: 1, max: 101, last: 2 });
+        assert_eq!(all, Values { min: 1, max: 101, last: 2 });
         assert_eq!(window.merge(&buckets, &(903..910)), None);
         assert_eq!(window.merge(&[], &(0..2000)), None);
         assert!(window.overlaps(&(900..901), (9005, 9006)) && !window.overlaps(&(900..901), (9010, 9020)));

@@ -1,14 +1,17 @@
-//! One line per kind of memory: bar, used and total, peak and when it was reached.
+//! The figures of a device: its memory, its activity, the composition of its peaks, and warnings.
 
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 use tt_shm_reader::Class;
 
-use super::facts;
-use super::plan::Lines;
 use crate::escape::fit;
-use crate::model::{Clock, Device, FIGURES, Figure, Held, Interval, Memory, Model, Peak, Rank};
-use crate::output::units::{self, UNKNOWN, age, bytes, percent, share, used_share};
+use crate::model::{
+    Cause, Clock, Device, FIGURES, Failure, Figure, Held, Interval, Makeup, Memory, Model, Peak, Rank,
+};
+use crate::output::detail::INCOMPLETE;
+use crate::output::units::{
+    self, UNKNOWN, age, bytes, bytes_short, count, percent, plural, share, used_share,
+};
 use crate::screen::page::Scene;
 use crate::screen::theme::{Part, Theme, parts};
 use crate::screen::widgets::bar;
@@ -20,8 +23,8 @@ const WITH_CLOCK: u16 = 76;
 /// Least width of a bar.
 const LEAST_BAR: usize = 3;
 
-/// A line.
-struct Row {
+/// A line of the table.
+struct FigureRow {
     name: String,
     is_part: bool,
     memory: Memory,
@@ -32,26 +35,25 @@ struct Row {
     peak: Option<Peak>,
 }
 
-/// The lines of the scene's device.
-pub(super) fn lines(scene: &Scene<'_>, width: u16) -> Lines {
+/// A table of the memory of the scene's device.
+pub(super) fn memory_lines(scene: &Scene<'_>, width: u16) -> Vec<Line<'static>> {
     let Some(device) = scene.device() else { return Vec::new() };
     let rows = rows(device);
     let peaks = rows.iter().map(|row| peak_text(row.peak.as_ref()).chars().count());
     let columns = Columns { width, peak: peaks.max().unwrap_or(0).max(9), clock: scene.data.model.clock };
     let heading = columns.heading(&scene.data.model, scene.theme);
-    let warnings = facts::warnings(device, &scene.data.model)
-        .into_iter()
-        .map(|text| Line::styled(text, scene.theme.warn()));
+    let warnings =
+        warnings(device, &scene.data.model).into_iter().map(|text| Line::styled(text, scene.theme.warn()));
     let rows = rows.iter().map(|row| columns.line(row, scene.theme));
     warnings.chain([heading]).chain(rows).collect()
 }
 
-fn rows(device: &Device) -> Vec<Row> {
+fn rows(device: &Device) -> Vec<FigureRow> {
     let shown = FIGURES.iter().filter(|figure| figure.class() != Some(Class::SystemMemory));
     shown.filter_map(|figure| Some(row(figure, figure.of(&device.held)?, &device.held))).collect()
 }
 
-fn row(figure: &Figure, memory: &Memory, held: &Held) -> Row {
+fn row(figure: &Figure, memory: &Memory, held: &Held) -> FigureRow {
     use tt_shm_reader::Memory as Place;
     let total = match figure.rank {
         Rank::Whole => Some(memory.total),
@@ -66,7 +68,7 @@ fn row(figure: &Figure, memory: &Memory, held: &Held) -> Row {
         _ => vec![(Part::Of(figure.class().unwrap_or(Class::KernelApplication)), memory.used)],
     };
     let is_part = matches!(figure.rank, Rank::Part(_) | Rank::PartApart);
-    Row {
+    FigureRow {
         name: format!("{}{}", if is_part { "  " } else { "" }, figure.label),
         is_part,
         memory: *memory,
@@ -93,7 +95,7 @@ impl Columns {
         Line::styled(format!("{head}{gap}{tail}"), theme.heading())
     }
 
-    fn line(&self, row: &Row, theme: &Theme) -> Line<'static> {
+    fn line(&self, row: &FigureRow, theme: &Theme) -> Line<'static> {
         let count = row.memory.count.map_or_else(String::new, |count| count.to_string());
         let head = self.head(&row.name, &count);
         let tail = self.tail_of(row);
@@ -110,7 +112,7 @@ impl Columns {
         if with_counts { format!(" {name:<14} {count:>5} ") } else { format!(" {name:<14} ") }
     }
 
-    fn tail_of(&self, row: &Row) -> String {
+    fn tail_of(&self, row: &FigureRow) -> String {
         let memory = &row.memory;
         let share = row.total.map_or_else(String::new, |total| percent(memory.used, total));
         let used = match row.total {
@@ -141,7 +143,7 @@ impl Columns {
     }
 }
 
-fn bar_spans(row: &Row, width: usize, theme: &Theme) -> Vec<Span<'static>> {
+fn bar_spans(row: &FigureRow, width: usize, theme: &Theme) -> Vec<Span<'static>> {
     let Some(total) = row.total else { return vec![Span::raw(" ".repeat(width + 2))] };
     let mut spans = vec![Span::styled("▕", theme.dim())];
     match total {
@@ -172,7 +174,132 @@ fn peak_text(peak: Option<&Peak>) -> String {
 }
 
 /// `14:13:10`. The age beside it makes a date unnecessary.
-pub(super) fn time_of_day(clock: Clock, time: u64) -> String {
+fn time_of_day(clock: Clock, time: u64) -> String {
     let wall = clock.rfc3339(time);
     units::time_of_day(wall.as_deref()).chars().take("14:13:10".len()).collect()
+}
+
+/// Activity and composition of the peaks of the scene's device.
+pub(super) fn activity_lines(scene: &Scene<'_>, width: u16) -> Vec<Line<'static>> {
+    let Some(device) = scene.device() else { return Vec::new() };
+    let (model, theme) = (&scene.data.model, scene.theme);
+    let mut lines = vec![Line::default(), heading("ACTIVITY", theme)];
+    lines.extend(activity(device).into_iter().map(Line::raw));
+    for (name, makeup) in [("DRAM PEAK", &device.dram_makeup), ("L1 PEAK", &device.l1_makeup)] {
+        lines.push(heading(name, theme));
+        lines.extend(makeup_lines(makeup, model, usize::from(width)).into_iter().map(Line::raw));
+    }
+    let failures = failures(device, model, usize::from(width)).into_iter();
+    lines.extend(failures.map(|text| Line::styled(text, theme.warn())));
+    lines
+}
+
+fn heading(text: &'static str, theme: &Theme) -> Line<'static> {
+    Line::from(Span::styled(format!(" {text}"), theme.heading()))
+}
+
+fn activity(device: &Device) -> [String; 2] {
+    let rate = |rate: Option<f64>| rate.map_or_else(|| UNKNOWN.to_owned(), count);
+    let cached = percent(device.held.cached_dispatches, Some(device.held.dispatches));
+    [
+        format!(
+            "   {} dispatches/s, {} events/s",
+            rate(device.dispatches_per_second),
+            rate(device.events_per_second)
+        ),
+        format!("   {}, {cached} with a cached binary", plural(device.held.dispatches, "dispatch")),
+    ]
+}
+
+/// Classes on one line, holders on as many as needed.
+fn makeup_lines(makeup: &Makeup, model: &Model, width: usize) -> Vec<String> {
+    if makeup.classes.is_empty() && makeup.holders.is_empty() {
+        return vec!["   composition unknown".to_owned()];
+    }
+    let classes =
+        makeup.classes.iter().map(|(class, bytes)| format!("{} {}", class.name(), bytes_short(*bytes)));
+    let mut holders: Vec<String> = makeup
+        .holders
+        .iter()
+        .map(|holder| {
+            format!("pid {}{} {}", holder.pid, name_of(holder.pid, model), bytes_short(holder.bytes))
+        })
+        .collect();
+    if makeup.others > 0 {
+        holders.push(format!("others {}", bytes_short(makeup.others)));
+    }
+    let mut lines = wrapped("of ", classes.collect(), width);
+    lines.extend(wrapped("by ", holders, width));
+    if !makeup.exact {
+        lines.push("   may be incomplete".to_owned());
+    }
+    lines
+}
+
+/// ` (llama)`; empty if the process is gone.
+fn name_of(pid: u64, model: &Model) -> String {
+    let process = model.processes.iter().find(|process| process.namespace_pid == pid);
+    process.map_or_else(String::new, |process| format!(" ({})", fit(&process.name, 16)))
+}
+
+/// Comma-separated items, wrapped.
+fn wrapped(head: &str, items: Vec<String>, width: usize) -> Vec<String> {
+    let mut lines = vec![format!("   {head}")];
+    let last = items.len().saturating_sub(1);
+    for (place, item) in items.into_iter().enumerate() {
+        let item = if place == last { item } else { format!("{item}, ") };
+        let line = lines.last_mut().filter(|line| line.chars().count() + item.chars().count() <= width);
+        match line {
+            Some(line) => line.push_str(&item),
+            None => lines.push(format!("      {item}")),
+        }
+    }
+    lines
+}
+
+/// Warnings about the device, shown above everything else.
+fn warnings(device: &Device, model: &Model) -> Vec<String> {
+    let explained = [
+        (device.over_capacity, "over capacity: a process misreports"),
+        (device.conflict, "conflict: processes disagree about the device"),
+        (device.incomplete, INCOMPLETE),
+    ];
+    let explained = explained.into_iter().filter(|(set, _)| *set).map(|(_, text)| format!(" {text}"));
+    let claims =
+        model.processes.iter().flat_map(|process| process.claims().map(move |claim| (process, claim)));
+    let claims = claims.filter(|(_, (index, _))| *index == device.index);
+    let claims =
+        claims.map(|(process, (_, claim))| format!(" pid {} says: {}", process.pid_text(), claim.text()));
+    explained.chain(claims).collect()
+}
+
+/// The number of failed allocations, then the recorded ones, newest first.
+fn failures(device: &Device, model: &Model, width: usize) -> Vec<String> {
+    let failed = device.held.failed_allocs;
+    let count =
+        (failed > 0).then(|| format!(" {} by running processes", plural(failed, "failed allocation")));
+    let kept = model.failures.iter().filter(|failure| failure.chip_id == device.id.chip_id);
+    count.into_iter().chain(kept.flat_map(|failure| failure_lines(failure, model, width))).collect()
+}
+
+fn failure_lines(failure: &Failure, model: &Model, width: usize) -> Vec<String> {
+    let why = match failure.shortage.cause() {
+        Some(Cause::Exhausted) => ": exhausted",
+        Some(Cause::Fragmented) => ": fragmented",
+        // Neither: banks that differ, or an alignment.
+        None => "",
+    };
+    let class = failure.class.map_or(UNKNOWN, Class::name);
+    let pid = failure.who.pid_text();
+    let parts = vec![
+        format!("{} ago", age(model.clock.age_ns(failure.time))),
+        format!(
+            "pid {pid} ({}) requested {} of {class}",
+            fit(&failure.who.name, 16),
+            bytes(failure.shortage.request)
+        ),
+        format!("{} free", failure.shortage.free_text()),
+        format!("largest block {}{why}", failure.shortage.largest_text()),
+    ];
+    wrapped(&format!("{} ", time_of_day(model.clock, failure.time)), parts, width)
 }

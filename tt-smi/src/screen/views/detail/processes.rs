@@ -6,7 +6,7 @@ use ratatui::style::Style;
 use ratatui::text::Line;
 use tt_shm_reader::Class;
 
-use super::plan::Pane;
+use super::Pane;
 use crate::escape::fit;
 use crate::model::{Device, Model, Process, Usage};
 use crate::output::units::{bytes, plural};

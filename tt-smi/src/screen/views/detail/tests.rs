@@ -13,7 +13,7 @@ fn page(data: &Data) -> Detail {
 fn figures_scroll_as_far_as_there_are_lines_and_no_further() {
     let data = fixture::data(1, 3, More::None);
     let (mut page, scene) = (page(&data), fixture::scene(&data, 60, 11));
-    let last = page.plan(&scene).last_top();
+    let last = page.layout(&scene).last_top();
     assert!(last > 0);
     page.act(Action::Move(Motion::Lines(-1)), &scene);
     assert_eq!(page.top, 0);

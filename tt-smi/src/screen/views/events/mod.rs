@@ -57,7 +57,7 @@ impl Default for Events {
     }
 }
 
-struct Parts {
+struct EventsLayout {
     rates: Rect,
     lost: Rect,
     list: Rect,
@@ -73,7 +73,7 @@ impl Events {
         }
     }
 
-    fn parts(&self, area: Rect) -> Parts {
+    fn layout(&self, area: Rect) -> EventsLayout {
         let line = |there: bool| Constraint::Length(u16::from(there));
         let whole = if self.is_open { self.whole_height(area.width).min(area.height / 3) } else { 0 };
         let rows = [
@@ -83,7 +83,7 @@ impl Events {
             Constraint::Length(whole),
         ];
         let [rates, lost, list, whole] = area.layout(&Layout::vertical(rows));
-        Parts { rates, lost, list, whole }
+        EventsLayout { rates, lost, list, whole }
     }
 
     /// Lines for the selected event in full, and a rule above.
@@ -151,7 +151,7 @@ impl Page for Events {
     fn act(&mut self, action: Action, scene: &Scene<'_>) -> Reply {
         match action {
             Action::Move(motion) => {
-                self.list.go(motion, self.log.entries(), self.parts(scene.area).list);
+                self.list.go(motion, self.log.entries(), self.layout(scene.area).list);
                 // Moving up stops following; reaching the end resumes it.
                 self.is_following = motion == Motion::Last || self.list.is_at_end();
             }
@@ -164,7 +164,7 @@ impl Page for Events {
     }
 
     fn click(&mut self, at: Position, scene: &Scene<'_>) -> Reply {
-        match self.list.click(at, self.log.entries(), self.parts(scene.area).list) {
+        match self.list.click(at, self.log.entries(), self.layout(scene.area).list) {
             Hit::Row { again } => {
                 self.is_following = self.list.is_at_end();
                 self.is_open |= again;
@@ -175,29 +175,29 @@ impl Page for Events {
     }
 
     fn draw(&self, frame: &mut Frame<'_>, scene: &Scene<'_>) {
-        let (parts, theme) = (self.parts(scene.area), scene.theme);
-        frame.render_widget(self.rates_line(theme), parts.rates);
+        let (layout, theme) = (self.layout(scene.area), scene.theme);
+        frame.render_widget(self.rates_line(theme), layout.rates);
         if let Some(lost) = self.lost() {
-            frame.render_widget(Line::styled(lost, theme.warn()), parts.lost);
+            frame.render_widget(Line::styled(lost, theme.warn()), layout.lost);
         }
-        self.list.draw(frame, parts.list, self.log.entries(), theme, |entry| match entry.event.event {
+        self.list.draw(frame, layout.list, self.log.entries(), theme, |entry| match entry.event.event {
             "ALLOC_FAILED" => Look::warn(theme),
             _ => Look::default(),
         });
-        if self.list.len() == 0 && parts.list.height > 1 {
+        if self.list.len() == 0 && layout.list.height > 1 {
             let text = match self.log.entries() {
                 [] if scene.frozen => &scene.unread("events"),
                 [] => " No events yet.",
                 _ => " No matching events. Press Esc to show all.",
             };
-            let line = Rect { y: parts.list.y + 1, height: 1, ..parts.list };
+            let line = Rect { y: layout.list.y + 1, height: 1, ..layout.list };
             frame.render_widget(Line::styled(text, theme.dim()), line);
         }
         if let Some(entry) = self.list.selected(self.log.entries()) {
             let block = Block::new().borders(Borders::TOP).border_style(theme.dim());
             let block = block.padding(Padding::left(1));
             let whole = Paragraph::new(entry.event.to_string()).wrap(Wrap { trim: false }).block(block);
-            frame.render_widget(whole, parts.whole);
+            frame.render_widget(whole, layout.whole);
         }
     }
 

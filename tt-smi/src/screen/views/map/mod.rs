@@ -1,26 +1,22 @@
 //! The memory map: a bank of DRAM, or the L1 of a core.
 
 mod bank;
-mod facts;
-mod plan;
-mod readout;
 mod strip;
 
 use std::sync::Arc;
 
 use ratatui::Frame;
-use ratatui::layout::Position;
+use ratatui::layout::{Constraint, Layout, Position, Rect};
 use ratatui::text::Line;
 
-use self::bank::{Bank, Kind};
-use self::plan::Plan;
-use self::strip::Strip;
 use crate::lists::allocations::Listing;
 use crate::screen::action::{Action, Motion};
 use crate::screen::data::{Data, More, Needs};
 use crate::screen::page::{Page, Reply, Scene};
 use crate::screen::widgets::device::{draw_headline, draw_none};
 use crate::screen::widgets::text::split_top;
+use bank::{Bank, Kind};
+use strip::Strip;
 
 /// Most times that the range can be halved.
 const MOST_ZOOM: u32 = 24;
@@ -44,7 +40,7 @@ impl Map {
     }
 
     fn strip(&self, scene: &Scene<'_>) -> Option<Strip> {
-        let area = Plan::of(scene.area).strip;
+        let area = MapLayout::of(scene.area).strip;
         let cells = u64::from(area.width) * u64::from(area.height);
         Some(Strip::new(self.bank(scene)?.span, self.zoom, self.cursor, cells))
     }
@@ -60,7 +56,7 @@ impl Map {
     }
 
     fn go(&mut self, motion: Motion, scene: &Scene<'_>) {
-        let area = Plan::of(scene.area).strip;
+        let area = MapLayout::of(scene.area).strip;
         let (width, all) = (i64::from(area.width), i64::from(area.width) * i64::from(area.height));
         match motion {
             Motion::Lines(lines) => self.step(i64::from(lines) * width, scene),
@@ -72,7 +68,7 @@ impl Map {
     }
 
     fn note(&self, scene: &Scene<'_>) -> String {
-        let size = self.bank(scene).map_or("", facts::note);
+        let size = self.bank(scene).map_or("", bank::size_note);
         let zoom = if self.zoom > 0 { format!("zoom {}x", 1 << self.zoom) } else { String::new() };
         [size, &zoom].into_iter().filter(|text| !text.is_empty()).collect::<Vec<_>>().join(", ")
     }
@@ -103,7 +99,7 @@ impl Page for Map {
     }
 
     fn click(&mut self, at: Position, scene: &Scene<'_>) -> Reply {
-        let area = Plan::of(scene.area).strip;
+        let area = MapLayout::of(scene.area).strip;
         let Some(strip) = self.strip(scene).filter(|_| area.contains(at)) else { return Reply::Ignored };
         let cell = u64::from(at.y - area.y) * u64::from(area.width) + u64::from(at.x - area.x);
         self.cursor = Some(strip.covered(cell).0);
@@ -119,10 +115,38 @@ impl Page for Map {
             return frame
                 .render_widget(Line::styled(scene.unread("live allocations"), scene.theme.dim()), rest);
         };
-        let (plan, bank) = (Plan::of(scene.area), &banks[self.kind as usize]);
-        facts::draw(frame, plan.facts, banks, self.kind, scene.theme);
-        strip::draw(frame, &plan, bank, &strip, listing, scene.theme);
-        readout::draw(frame, plan.readout, bank, &strip, listing, scene.theme);
+        let (layout, bank) = (MapLayout::of(scene.area), &banks[self.kind as usize]);
+        bank::draw_summary(frame, layout.facts, banks, self.kind, scene.theme);
+        strip::draw_strip(frame, &layout, bank, &strip, listing, scene.theme);
+        strip::draw_readout(frame, layout.readout, bank, &strip, listing, scene.theme);
+    }
+}
+
+/// Least width with addresses at the side.
+const WITH_ADDRESSES: u16 = 50;
+/// ` 0x12345678 `.
+const SIDE: u16 = 13;
+
+/// Where the parts are.
+struct MapLayout {
+    /// Summary of both memories, and gaps of one.
+    facts: Rect,
+    addresses: Rect,
+    strip: Rect,
+    legend: Rect,
+    /// What is at the cursor.
+    readout: Rect,
+}
+
+impl MapLayout {
+    fn of(area: Rect) -> MapLayout {
+        let lines = |least: u16, lines: u16| Constraint::Length(if area.height >= least { lines } else { 0 });
+        let rows = [lines(2, 1), lines(5, 3), Constraint::Min(1), lines(8, 1), lines(7, 2)];
+        let [_, facts, middle, legend, readout] = area.layout(&Layout::vertical(rows));
+        let side = Constraint::Length(if area.width >= WITH_ADDRESSES { SIDE } else { 0 });
+        let [addresses, strip, _] =
+            middle.layout(&Layout::horizontal([side, Constraint::Fill(1), Constraint::Length(1)]));
+        MapLayout { facts, addresses, strip, legend, readout }
     }
 }
 

@@ -1,12 +1,16 @@
-//! The address space as cells, line by line.
+//! The address space as cells, line by line, and what is at the cursor.
 
 use ratatui::Frame;
+use ratatui::layout::Rect;
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
+use ratatui::widgets::Paragraph;
 
+use super::MapLayout;
 use super::bank::{Bank, part};
-use super::plan::Plan;
-use crate::lists::allocations::Listing;
+use crate::lists::allocations::{Item, Listing};
+use crate::lists::extents::Extent;
+use crate::output::units::{age, bytes};
 use crate::screen::theme::{Part, Theme};
 
 /// Mark of a cell with overlapping allocations.
@@ -80,16 +84,16 @@ fn cells(bank: &Bank, strip: &Strip, listing: &Listing) -> Vec<(Part, u64, bool)
 }
 
 /// Draws cells, addresses and the legend.
-pub(super) fn draw(
+pub(super) fn draw_strip(
     frame: &mut Frame<'_>,
-    plan: &Plan,
+    layout: &MapLayout,
     bank: &Bank,
     strip: &Strip,
     listing: &Listing,
     theme: &Theme,
 ) {
-    frame.render_widget(legend(bank, theme), plan.legend);
-    let (area, whole_end) = (plan.strip, strip.whole.1);
+    frame.render_widget(legend(bank, theme), layout.legend);
+    let (area, whole_end) = (layout.strip, strip.whole.1);
     if bank.extents.is_empty() {
         let text =
             if bank.count == 0 { "nothing to draw" } else { "nothing to draw: no process reports addresses" };
@@ -111,8 +115,8 @@ pub(super) fn draw(
             cell.set_char(sign).set_style(style);
         }
     }
-    let row = |y: u16| ratatui::layout::Rect { y: area.y + y, height: 1, ..plan.addresses };
-    for y in 0..plan.addresses.height {
+    let row = |y: u16| Rect { y: area.y + y, height: 1, ..layout.addresses };
+    for y in 0..layout.addresses.height {
         let (start, _) = strip.covered(u64::from(y) * width);
         if start < whole_end {
             frame.render_widget(Line::styled(format!("{start:>#11x} "), theme.dim()), row(y));
@@ -136,4 +140,60 @@ fn legend(bank: &Bank, theme: &Theme) -> Line<'static> {
         add(OVERLAP, theme.warn(), "overlap");
     }
     Line::from(spans)
+}
+
+/// Draws the position of the cursor, and the largest allocation there.
+pub(super) fn draw_readout(
+    frame: &mut Frame<'_>,
+    area: Rect,
+    bank: &Bank,
+    strip: &Strip,
+    listing: &Listing,
+    theme: &Theme,
+) {
+    let lines = match strip.cursor {
+        None => {
+            vec![Line::styled(" arrows: move the cursor, Tab: other memory, z Z: zoom", theme.dim())]
+        }
+        Some(cell) => {
+            let (start, end) = strip.covered(cell);
+            let [first, second] = readout_texts(bank, (start, end), listing);
+            vec![Line::styled(first, theme.heading()), Line::raw(second)]
+        }
+    };
+    frame.render_widget(Paragraph::new(lines), area);
+}
+
+fn readout_texts(bank: &Bank, (start, end): (u64, u64), listing: &Listing) -> [String; 2] {
+    let within = |extent: &&Extent| extent.start < end && extent.end > start;
+    let here = bank.extents.iter().filter(within);
+    let share = |extent: &&Extent| extent.end.min(end) - extent.start.max(start);
+    let count = here.clone().count();
+    let place = format!(" {start:#x} to {end:#x} ({})", bytes(end - start));
+    let Some(extent) = here.max_by_key(share) else { return [place, empty_text(bank, start)] };
+    let Some(item) = listing.items.get(extent.item) else { return [place, String::new()] };
+    let more = if count > 1 { format!(", largest of {count} here") } else { String::new() };
+    [format!("{place}{more}"), item_text(item, extent)]
+}
+
+fn empty_text(bank: &Bank, start: u64) -> String {
+    match bank.knows_gaps() {
+        true if start >= bank.survey.lowest => " free".to_owned(),
+        true => " below all allocations: firmware and kernels have no known addresses".to_owned(),
+        false => " unknown: some allocations have no address".to_owned(),
+    }
+}
+
+/// The name comes last: it may be long.
+fn item_text(item: &Item, extent: &Extent) -> String {
+    format!(
+        " {}, {} at {:#x}, {} in total, pid {}, {} old: {}",
+        item.class.name(),
+        bytes(extent.end - extent.start),
+        extent.start,
+        bytes(item.size),
+        item.pid,
+        age(item.age_ns),
+        item.label(),
+    )
 }

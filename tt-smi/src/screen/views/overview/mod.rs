@@ -1,23 +1,21 @@
 //! All devices, the largest processes, and notes.
 
-mod facts;
-mod notes;
+mod devices;
 mod processes;
-mod rows;
-mod totals;
-mod wide;
 
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Position, Rect};
-use ratatui::text::Line;
+use ratatui::text::{Line, Span};
 use ratatui::widgets::Paragraph;
 
-use crate::model::Model;
+use crate::escape::fit;
+use crate::model::{Device, Memory, Model, ProcessState};
+use crate::output::units::{UNKNOWN, age, bytes, percent, share};
 use crate::screen::action::{Action, Motion, View};
 use crate::screen::data::Data;
 use crate::screen::page::{Page, Reply, Scene};
 use crate::screen::theme::Theme;
-use rows::Width;
+use devices::Width;
 
 /// Least lines for processes, if there are that many: the heading and three rows.
 const PROCESS_LINES: u16 = 4;
@@ -31,7 +29,7 @@ pub(crate) struct Overview {
 }
 
 /// The layout, and the number of lines per device.
-struct Plan {
+struct OverviewLayout {
     totals: Rect,
     heading: Rect,
     devices: Rect,
@@ -43,18 +41,18 @@ struct Plan {
     lines_each: usize,
 }
 
-impl Plan {
-    fn of(area: Rect, model: &Model) -> Plan {
+impl OverviewLayout {
+    fn of(area: Rect, model: &Model) -> OverviewLayout {
         let (devices, width) = (model.devices.len(), Width::of(area.width));
-        let wide = area.width >= wide::LEAST_WIDTH && devices > 0;
-        let notes = notes::all(model).len().min(NOTES) as u16;
+        let wide = area.width >= devices::WIDE && devices > 0;
+        let notes = notes(model).len().min(NOTES) as u16;
         let processes = (model.processes.len() as u16 + 1).min(PROCESS_LINES);
         // With little room, devices take precedence.
         let fixed = 1 + u16::from(wide) + u16::from(devices > 0);
         let spare = area.height.saturating_sub(fixed + 1);
         let (notes, processes) = (notes.min(spare / 3), processes.min(spare / 3));
         let room = area.height.saturating_sub(fixed + notes + processes + 1).max(1);
-        let lines_each = if wide { 1 } else { rows::lines_per_device(devices, width, room.into()) };
+        let lines_each = if wide { 1 } else { devices::lines_per_device(devices, width, room.into()) };
         let selected = !wide && lines_each == 1 && devices > 0;
         // Without bars no legend is needed.
         let legend = devices > 0 && !(selected && width == Width::Narrow);
@@ -71,7 +69,7 @@ impl Plan {
             Constraint::Length(notes),
         ]);
         let [totals, heading, devices, selected, legend, processes, notes] = area.layout(&parts);
-        Plan { totals, heading, devices, selected, legend, processes, notes, lines_each }
+        OverviewLayout { totals, heading, devices, selected, legend, processes, notes, lines_each }
     }
 
     /// Number of devices visible at once.
@@ -90,27 +88,28 @@ impl Plan {
 }
 
 impl Overview {
-    fn draw_devices(&self, frame: &mut Frame<'_>, plan: &Plan, model: &Model, theme: &Theme) {
+    fn draw_devices(&self, frame: &mut Frame<'_>, layout: &OverviewLayout, model: &Model, theme: &Theme) {
         if model.devices.is_empty() {
             let text = " No devices: no process reports here. Try `tt-smi demo`.";
-            frame.render_widget(Line::styled(text, theme.dim()), plan.devices);
+            frame.render_widget(Line::styled(text, theme.dim()), layout.devices);
             return;
         }
-        let width = usize::from(plan.devices.width);
-        let shown = model.devices.iter().enumerate().skip(plan.first(self.selected)).take(plan.seen());
+        let width = usize::from(layout.devices.width);
+        let shown = model.devices.iter().enumerate().skip(layout.first(self.selected)).take(layout.seen());
         let lines = shown.flat_map(|(place, device)| {
             let selected = place == self.selected;
-            match plan.is_wide() {
-                true => vec![wide::line(device, width, selected, theme)],
-                false => rows::lines(device, plan.lines_each, plan.devices.width, selected, theme),
+            match layout.is_wide() {
+                true => vec![devices::wide_line(device, width, selected, theme)],
+                false => devices::lines(device, layout.lines_each, layout.devices.width, selected, theme),
             }
         });
-        frame.render_widget(Paragraph::new(lines.collect::<Vec<_>>()), plan.devices);
-        if plan.is_wide() {
-            frame.render_widget(wide::heading(width, theme), plan.heading);
+        frame.render_widget(Paragraph::new(lines.collect::<Vec<_>>()), layout.devices);
+        if layout.is_wide() {
+            frame.render_widget(devices::wide_heading(width, theme), layout.heading);
         }
         if let Some(device) = model.devices.get(self.selected) {
-            frame.render_widget(facts::selected(device, plan.selected.width, theme), plan.selected);
+            frame
+                .render_widget(devices::selected_line(device, layout.selected.width, theme), layout.selected);
         }
     }
 }
@@ -122,7 +121,7 @@ impl Page for Overview {
 
     fn act(&mut self, action: Action, scene: &Scene<'_>) -> Reply {
         let last = scene.data.model.devices.len().saturating_sub(1);
-        let page = Plan::of(scene.area, &scene.data.model).seen() as isize;
+        let page = OverviewLayout::of(scene.area, &scene.data.model).seen() as isize;
         let by = |steps: isize| self.selected.saturating_add_signed(steps).min(last);
         self.selected = match action {
             Action::Move(Motion::Lines(lines)) => by(lines as isize),
@@ -139,16 +138,16 @@ impl Page for Overview {
 
     fn click(&mut self, at: Position, scene: &Scene<'_>) -> Reply {
         let model = &scene.data.model;
-        let plan = Plan::of(scene.area, model);
-        if plan.devices.contains(at) {
-            let line = usize::from(at.y - plan.devices.y) / plan.lines_each;
-            let place = plan.first(self.selected) + line;
+        let layout = OverviewLayout::of(scene.area, model);
+        if layout.devices.contains(at) {
+            let line = usize::from(at.y - layout.devices.y) / layout.lines_each;
+            let place = layout.first(self.selected) + line;
             if place < model.devices.len() {
                 let again = std::mem::replace(&mut self.selected, place) == place;
                 return if again { Reply::Device(place, View::Detail) } else { Reply::Done };
             }
         }
-        match processes::at(at, plan.processes, model) {
+        match processes::at(at, layout.processes, model) {
             Some(process) => Reply::Process(process.into()),
             None => Reply::Ignored,
         }
@@ -156,17 +155,67 @@ impl Page for Overview {
 
     fn draw(&self, frame: &mut Frame<'_>, scene: &Scene<'_>) {
         let (model, theme) = (&scene.data.model, scene.theme);
-        let plan = Plan::of(scene.area, model);
-        frame.render_widget(totals::line(model, theme), plan.totals);
-        self.draw_devices(frame, &plan, model, theme);
-        frame.render_widget(rows::legend(model, theme), plan.legend);
-        processes::draw(frame, plan.processes, model, theme);
-        let notes = notes::all(model).into_iter().take(usize::from(plan.notes.height));
+        let layout = OverviewLayout::of(scene.area, model);
+        frame.render_widget(totals_line(model, theme), layout.totals);
+        self.draw_devices(frame, &layout, model, theme);
+        frame.render_widget(devices::legend(model, theme), layout.legend);
+        processes::draw(frame, layout.processes, model, theme);
+        let notes = notes(model).into_iter().take(usize::from(layout.notes.height));
         let lines: Vec<Line<'_>> = notes.map(|note| Line::styled(note, theme.warn())).collect();
-        frame.render_widget(Paragraph::new(lines), plan.notes);
+        frame.render_widget(Paragraph::new(lines), layout.notes);
     }
 
     fn summary(&self) -> Option<String> {
         None
     }
+}
+
+/// The whole host on one line: DRAM and L1 of all devices. If the capacity of one is unknown, so is the total.
+fn totals_line(model: &Model, theme: &Theme) -> Line<'static> {
+    let text = |name: &str, of: fn(&Device) -> &Memory| {
+        if model.devices.is_empty() {
+            return format!("{name} {UNKNOWN}");
+        }
+        let used = model.devices.iter().map(|device| of(device).used).fold(0, u64::saturating_add);
+        let totals = model.devices.iter().map(|device| of(device).total);
+        let total = totals.sum::<Option<u64>>();
+        let incomplete = model.devices.iter().any(|device| device.incomplete);
+        let mark = Memory { used, incomplete, ..Memory::default() }.used_range().mark().trim();
+        format!("{name} {mark}{} {}", share(used, total), percent(used, total))
+    };
+    let memory = format!(" all devices  {}   {}", text("DRAM", |d| &d.held.dram), text("L1", |d| &d.held.l1));
+    // Telemetry is not read yet.
+    let driver = format!("   {UNKNOWN} °C   {UNKNOWN} W");
+    Line::from(vec![Span::styled(memory, theme.heading()), Span::styled(driver, theme.dim())])
+}
+
+/// What an operator should know: problems, flags of devices and processes, the last failure.
+fn notes(model: &Model) -> Vec<String> {
+    let problems = model.problems.iter().map(|problem| format!(" {}: {}", problem.kind, problem.message));
+    let devices =
+        model.devices.iter().map(|device| (format!("device {}", device.index), device.flags().join(", ")));
+    let alive = model.processes.iter().filter(|process| process.state == ProcessState::Alive);
+    let processes = alive.map(|process| (format!("pid {}", process.pid_text()), process.flags().join(", ")));
+    let flagged = devices.chain(processes).filter(|(_, flags)| !flags.is_empty());
+    let flagged = flagged.map(|(who, flags)| format!(" {who}: {flags}"));
+    problems.chain(flagged).chain(last_failure(model)).collect()
+}
+
+fn last_failure(model: &Model) -> Option<String> {
+    let failures = model.devices.iter().filter_map(|device| Some((device.index, device.failure?)));
+    let (index, failure) = failures.max_by_key(|(_, failure)| failure.time)?;
+    // From its record: another process may have that pid now, or in another namespace.
+    let record = model.failures.iter().find(|kept| kept.device == Some(index) && kept.time == failure.time);
+    let who = record.map_or_else(
+        || failure.pid.to_string(),
+        |kept| format!("{}, {}", kept.who.pid_text(), fit(&kept.who.name, 16)),
+    );
+    Some(format!(
+        " {} ago on device {index}: {} allocation of {} failed (pid {who}); {} free, largest block {}",
+        age(model.clock.age_ns(failure.time)),
+        failure.class.map_or_else(|| UNKNOWN.to_owned(), |class| class.name().to_uppercase()),
+        bytes(failure.shortage.request),
+        failure.shortage.free_text(),
+        failure.shortage.largest_text(),
+    ))
 }

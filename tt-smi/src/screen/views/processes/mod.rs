@@ -1,9 +1,7 @@
 //! All processes: identity, memory, state. One of them can be opened.
 
-mod figures;
-mod inside;
-mod row;
-mod tree;
+mod process_detail;
+mod rows;
 
 use ratatui::Frame;
 use ratatui::layout::{Position, Rect};
@@ -16,30 +14,30 @@ use crate::query::{Field, PROCESS_FIELDS, Query};
 use crate::screen::action::Action;
 use crate::screen::data::Data;
 use crate::screen::page::{Page, ProcessKey, Reply, Scene};
-use crate::screen::views::nested::{Leads, Nested};
+use crate::screen::views::drill_down::{DrillDown, HasDetail};
 use crate::screen::widgets::list::{Hit, List, Look};
 use crate::screen::widgets::text::split_bottom;
-use inside::Inside;
-use row::{COLUMNS, Row, SORTED_BY};
+use process_detail::ProcessDetail;
+use rows::{COLUMNS, ProcessRow, SORTED_BY};
 
 /// Most ended processes noted below the list.
 const ENDS: usize = 3;
 
 /// All processes, or one of them.
-pub(crate) type Processes = Nested<ProcessList>;
+pub(crate) type Processes = DrillDown<ProcessList>;
 
 impl Processes {
     /// Opens a process.
     pub(crate) fn open(&mut self, key: ProcessKey) {
-        self.look_into(Inside::new(key));
+        self.show(ProcessDetail::new(key));
     }
 }
 
 /// The rows.
 #[derive(Debug)]
 pub(crate) struct ProcessList {
-    rows: Vec<Row>,
-    list: List<Row>,
+    rows: Vec<ProcessRow>,
+    list: List<ProcessRow>,
     query: Query,
     is_tree: bool,
     /// Number of processes before filtering.
@@ -48,7 +46,7 @@ pub(crate) struct ProcessList {
 
 impl Default for ProcessList {
     fn default() -> ProcessList {
-        let list = List::new(COLUMNS, SORTED_BY, Row::number);
+        let list = List::new(COLUMNS, SORTED_BY, ProcessRow::number);
         ProcessList { rows: Vec::new(), list, query: Query::default(), is_tree: false, all: 0 }
     }
 }
@@ -56,7 +54,8 @@ impl Default for ProcessList {
 impl ProcessList {
     fn take_rows(&mut self, model: &Model) {
         let wanted = |process: &&Process| self.query.matches(*process);
-        self.rows = model.processes.iter().filter(wanted).map(|process| Row::new(process, model)).collect();
+        self.rows =
+            model.processes.iter().filter(wanted).map(|process| ProcessRow::new(process, model)).collect();
         self.all = model.processes.len();
         self.arrange();
     }
@@ -67,7 +66,7 @@ impl ProcessList {
         if self.is_tree {
             let mut depths = Vec::new();
             self.list.reorder(&self.rows, |places| {
-                depths = tree::arrange(&places, &self.rows);
+                depths = rows::tree(&places, &self.rows);
                 depths.iter().map(|(place, _)| *place).collect()
             });
             for (place, depth) in depths {
@@ -85,21 +84,21 @@ impl ProcessList {
     fn draw_ends(frame: &mut Frame<'_>, area: Rect, scene: &Scene<'_>) {
         let ends = scene.data.model.reclaimed.iter().take(usize::from(area.height));
         for (y, gone) in (area.y..).zip(ends) {
-            let text = format!(" pid {} ended {} ago, {}", gone.pid, age(gone.age_ns), row::held_text(gone));
+            let text = format!(" pid {} ended {} ago, {}", gone.pid, age(gone.age_ns), rows::held_text(gone));
             frame.render_widget(Line::styled(text, scene.theme.dim()), Rect { y, height: 1, ..area });
         }
     }
 }
 
-impl Leads for ProcessList {
-    type Inside = Inside;
+impl HasDetail for ProcessList {
+    type Detail = ProcessDetail;
 
-    fn open(&self) -> Option<Inside> {
-        self.list.selected(&self.rows).map(|row| Inside::new(row.key))
+    fn open(&self) -> Option<ProcessDetail> {
+        self.list.selected(&self.rows).map(|row| ProcessDetail::new(row.key))
     }
 
-    fn came_back(&mut self, from: &Inside) {
-        self.list.select_key(row::number(from.key), &self.rows);
+    fn returned_from(&mut self, detail: &ProcessDetail) {
+        self.list.select_key(rows::number(detail.key), &self.rows);
     }
 }
 
@@ -114,7 +113,7 @@ impl Page for ProcessList {
                 let (area, _) = ProcessList::parts(scene.area, &scene.data.model);
                 self.list.go(motion, &self.rows, area);
             }
-            Action::Open => return Reply::Inside,
+            Action::Open => return Reply::OpenRow,
             Action::Tree => {
                 self.is_tree = !self.is_tree;
                 self.arrange();
@@ -133,7 +132,7 @@ impl Page for ProcessList {
         let (area, _) = ProcessList::parts(scene.area, &scene.data.model);
         match self.list.click(at, &self.rows, area) {
             Hit::Heading => self.arrange(),
-            Hit::Row { again: true } => return Reply::Inside,
+            Hit::Row { again: true } => return Reply::OpenRow,
             Hit::Row { again: false } => {}
             Hit::Nothing => return Reply::Ignored,
         }

@@ -5,7 +5,7 @@ use ratatui::layout::{Position, Rect};
 use ratatui::text::Line;
 use tt_shm_reader::{Kernel, KernelType};
 
-use super::row::{Row, number};
+use super::rows::{ProgramRow, number};
 use crate::model::{core_type_name, ranges};
 use crate::output::units::{UNKNOWN, bytes, plural};
 use crate::screen::action::Action;
@@ -77,14 +77,14 @@ fn hex(number: Option<u64>) -> String {
 /// A program's kernels.
 #[derive(Debug)]
 pub(crate) struct Kernels {
-    row: Row,
+    row: ProgramRow,
     is_gone: bool,
     loaded: Vec<Loaded>,
     list: List<Loaded>,
 }
 
 impl Kernels {
-    pub(super) fn new(row: &Row) -> Kernels {
+    pub(super) fn new(row: &ProgramRow) -> Kernels {
         let list = List::new(COLUMNS, 0, Loaded::number);
         let mut kernels = Kernels { row: row.clone(), is_gone: false, loaded: Vec::new(), list };
         kernels.take_row();
@@ -133,7 +133,7 @@ impl Page for Kernels {
         let found = listing.entries.iter().position(|entry| number(entry) == wanted);
         self.is_gone = found.is_none();
         if let Some(place) = found {
-            self.row = Row { listing: listing.clone(), place, rate: None };
+            self.row = ProgramRow { listing: listing.clone(), place, rate: None };
             self.take_row();
         }
     }

@@ -1,8 +1,7 @@
 //! Programs: size, devices, dispatches; one of them can be opened for its kernels.
 
 mod kernels;
-mod rates;
-mod row;
+mod rows;
 
 use std::sync::Arc;
 
@@ -17,17 +16,16 @@ use crate::query::{Field, PROGRAM_FIELDS, Query};
 use crate::screen::action::Action;
 use crate::screen::data::{Data, More, Needs};
 use crate::screen::page::{Page, Reply, Scene};
-use crate::screen::views::nested::{Leads, Nested};
+use crate::screen::views::drill_down::{DrillDown, HasDetail};
 use crate::screen::widgets::list::{Hit, List, Look};
 use kernels::Kernels;
-use rates::Rates;
-use row::{COLUMNS, Row, SORTED_BY};
+use rows::{COLUMNS, ProgramRow, Rates, SORTED_BY};
 
 /// Most problems shown.
 const ERRORS: usize = 3;
 
 /// All programs, or the kernels of one.
-pub(crate) type Programs = Nested<ProgramList>;
+pub(crate) type Programs = DrillDown<ProgramList>;
 
 /// The rows.
 #[derive(Debug)]
@@ -35,8 +33,8 @@ pub(crate) struct ProgramList {
     /// `None` until the list has been read.
     listing: Option<Arc<Listing>>,
     rates: Rates,
-    rows: Vec<Row>,
-    list: List<Row>,
+    rows: Vec<ProgramRow>,
+    list: List<ProgramRow>,
     query: Query,
 }
 
@@ -46,13 +44,13 @@ impl Default for ProgramList {
             listing: None,
             rates: Rates::default(),
             rows: Vec::new(),
-            list: List::new(COLUMNS, SORTED_BY, Row::number),
+            list: List::new(COLUMNS, SORTED_BY, ProgramRow::number),
             query: Query::default(),
         }
     }
 }
 
-struct Parts {
+struct ListLayout {
     errors: Rect,
     list: Rect,
     sharing: Rect,
@@ -63,7 +61,7 @@ impl ProgramList {
         let Some(listing) = &self.listing else { return };
         let rows = (0..listing.entries.len()).map(|place| {
             let rate = self.rates.of(&listing.entries[place]);
-            Row { listing: listing.clone(), place, rate }
+            ProgramRow { listing: listing.clone(), place, rate }
         });
         self.rows = rows.collect();
         self.arrange();
@@ -74,13 +72,13 @@ impl ProgramList {
         self.list.arrange(&self.rows, |row| query.is_empty() || query.matches(row.entry()));
     }
 
-    fn parts(&self, area: Rect) -> Parts {
+    fn layout(&self, area: Rect) -> ListLayout {
         let errors = self.listing.as_ref().map_or(0, |listing| listing.errors.len());
         let errors = errors.min(ERRORS).min(usize::from(area.height / 5)) as u16;
         let sharing = u16::from(area.height > 5 && self.sharing_text().is_some());
         let rows = [Constraint::Length(errors), Constraint::Min(0), Constraint::Length(sharing)];
         let [errors, list, sharing] = area.layout(&Layout::vertical(rows));
-        Parts { errors, list, sharing }
+        ListLayout { errors, list, sharing }
     }
 
     /// How much of the kernels are copies; devices with the same figures share one.
@@ -129,8 +127,8 @@ fn sharing_of(one: &Sharing) -> String {
     text
 }
 
-impl Leads for ProgramList {
-    type Inside = Kernels;
+impl HasDetail for ProgramList {
+    type Detail = Kernels;
 
     fn open(&self) -> Option<Kernels> {
         self.list.selected(&self.rows).map(Kernels::new)
@@ -154,8 +152,8 @@ impl Page for ProgramList {
 
     fn act(&mut self, action: Action, scene: &Scene<'_>) -> Reply {
         match action {
-            Action::Move(motion) => self.list.go(motion, &self.rows, self.parts(scene.area).list),
-            Action::Open => return Reply::Inside,
+            Action::Move(motion) => self.list.go(motion, &self.rows, self.layout(scene.area).list),
+            Action::Open => return Reply::OpenRow,
             Action::Reverse => {
                 self.list.reverse();
                 self.arrange();
@@ -167,9 +165,9 @@ impl Page for ProgramList {
     }
 
     fn click(&mut self, at: Position, scene: &Scene<'_>) -> Reply {
-        match self.list.click(at, &self.rows, self.parts(scene.area).list) {
+        match self.list.click(at, &self.rows, self.layout(scene.area).list) {
             Hit::Heading => self.arrange(),
-            Hit::Row { again: true } => return Reply::Inside,
+            Hit::Row { again: true } => return Reply::OpenRow,
             Hit::Row { again: false } => {}
             Hit::Nothing => return Reply::Ignored,
         }
@@ -177,15 +175,15 @@ impl Page for ProgramList {
     }
 
     fn draw(&self, frame: &mut Frame<'_>, scene: &Scene<'_>) {
-        let (parts, theme) = (self.parts(scene.area), scene.theme);
+        let (layout, theme) = (self.layout(scene.area), scene.theme);
         let errors = self.listing.as_ref().map_or(&[][..], |listing| &listing.errors);
-        for (y, error) in (parts.errors.y..parts.errors.bottom()).zip(errors) {
+        for (y, error) in (layout.errors.y..layout.errors.bottom()).zip(errors) {
             let line = Line::styled(format!(" {}", escape(error)), theme.warn());
-            frame.render_widget(line, Rect { y, height: 1, ..parts.errors });
+            frame.render_widget(line, Rect { y, height: 1, ..layout.errors });
         }
-        self.draw_list(frame, parts.list, scene);
+        self.draw_list(frame, layout.list, scene);
         if let Some(sharing) = self.sharing_text() {
-            frame.render_widget(Line::styled(sharing, theme.dim()), parts.sharing);
+            frame.render_widget(Line::styled(sharing, theme.dim()), layout.sharing);
         }
     }
 

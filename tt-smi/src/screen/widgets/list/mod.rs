@@ -2,17 +2,19 @@
 //! than twenty.
 
 mod column;
-mod draw;
-mod sight;
-#[cfg(test)]
-mod tests;
+mod viewport;
 
 pub(crate) use column::{Column, Sort};
-pub(crate) use draw::Look;
 
+use ratatui::Frame;
 use ratatui::layout::{Position, Rect};
+use ratatui::style::Style;
+use ratatui::text::{Line, Span};
 
+use crate::escape::{columns, pad};
 use crate::screen::action::Motion;
+use crate::screen::theme::Theme;
+use viewport::{GUTTER, Viewport, without_start};
 
 /// The result of a click.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,6 +25,28 @@ pub(crate) enum Hit {
     Row { again: bool },
     /// Nothing.
     Nothing,
+}
+
+/// The look of a row.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Look {
+    /// Its style, unless it is selected.
+    pub style: Style,
+    /// The mark before it.
+    pub mark: Option<char>,
+}
+
+impl From<Style> for Look {
+    fn from(style: Style) -> Look {
+        Look { style, mark: None }
+    }
+}
+
+impl Look {
+    /// A warning.
+    pub(crate) fn warn(theme: &Theme) -> Look {
+        Look { style: theme.warn(), mark: Some('!') }
+    }
 }
 
 /// Order, selection and scroll position of a list.
@@ -133,7 +157,7 @@ impl<T> List<T> {
     /// Moves the selection in the list as drawn in this area.
     pub(crate) fn go(&mut self, motion: Motion, items: &[T], area: Rect) {
         if let Motion::Aside(steps) = motion {
-            let most = self.sight(items, area).most;
+            let most = Viewport::of(self, items, area).most;
             let steps = i64::from(steps) + self.aside.min(most) as i64;
             self.aside = steps.clamp(0, most as i64) as usize;
             return;
@@ -202,20 +226,20 @@ impl<T> List<T> {
     }
 
     fn click_heading(&mut self, x: u16, items: &[T], area: Rect) -> Hit {
-        let sight = self.sight(items, area);
+        let viewport = Viewport::of(self, items, area);
         match x {
-            0 if sight.has_before() => {
+            0 if viewport.has_before() => {
                 self.go(Motion::Aside(-1), items, area);
                 return Hit::Heading;
             }
-            _ if x + 1 == area.width && sight.has_more() => {
+            _ if x + 1 == area.width && viewport.has_more() => {
                 self.go(Motion::Aside(1), items, area);
                 return Hit::Heading;
             }
             _ => {}
         }
-        let mut end = sight::GUTTER;
-        let column = sight.widths.into_iter().find(|(_, width)| {
+        let mut end = GUTTER;
+        let column = viewport.widths.into_iter().find(|(_, width)| {
             end += width + 1;
             x < end
         });
@@ -228,9 +252,79 @@ impl<T> List<T> {
         }
         Hit::Heading
     }
+
+    /// Draws the headings and the visible rows.
+    pub(crate) fn draw<L: Into<Look>>(
+        &self,
+        frame: &mut Frame<'_>,
+        area: Rect,
+        items: &[T],
+        theme: &Theme,
+        look: impl Fn(&T) -> L,
+    ) {
+        if area.is_empty() {
+            return;
+        }
+        let viewport = Viewport::of(self, items, area);
+        let line_at = |y: u16| Rect { y: area.y + y, height: 1, ..area };
+        frame.render_widget(self.heading(&viewport, theme), line_at(0));
+        let sign_at = |x: u16| Rect { x, width: 1, ..line_at(0) };
+        if viewport.has_before() {
+            frame.render_widget(Span::styled("‹", theme.warn()), sign_at(area.x));
+        }
+        if viewport.has_more() {
+            frame.render_widget(Span::styled("›", theme.warn()), sign_at(area.right() - 1));
+        }
+        let height = visible_rows(area);
+        let places = self.order.iter().enumerate().skip(self.first_shown(height)).take(height);
+        for (y, (place, item)) in (1..).zip(places) {
+            let Some(item) = items.get(*item as usize) else { continue };
+            let look = look(item).into();
+            let text = self.row(item, &viewport, look.mark.unwrap_or(' '));
+            let line = match self.has_focus && place == self.selected {
+                false => Line::styled(text, look.style),
+                // As wide as the list, so that the selection bar has a straight end.
+                true => Line::styled(pad(&text, usize::from(area.width), false), theme.selected()),
+            };
+            frame.render_widget(line, line_at(y));
+        }
+    }
+
+    fn heading(&self, viewport: &Viewport, theme: &Theme) -> Line<'static> {
+        let mut spans = vec![Span::raw(" ".repeat(usize::from(GUTTER)))];
+        for (place, width) in &viewport.widths {
+            let column = &self.columns[*place];
+            let mark = match (*place == self.sort && column.sort.is_some(), self.descending) {
+                (false, _) => "",
+                (true, true) => "▼",
+                (true, false) => "▲",
+            };
+            let style = if mark.is_empty() { theme.heading() } else { theme.sorted() };
+            let width = usize::from(*width);
+            // The mark is more important than the last letter.
+            let head: String = column.head.chars().take(width.saturating_sub(columns(mark))).collect();
+            spans.push(Span::styled(pad(&format!("{head}{mark}"), width, column.right), style));
+            spans.push(Span::raw(" "));
+        }
+        Line::from(spans)
+    }
+
+    fn row(&self, item: &T, viewport: &Viewport, mark: char) -> String {
+        let cell = |(place, width): &(usize, u16)| {
+            let column = &self.columns[*place];
+            let text = (column.text)(item);
+            let text = if column.width == 0 { without_start(&text, viewport.shift) } else { text };
+            pad(&text, usize::from(*width), column.right)
+        };
+        let cells: Vec<String> = viewport.widths.iter().map(cell).collect();
+        format!("{mark}{}", cells.join(" "))
+    }
 }
 
 /// Number of visible rows: all lines but the headings.
 fn visible_rows(area: Rect) -> usize {
     usize::from(area.height.saturating_sub(1))
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,7 +1,7 @@
 //! What a list does, without a terminal.
 
 use super::column::pages;
-use super::sight::{GUTTER, without_start};
+use super::viewport::{GUTTER, without_start};
 use super::*;
 
 const COLUMNS: &[Column<u64>] = &[
@@ -111,11 +111,11 @@ fn steps_to_the_right_show_other_columns_and_then_the_end_of_a_long_text() {
     let items = [123_456, 7];
     let mut list = list(&items);
     let area = Rect::new(0, 0, 10, 5);
-    let widths = |list: &List<u64>| list.sight(&items, area).widths;
-    assert_eq!((widths(&list), list.sight(&items, area).has_before()), (vec![(0, 6)], false));
+    let widths = |list: &List<u64>| Viewport::of(list, &items, area).widths;
+    assert_eq!((widths(&list), Viewport::of(&list, &items, area).has_before()), (vec![(0, 6)], false));
     list.go(Motion::Aside(1), &items, area);
-    let sight = list.sight(&items, area);
-    assert_eq!((&sight.widths, sight.has_before(), sight.has_more()), (&vec![(1, 8)], true, false));
+    let viewport = Viewport::of(&list, &items, area);
+    assert_eq!((&viewport.widths, viewport.has_before(), viewport.has_more()), (&vec![(1, 8)], true, false));
     list.go(Motion::Aside(9), &items, area);
     list.go(Motion::Aside(-1), &items, area);
     assert_eq!(widths(&list), [(0, 6)], "too far to the right is as far as there is something");
@@ -124,12 +124,18 @@ fn steps_to_the_right_show_other_columns_and_then_the_end_of_a_long_text() {
     let mut list = List::new(LONG, 0, |n| *n);
     list.arrange(&items, |_| true);
     let area = Rect::new(0, 0, 19, 5);
-    assert_eq!((list.sight(&items, area).shift, list.sight(&items, area).has_more()), (0, true));
+    assert_eq!(
+        (Viewport::of(&list, &items, area).shift, Viewport::of(&list, &items, area).has_more()),
+        (0, true)
+    );
     list.go(Motion::Aside(1), &items, area);
-    assert_eq!((list.sight(&items, area).shift, list.sight(&items, area).has_more()), (2, false));
+    assert_eq!(
+        (Viewport::of(&list, &items, area).shift, Viewport::of(&list, &items, area).has_more()),
+        (2, false)
+    );
     assert_eq!(list.selected(&items), Some(&123_456), "the selection stays");
     list.click(Position::new(0, 0), &items, area);
-    assert_eq!(list.sight(&items, area).step, 0, "a click on the sign goes back");
+    assert_eq!(Viewport::of(&list, &items, area).step, 0, "a click on the sign goes back");
 }
 
 #[test]
@@ -146,9 +152,9 @@ fn the_sign_covers_no_heading() {
     let used = |columns| {
         let mut list = List::new(columns, 0, |n| *n);
         list.arrange(&[5], |_| true);
-        let sight = list.sight(&[5], area);
-        assert!(sight.has_more());
-        GUTTER + sight.widths.iter().map(|(_, width)| width + 1).sum::<u16>() - 1
+        let viewport = Viewport::of(&list, &[5], area);
+        assert!(viewport.has_more());
+        GUTTER + viewport.widths.iter().map(|(_, width)| width + 1).sum::<u16>() - 1
     };
     assert_eq!((used(RIGHT), used(LEFT)), (24, 25));
 }

@@ -1,11 +1,10 @@
-//! A device on up to four lines: identity, DRAM, L1, kernels. With less room, both memories share a line; on a single
-//! line only what is used remains.
+//! Devices as lines: on a wide screen one row with everything, else up to four lines (identity, DRAM, L1, kernels). With
+//! less room, both memories share a line; on a single line only what is used remains.
 
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 use tt_shm_reader::Class;
 
-use super::facts;
 use crate::escape::fit;
 use crate::model::{CLASSES, Device, Memory, Model};
 use crate::output::units::{UNKNOWN, bytes, bytes_short, count, percent, plural, used_share};
@@ -33,7 +32,7 @@ impl Width {
     }
 
     /// Width of the board's name.
-    pub(super) fn names(self) -> usize {
+    fn names(self) -> usize {
         if self == Width::Wide { 12 } else { 6 }
     }
 }
@@ -62,9 +61,9 @@ pub(super) fn lines(
     let (width, columns) = (Width::of(columns), usize::from(columns));
     match each {
         1 => vec![one_line(device, width, columns, style, theme)],
-        2 => vec![facts::head(device, width, true, style), both_memories(device, columns, theme)],
+        2 => vec![identity_line(device, width, true, style), both_memories(device, columns, theme)],
         _ => {
-            let head = facts::head(device, width, false, style);
+            let head = identity_line(device, width, false, style);
             let [dram, l1] = memory_lines(device, width, columns, theme);
             let kernels = (each > 3).then(|| kernel_line(device, theme));
             [head, dram, l1].into_iter().chain(kernels).collect()
@@ -78,15 +77,15 @@ pub(super) fn processes(device: &Device) -> String {
 }
 
 /// Events of the last second.
-pub(super) fn rate(device: &Device) -> String {
+fn rate(device: &Device) -> String {
     format!("{} ev/s", device.events_per_second.map_or_else(|| UNKNOWN.to_owned(), count))
 }
 
-pub(super) fn dram_parts(device: &Device) -> Vec<(Part, u64)> {
+fn dram_parts(device: &Device) -> Vec<(Part, u64)> {
     parts(&device.held, tt_shm_reader::Memory::Dram)
 }
 
-pub(super) fn l1_parts(device: &Device) -> Vec<(Part, u64)> {
+fn l1_parts(device: &Device) -> Vec<(Part, u64)> {
     parts(&device.held, tt_shm_reader::Memory::L1)
 }
 
@@ -139,7 +138,7 @@ fn both_memories(device: &Device, columns: usize, theme: &Theme) -> Line<'static
 }
 
 /// The mark of a peak that is not exact.
-pub(super) fn about(memory: &Memory) -> &'static str {
+fn about(memory: &Memory) -> &'static str {
     memory.peak.range.mark()
 }
 
@@ -158,12 +157,7 @@ fn kernel_line(device: &Device, theme: &Theme) -> Line<'static> {
     Line::styled(format!("{text}  cb {resident} of {allocated}"), theme.dim())
 }
 
-pub(super) fn bracketed(
-    memory: &Memory,
-    parts: &[(Part, u64)],
-    width: usize,
-    theme: &Theme,
-) -> Vec<Span<'static>> {
+fn bracketed(memory: &Memory, parts: &[(Part, u64)], width: usize, theme: &Theme) -> Vec<Span<'static>> {
     if width == 0 {
         return Vec::new();
     }
@@ -221,5 +215,107 @@ pub(super) fn legend(model: &Model, theme: &Theme) -> Line<'static> {
     if !model.devices.iter().all(exact) {
         spans.push(Span::styled("  ≥ lower bound", theme.dim()));
     }
+    Line::from(spans)
+}
+
+/// Temperature, power and AI clock, with their units. Telemetry is not read yet.
+const DRIVER: [(&str, &str); 3] = [(UNKNOWN, "°C"), (UNKNOWN, "W"), (UNKNOWN, "MHz")];
+
+/// ` 38.5 °C 120.1 W 1000 MHz`.
+fn driver() -> String {
+    let widths = [4, 5, 4];
+    DRIVER.iter().zip(widths).map(|((value, unit), width)| format!(" {value:>width$} {unit}")).collect()
+}
+
+/// Architecture and PCI address.
+fn place(device: &Device) -> String {
+    let (arch, pci) = (device.arch.unwrap_or(UNKNOWN), device.id.pci.as_deref().unwrap_or(UNKNOWN));
+    format!("{:<11} {pci:<12}", fit(arch, 11))
+}
+
+/// The line above a device's bars, `with_counts` of processes and events if these are not beside the bars.
+fn identity_line(device: &Device, width: Width, with_counts: bool, style: Style) -> Line<'static> {
+    let names = width.names();
+    let board = device.board.as_ref().map_or_else(|| UNKNOWN.to_owned(), |board| fit(board, names));
+    let head = format!("{:>3} {board:<names$} {}", device.index, place(device));
+    let counts = match with_counts {
+        true => format!(" {:>8} {:>9}", processes(device), rate(device)),
+        false => String::new(),
+    };
+    Line::from(vec![Span::styled(head, style), Span::raw(driver() + &counts)])
+}
+
+/// What a single line per device omits, for the selected device; without the peaks if they do not fit.
+pub(super) fn selected_line(device: &Device, columns: u16, theme: &Theme) -> Line<'static> {
+    let peak = |memory: &Memory| format!("{}{}", about(memory).trim(), bytes(memory.peak.range.low));
+    let peaks = format!("  peak {}, {}", peak(&device.held.dram), peak(&device.held.l1));
+    let text = format!("{:>3} {}{}", device.index, place(device), driver());
+    let fits = text.chars().count() + peaks.chars().count() <= usize::from(columns);
+    Line::styled(if fits { text + &peaks } else { text }, theme.heading())
+}
+
+/// Least width; on a narrower screen a device gets several lines.
+pub(super) const WIDE: u16 = 160;
+/// Bars in a row.
+const BARS: usize = 2;
+
+/// The text of a row before, between and after its bars.
+struct RowTexts {
+    head: String,
+    dram: String,
+    l1: String,
+    tail: String,
+}
+
+impl RowTexts {
+    fn width(&self) -> usize {
+        [&self.head, &self.dram, &self.l1, &self.tail].map(|text| text.chars().count()).iter().sum()
+    }
+
+    /// Width of each bar, without its brackets.
+    fn bar(&self, width: usize) -> usize {
+        (width.saturating_sub(self.width()) / BARS).saturating_sub(2)
+    }
+}
+
+fn row_texts(device: &Device) -> RowTexts {
+    let (arch, pci) = (device.arch.unwrap_or(UNKNOWN), device.id.pci.as_deref().unwrap_or(UNKNOWN));
+    let board = device.board.as_ref().map_or_else(|| UNKNOWN.to_owned(), |board| fit(board, 8));
+    let rate = device.events_per_second.map_or_else(|| UNKNOWN.to_owned(), count);
+    let [temperature, power, clock] = DRIVER.map(|(value, _)| value);
+    RowTexts {
+        head: format!("{:>3} {board:<8} {:<11} {pci:<12} ", device.index, fit(arch, 11)),
+        dram: figures(&device.held.dram),
+        l1: figures(&device.held.l1),
+        tail: format!(" {temperature:>4} {power:>5} {clock:>5} {:>5} {rate:>6}", device.processes),
+    }
+}
+
+fn figures(memory: &Memory) -> String {
+    let (share, percent) = (used_share(memory), percent(memory.used, memory.total));
+    format!(" {share:>17} {percent:>4} {}{:>9} ", about(memory), bytes(memory.peak.range.low))
+}
+
+/// The headings.
+pub(super) fn wide_heading(width: usize, theme: &Theme) -> Line<'static> {
+    let memory = |name: &str| format!(" {name:>17} {:>4} {:>10} ", "", "PEAK");
+    let head = format!("{:>3} {:<8} {:<11} {:<12} ", "DEV", "BOARD", "ARCH", "PCI");
+    let tail = format!(" {:>4} {:>5} {:>5} {:>5} {:>6}", "°C", "W", "MHz", "PROCS", "EV/S");
+    let texts = RowTexts { head, dram: memory("DRAM"), l1: memory("L1"), tail };
+    let gap = " ".repeat(texts.bar(width) + 2);
+    Line::styled(format!("{}{gap}{}{gap}{}{}", texts.head, texts.dram, texts.l1, texts.tail), theme.heading())
+}
+
+/// A device.
+pub(super) fn wide_line(device: &Device, width: usize, selected: bool, theme: &Theme) -> Line<'static> {
+    let texts = row_texts(device);
+    let bar = texts.bar(width);
+    let flagged = if device.flags().is_empty() { Style::new() } else { theme.warn() };
+    let style = if selected { theme.selected() } else { flagged };
+    let mut spans = vec![Span::styled(texts.head, style)];
+    spans.extend(bracketed(&device.held.dram, &dram_parts(device), bar, theme));
+    spans.push(Span::raw(texts.dram));
+    spans.extend(bracketed(&device.held.l1, &l1_parts(device), bar, theme));
+    spans.extend([Span::raw(texts.l1), Span::raw(texts.tail)]);
     Line::from(spans)
 }

@@ -6,52 +6,51 @@ use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Position, Rect};
 use ratatui::text::Line;
 
-use super::figures::{self, Row};
-use super::row::held;
+use super::rows::held;
 use crate::lists::allocations::{Item, Listing};
-use crate::model::{Model, Process, ProcessState};
-use crate::output::units::{UNKNOWN, age, count, plural};
+use crate::model::{Clock, FIGURES, Figure, Interval, Model, Process, ProcessState, Rank, Usage};
+use crate::output::units::{UNKNOWN, age, bytes, count, plural};
 use crate::screen::action::Action;
 use crate::screen::data::{Data, More, Needs};
 use crate::screen::page::{Page, ProcessKey, Reply, Scene};
-use crate::screen::views::allocations::items;
-use crate::screen::widgets::list::{Hit, List, Look};
+use crate::screen::views::allocations::item_list;
+use crate::screen::widgets::list::{Column, Hit, List, Look};
 use crate::screen::widgets::text::split_top;
 
 /// The process, and what is known about it.
 #[derive(Debug)]
-pub(crate) struct Inside {
+pub(crate) struct ProcessDetail {
     pub key: ProcessKey,
     process: Option<Box<Process>>,
     held: Option<String>,
-    figures: Vec<Row>,
-    figure_list: List<Row>,
+    figures: Vec<FigureRow>,
+    figure_list: List<FigureRow>,
     listing: Option<Arc<Listing>>,
     item_list: List<Item>,
     is_in_items: bool,
 }
 
-struct Parts {
+struct DetailLayout {
     head: Rect,
     figures: Rect,
     title: Rect,
     items: Rect,
 }
 
-impl Inside {
-    pub(super) fn new(key: ProcessKey) -> Inside {
-        let mut inside = Inside {
+impl ProcessDetail {
+    pub(super) fn new(key: ProcessKey) -> ProcessDetail {
+        let mut detail = ProcessDetail {
             key,
             process: None,
             held: None,
             figures: Vec::new(),
-            figure_list: List::new(figures::COLUMNS, 0, Row::number),
+            figure_list: List::new(COLUMNS, 0, FigureRow::number),
             listing: None,
-            item_list: items::list(),
+            item_list: item_list(),
             is_in_items: true,
         };
-        inside.focus(true);
-        inside
+        detail.focus(true);
+        detail
     }
 
     fn focus(&mut self, is_in_items: bool) {
@@ -63,7 +62,7 @@ impl Inside {
     /// A process that is gone from the table stays as last seen.
     fn take_process(&mut self, found: Option<&Process>, model: &Model) {
         if let Some(process) = found {
-            self.figures = figures::of(process, model.clock);
+            self.figures = figure_rows(process, model.clock);
             self.held = held(process, model);
             self.process = Some(Box::new(process.clone()));
         } else if let Some(process) = &mut self.process {
@@ -82,13 +81,13 @@ impl Inside {
         self.listing.as_ref().map_or(&[], |listing| &listing.items)
     }
 
-    fn parts(&self, area: Rect) -> Parts {
+    fn layout(&self, area: Rect) -> DetailLayout {
         let head = self.head_lines().len().min(usize::from(area.height / 3).max(1)) as u16;
         let (head, rest) = split_top(area, head);
         let wanted = (self.figures.len() as u16).saturating_add(1).min(rest.height / 2);
         let rows = [Constraint::Length(wanted), Constraint::Length(1), Constraint::Min(0)];
         let [figures, title, items] = rest.layout(&Layout::vertical(rows));
-        Parts { head, figures, title, items }
+        DetailLayout { head, figures, title, items }
     }
 
     fn head_lines(&self) -> Vec<(String, bool)> {
@@ -135,11 +134,11 @@ fn told_by(process: &Process) -> Option<String> {
     let source = (process.source != "ring").then(|| format!("reported by {}", process.source));
     let behalf = process.on_behalf_of.map(|pid| format!("on behalf of pid {pid}"));
     let checks = (made > 0).then(|| format!("{}, {different} mismatched", plural(made, "self-check")));
-    let parts: Vec<String> = [source, behalf, checks].into_iter().flatten().collect();
-    (!parts.is_empty()).then(|| parts.join(", "))
+    let layout: Vec<String> = [source, behalf, checks].into_iter().flatten().collect();
+    (!layout.is_empty()).then(|| layout.join(", "))
 }
 
-impl Page for Inside {
+impl Page for ProcessDetail {
     fn needs(&self) -> Needs {
         Needs::Allocations
     }
@@ -155,15 +154,15 @@ impl Page for Inside {
     }
 
     fn act(&mut self, action: Action, scene: &Scene<'_>) -> Reply {
-        let parts = self.parts(scene.area);
+        let layout = self.layout(scene.area);
         match action {
             Action::NextPane => self.focus(!self.is_in_items),
             Action::Move(motion) if self.is_in_items => {
                 let listing = self.listing.clone();
                 let items = listing.as_ref().map_or(&[][..], |listing| &listing.items);
-                self.item_list.go(motion, items, parts.items);
+                self.item_list.go(motion, items, layout.items);
             }
-            Action::Move(motion) => self.figure_list.go(motion, &self.figures, parts.figures),
+            Action::Move(motion) => self.figure_list.go(motion, &self.figures, layout.figures),
             Action::Reverse => {
                 if self.is_in_items {
                     self.item_list.reverse()
@@ -180,12 +179,12 @@ impl Page for Inside {
     }
 
     fn click(&mut self, at: Position, scene: &Scene<'_>) -> Reply {
-        let parts = self.parts(scene.area);
+        let layout = self.layout(scene.area);
         let listing = self.listing.clone();
         let items = listing.as_ref().map_or(&[][..], |listing| &listing.items);
         let hits = [
-            self.figure_list.click(at, &self.figures, parts.figures),
-            self.item_list.click(at, items, parts.items),
+            self.figure_list.click(at, &self.figures, layout.figures),
+            self.item_list.click(at, items, layout.items),
         ];
         if hits.contains(&Hit::Heading) {
             self.arrange();
@@ -198,20 +197,20 @@ impl Page for Inside {
     }
 
     fn draw(&self, frame: &mut Frame<'_>, scene: &Scene<'_>) {
-        let (parts, theme) = (self.parts(scene.area), scene.theme);
-        for (y, (text, is_warning)) in (parts.head.y..parts.head.bottom()).zip(self.head_lines()) {
+        let (layout, theme) = (self.layout(scene.area), scene.theme);
+        for (y, (text, is_warning)) in (layout.head.y..layout.head.bottom()).zip(self.head_lines()) {
             let style = if is_warning { theme.warn() } else { theme.heading() };
-            frame.render_widget(Line::styled(text, style), Rect { y, height: 1, ..parts.head });
+            frame.render_widget(Line::styled(text, style), Rect { y, height: 1, ..layout.head });
         }
-        self.figure_list.draw(frame, parts.figures, &self.figures, theme, |figure| {
+        self.figure_list.draw(frame, layout.figures, &self.figures, theme, |figure| {
             Look::from(if figure.is_whole { theme.heading() } else { Default::default() })
         });
         let title = match (&self.listing, self.item_list.len()) {
             (None, _) => scene.unread("live allocations"),
             (Some(_), number) => format!(" {}, Tab switches", plural(number as u64, "live allocation")),
         };
-        frame.render_widget(Line::styled(title, theme.dim()), parts.title);
-        self.item_list.draw(frame, parts.items, self.items(), theme, |_| Look::default());
+        frame.render_widget(Line::styled(title, theme.dim()), layout.title);
+        self.item_list.draw(frame, layout.items, self.items(), theme, |_| Look::default());
     }
 
     fn sorts(&self) -> (Vec<&'static str>, Option<usize>) {
@@ -234,4 +233,78 @@ impl Page for Inside {
     fn summary(&self) -> Option<String> {
         Some("Esc all processes".to_owned())
     }
+}
+
+/// A row: a kind of memory, or a class, on a device.
+#[derive(Clone, Debug)]
+pub(super) struct FigureRow {
+    device: usize,
+    what: &'static str,
+    /// Whether it is a memory, not a part of one.
+    pub is_whole: bool,
+    /// Whether it is a part of the memory before it.
+    is_part: bool,
+    live: u64,
+    count: Option<u64>,
+    peak: Option<Interval>,
+    peak_age_ns: Option<u64>,
+    place: u64,
+}
+
+pub(super) const COLUMNS: &[Column<FigureRow>] = &[
+    Column::ids("DEV", 4, 1, |row| row.device.to_string(), |row| Some(row.place)),
+    Column::new("WHAT", 20, 0, |row| match row.is_part {
+        true => format!("  {}", row.what),
+        false => row.what.to_owned(),
+    }),
+    Column::number("LIVE", 10, 2, |row| bytes(row.live), |row| Some(row.live)),
+    Column::number("COUNT", 7, 4, |row| or_unknown(row.count), |row| row.count),
+    Column::number("PEAK", 10, 3, |row| peak_text(row.peak), |row| row.peak.map(|peak| peak.low)),
+    Column::number("PEAK WAS", 12, 5, |row| ago(row.peak_age_ns), |row| row.peak_age_ns),
+];
+
+fn or_unknown(number: Option<u64>) -> String {
+    number.map_or_else(|| UNKNOWN.to_owned(), |number| number.to_string())
+}
+
+fn peak_text(peak: Option<Interval>) -> String {
+    peak.map_or_else(|| UNKNOWN.to_owned(), |peak| peak.short())
+}
+
+fn ago(age_ns: Option<u64>) -> String {
+    age_ns.map_or_else(|| UNKNOWN.to_owned(), |age_ns| format!("{} ago", age(age_ns)))
+}
+
+impl FigureRow {
+    /// Its key.
+    pub(super) fn number(&self) -> u64 {
+        self.place
+    }
+}
+
+/// All figures of a process, by device; figures it never used are omitted.
+fn figure_rows(process: &Process, clock: Clock) -> Vec<FigureRow> {
+    let all =
+        process.usages.iter().flat_map(|usage| (0..).zip(FIGURES.iter()).map(move |shown| (usage, shown)));
+    all.filter_map(|(usage, (place, figure))| figure_row(usage, place, figure, clock)).collect()
+}
+
+fn figure_row(usage: &Usage, place: u64, figure: &Figure, clock: Clock) -> Option<FigureRow> {
+    let memory = figure.of(&usage.held)?;
+    let is_whole = figure.rank == Rank::Whole;
+    if !is_whole && memory.used == 0 && memory.peak.range.low == 0 && memory.count.unwrap_or(0) == 0 {
+        return None;
+    }
+    let peak = figure.has_peak().then_some(memory.peak);
+    Some(FigureRow {
+        device: usage.device,
+        what: figure.label,
+        is_whole,
+        is_part: matches!(figure.rank, Rank::Part(_) | Rank::PartApart),
+        live: memory.used,
+        count: memory.count,
+        peak: peak.map(|peak| peak.range),
+        peak_age_ns: peak.and_then(|peak| peak.time).map(|time| clock.age_ns(time)),
+        place: (usage.device as u64) << 8 | place,
+    })
 }

@@ -1,4 +1,6 @@
-//! A process as a row: its figures extracted once for sorting and drawing.
+//! Processes as rows: figures are extracted once, for sorting and drawing. As a tree, rows are below their parents.
+
+use std::collections::HashMap;
 
 use tt_shm_reader::Class;
 
@@ -10,7 +12,7 @@ use crate::screen::widgets::list::Column;
 
 /// A process.
 #[derive(Clone, Debug)]
-pub(super) struct Row {
+pub(super) struct ProcessRow {
     pub key: ProcessKey,
     /// Whether its pid is only claimed: it is nobody's parent then.
     pub is_claimed: bool,
@@ -35,12 +37,12 @@ pub(super) struct Row {
     age_ns: u64,
 }
 
-impl Row {
-    pub(super) fn new(process: &Process, model: &Model) -> Row {
+impl ProcessRow {
+    pub(super) fn new(process: &Process, model: &Model) -> ProcessRow {
         let info = process.info.as_ref();
         let command = process.command().map(|command| format!("{}: {}", process.name.raw(), command.raw()));
         let held = held(process, model).map(|held| format!("{} ({held})", process.name.raw()));
-        Row {
+        ProcessRow {
             key: process.into(),
             is_claimed: process.is_claimed(),
             pid: process.pid_short(),
@@ -68,8 +70,8 @@ impl Row {
     }
 
     #[cfg(test)]
-    pub(super) fn bare(key: ProcessKey, parent: Option<u32>) -> Row {
-        Row {
+    fn bare(key: ProcessKey, parent: Option<u32>) -> ProcessRow {
+        ProcessRow {
             key,
             is_claimed: false,
             pid: "".into(),
@@ -140,7 +142,7 @@ fn milli(rate: Option<f64>) -> Option<u64> {
 pub(super) const SORTED_BY: usize = 5;
 
 /// With little room: pid, command, DRAM and state.
-pub(super) const COLUMNS: &[Column<Row>] = &[
+pub(super) const COLUMNS: &[Column<ProcessRow>] = &[
     Column::ids("PID", 7, 0, |row| row.pid.clone(), |row| row.key.pid),
     Column::ids("NSPID", 7, 13, |row| row.key.namespace_pid.to_string(), |row| Some(row.key.namespace_pid)),
     Column::words("USER", 8, 6, |row| row.user.to_string(), |row| Some(row.user.raw())),
@@ -193,8 +195,38 @@ pub(super) const COLUMNS: &[Column<Row>] = &[
         |row| row.container.clone().unwrap_or_else(|| UNKNOWN.to_owned()),
         |row| row.container.as_deref(),
     ),
-    Column::words("COMMAND", 0, 1, Row::tree_text, |row| Some(row.title.raw())),
+    Column::words("COMMAND", 0, 1, ProcessRow::tree_text, |row| Some(row.title.raw())),
 ];
+
+/// Moves rows below their parents if these are listed, and otherwise keeps the order; sets their depth.
+pub(super) fn tree(places: &[u32], rows: &[ProcessRow]) -> Vec<(u32, usize)> {
+    // A pid that is only claimed makes nobody a parent.
+    let pid_of = |place: u32| Some(&rows[place as usize]).filter(|row| !row.is_claimed)?.key.pid;
+    let by_pid: HashMap<u64, u32> =
+        places.iter().filter_map(|place| Some((pid_of(*place)?, *place))).collect();
+    let mut children: HashMap<Option<u32>, Vec<u32>> = HashMap::new();
+    for place in places {
+        let parent = rows[*place as usize].parent.and_then(|pid| by_pid.get(&u64::from(pid)).copied());
+        children.entry(parent.filter(|parent| parent != place)).or_default().push(*place);
+    }
+    let mut arranged = Vec::with_capacity(places.len());
+    // The next row to place is at the end.
+    let mut waiting: Vec<(u32, usize)> = Vec::new();
+    let queue = |of: Option<u32>, depth, children: &mut HashMap<_, Vec<u32>>, waiting: &mut Vec<_>| {
+        let own = children.remove(&of).unwrap_or_default();
+        waiting.extend(own.into_iter().rev().map(|place| (place, depth)));
+    };
+    queue(None, 0, &mut children, &mut waiting);
+    while let Some((place, depth)) = waiting.pop() {
+        arranged.push((place, depth));
+        queue(Some(place), depth + 1, &mut children, &mut waiting);
+    }
+    // Parents are read one by one: a pid reused meanwhile may make a cycle.
+    let mut lost: Vec<u32> = children.into_values().flatten().collect();
+    lost.sort_unstable();
+    arranged.extend(lost.into_iter().map(|place| (place, 0)));
+    arranged
+}
 
 #[cfg(test)]
 mod tests {
@@ -205,9 +237,33 @@ mod tests {
     #[test]
     fn a_process_that_is_listed_in_part_has_no_figures_of_classes() {
         let mut data = fixture::data(1, 1, More::None);
-        assert!(Row::new(&data.model.processes[0], &data.model).class(Class::Trace).is_some());
+        assert!(ProcessRow::new(&data.model.processes[0], &data.model).class(Class::Trace).is_some());
         data.model.processes[0].listed_in_part = true;
-        let row = Row::new(&data.model.processes[0], &data.model);
+        let row = ProcessRow::new(&data.model.processes[0], &data.model);
         assert_eq!((row.dram, row.class(Class::Trace), row.kernels), (None, None, None));
+    }
+
+    fn rows(parents: &[(u64, Option<u32>)]) -> Vec<ProcessRow> {
+        let key = |pid| ProcessKey { identity: pid, pid: Some(pid), namespace_pid: pid };
+        let row = |(pid, parent): &(u64, Option<u32>)| ProcessRow::bare(key(*pid), *parent);
+        parents.iter().map(row).collect()
+    }
+
+    #[test]
+    fn children_follow_their_parents() {
+        let rows = rows(&[(10, Some(1)), (30, Some(20)), (20, Some(10)), (21, Some(10)), (5, None)]);
+        assert_eq!(tree(&[4, 3, 2, 1, 0], &rows), [(4, 0), (0, 0), (3, 1), (2, 1), (1, 2)]);
+    }
+
+    #[test]
+    fn a_parent_that_is_not_shown_is_none() {
+        let rows = rows(&[(10, Some(1)), (20, Some(10))]);
+        assert_eq!(tree(&[1], &rows), [(1, 0)]);
+    }
+
+    #[test]
+    fn nobody_is_lost_where_parents_go_round() {
+        let rows = rows(&[(10, Some(20)), (20, Some(10)), (30, Some(30))]);
+        assert_eq!(tree(&[0, 1, 2], &rows), [(2, 0), (0, 0), (1, 0)]);
     }
 }

@@ -1,5 +1,6 @@
-//! Programs as rows.
+//! Programs as rows, and their dispatches per second.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::escape::escape;
@@ -11,14 +12,14 @@ use crate::segments::pid_text;
 
 /// A program.
 #[derive(Clone, Debug)]
-pub(super) struct Row {
+pub(super) struct ProgramRow {
     pub listing: Arc<Listing>,
     pub place: usize,
     /// Dispatches per second.
     pub rate: Option<f64>,
 }
 
-impl Row {
+impl ProgramRow {
     pub(super) fn entry(&self) -> &Entry {
         &self.listing.entries[self.place]
     }
@@ -39,14 +40,14 @@ pub(super) fn number(entry: &Entry) -> u64 {
     entry.program.id ^ u64::from(entry.pid).wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
 
-fn types_key(row: &Row) -> Option<&str> {
+fn types_key(row: &ProgramRow) -> Option<&str> {
     row.entry().program.kernel_types.first().map(|kernel| kernel.label())
 }
 
 /// Sorted by dispatches per second initially: what is running now.
 pub(super) const SORTED_BY: usize = 8;
 
-pub(super) const COLUMNS: &[Column<Row>] = &[
+pub(super) const COLUMNS: &[Column<ProgramRow>] = &[
     Column::ids(
         "PID",
         7,
@@ -61,7 +62,7 @@ pub(super) const COLUMNS: &[Column<Row>] = &[
         |row| format!("{:#x}", row.entry().program.id),
         |row| Some(row.entry().program.id),
     ),
-    Column::words("NAME", 0, 0, Row::name, |row| row.entry().program.name.as_deref()),
+    Column::words("NAME", 0, 0, ProgramRow::name, |row| row.entry().program.name.as_deref()),
     Column::words("TYPES", 12, 9, |row| row.entry().types(), types_key),
     Column::ids(
         "DEV",
@@ -132,4 +133,65 @@ pub(super) const COLUMNS: &[Column<Row>] = &[
 /// Low rates get a decimal, so that they do not show as 0.
 fn rate_text(rate: f64) -> String {
     if rate > 0.0 && rate < 9.95 { format!("{rate:.1}") } else { count(rate) }
+}
+
+/// Shortest meaningful time between two lists.
+const LEAST_NS: u64 = 200_000_000;
+
+/// Dispatches per second, from two lists: the last counts, and the rates computed from them.
+#[derive(Debug, Default)]
+pub(super) struct Rates {
+    counted: HashMap<(u32, u64), u64>,
+    counted_ns: Option<u64>,
+    rates: HashMap<(u32, u64), f64>,
+}
+
+impl Rates {
+    /// Takes in a new list.
+    pub(super) fn take(&mut self, entries: &[Entry], now_ns: u64) {
+        let time_ns = self.counted_ns.map(|counted| now_ns.saturating_sub(counted));
+        if time_ns.is_some_and(|time_ns| time_ns < LEAST_NS) {
+            return;
+        }
+        let key = |entry: &Entry| (entry.pid, entry.program.id);
+        let rate = |entry: &Entry| {
+            // A lower count means another program with the same id.
+            let more = entry.program.dispatches.checked_sub(*self.counted.get(&key(entry))?)?;
+            Some((key(entry), more as f64 * 1e9 / time_ns? as f64))
+        };
+        self.rates = entries.iter().filter_map(rate).collect();
+        self.counted = entries.iter().map(|entry| (key(entry), entry.program.dispatches)).collect();
+        self.counted_ns = Some(now_ns);
+    }
+
+    /// A program's dispatches per second; `None` if it was seen only once.
+    pub(super) fn of(&self, entry: &Entry) -> Option<f64> {
+        self.rates.get(&(entry.pid, entry.program.id)).copied()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tt_shm_reader::Program;
+
+    const SECOND: u64 = 1_000_000_000;
+
+    fn entry(id: u64, dispatches: u64) -> Entry {
+        let program = Program { id, dispatches, ..Program::default() };
+        Entry { pid: 1, claimed: false, program, devices: vec![0], last_dispatch_ns: None }
+    }
+
+    #[test]
+    fn a_rate_needs_two_lists() {
+        let mut rates = Rates::default();
+        rates.take(&[entry(1, 100)], SECOND);
+        assert_eq!(rates.of(&entry(1, 100)), None);
+        rates.take(&[entry(1, 300), entry(2, 5)], 3 * SECOND);
+        assert_eq!(rates.of(&entry(1, 300)), Some(100.0));
+        assert_eq!(rates.of(&entry(2, 5)), None, "new");
+        rates.take(&[entry(1, 300), entry(2, 4)], 4 * SECOND);
+        assert_eq!(rates.of(&entry(1, 300)), Some(0.0), "known to be none");
+        assert_eq!(rates.of(&entry(2, 4)), None, "another program");
+    }
 }

@@ -8,83 +8,83 @@ use crate::screen::action::Action;
 use crate::screen::data::{Data, Needs};
 use crate::screen::page::{Page, ProcessKey, Reply, Scene};
 
-/// A list whose rows can be opened; it asks for that with [`Reply::Inside`].
-pub(crate) trait Leads: Page {
+/// A list whose rows can be opened; it asks for that with [`Reply::OpenRow`].
+pub(crate) trait HasDetail: Page {
     /// The view of an opened row.
-    type Inside: Page;
+    type Detail: Page;
 
     /// Opens the selected row, if there is one.
-    fn open(&self) -> Option<Self::Inside>;
+    fn open(&self) -> Option<Self::Detail>;
 
     /// Called on return to the list.
-    fn came_back(&mut self, _from: &Self::Inside) {}
+    fn returned_from(&mut self, _detail: &Self::Detail) {}
 }
 
 /// The list, and the opened row.
 #[derive(Debug)]
-pub(crate) struct Nested<L: Leads> {
+pub(crate) struct DrillDown<L: HasDetail> {
     list: L,
-    inside: Option<L::Inside>,
+    detail: Option<L::Detail>,
 }
 
-impl<L: Leads + Default> Default for Nested<L> {
-    fn default() -> Nested<L> {
-        Nested { list: L::default(), inside: None }
+impl<L: HasDetail + Default> Default for DrillDown<L> {
+    fn default() -> DrillDown<L> {
+        DrillDown { list: L::default(), detail: None }
     }
 }
 
-impl<L: Leads> Nested<L> {
+impl<L: HasDetail> DrillDown<L> {
     /// Shows this until the user goes back.
-    pub(crate) fn look_into(&mut self, inside: L::Inside) {
-        self.inside = Some(inside);
+    pub(crate) fn show(&mut self, detail: L::Detail) {
+        self.detail = Some(detail);
     }
 
     fn shown(&self) -> &dyn Page {
-        self.inside.as_ref().map_or(&self.list, |inside| inside as &dyn Page)
+        self.detail.as_ref().map_or(&self.list, |detail| detail as &dyn Page)
     }
 
     fn shown_mut(&mut self) -> &mut dyn Page {
-        match &mut self.inside {
-            Some(inside) => inside,
+        match &mut self.detail {
+            Some(detail) => detail,
             None => &mut self.list,
         }
     }
 
-    fn after(&mut self, reply: Reply, scene: &Scene<'_>) -> Reply {
-        if reply != Reply::Inside {
+    fn handle(&mut self, reply: Reply, scene: &Scene<'_>) -> Reply {
+        if reply != Reply::OpenRow {
             return reply;
         }
-        let Some(mut inside) = self.list.open() else { return Reply::Ignored };
-        inside.refresh(scene.data);
-        self.look_into(inside);
+        let Some(mut detail) = self.list.open() else { return Reply::Ignored };
+        detail.refresh(scene.data);
+        self.show(detail);
         Reply::Done
     }
 }
 
-impl<L: Leads> Page for Nested<L> {
+impl<L: HasDetail> Page for DrillDown<L> {
     fn needs(&self) -> Needs {
         self.shown().needs()
     }
 
     fn refresh(&mut self, data: &Data) {
         self.list.refresh(data);
-        if let Some(inside) = &mut self.inside {
-            inside.refresh(data);
+        if let Some(detail) = &mut self.detail {
+            detail.refresh(data);
         }
     }
 
     fn act(&mut self, action: Action, scene: &Scene<'_>) -> Reply {
-        if let Some(inside) = self.inside.take_if(|_| action == Action::Back) {
-            self.list.came_back(&inside);
+        if let Some(detail) = self.detail.take_if(|_| action == Action::Back) {
+            self.list.returned_from(&detail);
             return Reply::Done;
         }
         let reply = self.shown_mut().act(action, scene);
-        self.after(reply, scene)
+        self.handle(reply, scene)
     }
 
     fn click(&mut self, at: Position, scene: &Scene<'_>) -> Reply {
         let reply = self.shown_mut().click(at, scene);
-        self.after(reply, scene)
+        self.handle(reply, scene)
     }
 
     fn draw(&self, frame: &mut Frame<'_>, scene: &Scene<'_>) {
