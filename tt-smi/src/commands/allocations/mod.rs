@@ -1,6 +1,5 @@
 //! `tt-smi allocations`: live allocations, summed up per device and class, then one by one.
 
-mod groups;
 mod json;
 
 use std::io::{self, Write};
@@ -8,11 +7,11 @@ use std::io::{self, Write};
 use crate::cli::AllocationsArgs;
 use crate::escape::fit;
 use crate::lists::allocations::{Item, Listing};
-use crate::lists::groups::{Group, groups, histogram};
+use crate::lists::groups::{Group, Key, groups, histogram};
 use crate::output::columns::{Align, Columns};
 use crate::output::json::write as write_json;
 use crate::output::paint::Paint;
-use crate::output::units::{UNKNOWN, age, bytes};
+use crate::output::units::{UNKNOWN, age, bytes, bytes_short, plural};
 use crate::segments::pid_text;
 use crate::select::select;
 use crate::settings::Settings;
@@ -79,11 +78,11 @@ fn write(out: &mut dyn Write, listing: &Listing, shown: &Shown, paint: Paint) ->
     write_subtotals(out, listing, paint)?;
     if let Some(sizes) = &shown.sizes {
         writeln!(out)?;
-        groups::write_histogram(out, sizes, paint)?;
+        write_histogram(out, sizes, paint)?;
     }
     writeln!(out)?;
     if let Some(found) = &shown.groups {
-        return groups::write(out, found, shown.most, paint);
+        return write_groups(out, found, shown.most, paint);
     }
     let most = shown.most.min(listing.items.len());
     write_items(out, &listing.items[..most], paint)?;
@@ -135,4 +134,58 @@ fn write_items(out: &mut dyn Write, items: &[Item], paint: Paint) -> io::Result<
         columns.push(cells);
     }
     columns.write(out, paint)
+}
+
+/// Length of the longest bar.
+const BAR_LENGTH: u64 = 30;
+
+/// Writes at most `shown` groups.
+fn write_groups(out: &mut dyn Write, groups: &[Group], shown: usize, paint: Paint) -> io::Result<()> {
+    use Align::{Left, Right};
+    let heads = [("GROUP", Left), ("COUNT", Right), ("BYTES", Right), ("LARGEST", Right), ("OLDEST", Right)];
+    let mut columns = Columns::new(&heads);
+    for group in groups.iter().take(shown) {
+        columns.push(vec![
+            group_name(&group.key),
+            group.count.to_string(),
+            bytes(group.bytes),
+            bytes(group.largest),
+            age(group.oldest_ns),
+        ]);
+    }
+    columns.write(out, paint)?;
+    match groups.len().saturating_sub(shown) {
+        0 => Ok(()),
+        more => {
+            let text = format!("... and {}", plural(more as u64, "more group"));
+            writeln!(out, "{}", paint.dim(&text))
+        }
+    }
+}
+
+/// Writes the size histogram.
+fn write_histogram(out: &mut dyn Write, sizes: &[Group], paint: Paint) -> io::Result<()> {
+    use Align::{Left, Right};
+    let mut columns = Columns::new(&[("SIZE", Left), ("COUNT", Right), ("BYTES", Right), ("", Left)]);
+    let most = sizes.iter().map(|size| size.count).max().unwrap_or(1).max(1);
+    for size in sizes {
+        // A bin that is not empty gets at least one mark.
+        let length = (size.count * BAR_LENGTH).div_ceil(most);
+        let bar = "#".repeat(length as usize);
+        columns.push(vec![group_name(&size.key), size.count.to_string(), bytes(size.bytes), bar]);
+    }
+    columns.write(out, paint)
+}
+
+fn group_name(key: &Key) -> String {
+    match key {
+        Key::Name(name) => name.as_ref().map_or_else(|| UNKNOWN.to_owned(), |name| fit(name, 48)),
+        Key::Class(class) => class.name().to_owned(),
+        Key::Pid(pid) => format!("pid {pid}"),
+        Key::Size(0) => "no size of its own".to_owned(),
+        Key::Size(from) => match from.checked_mul(2) {
+            Some(to) => format!("{} to {}", bytes_short(*from), bytes_short(to)),
+            None => format!("from {}", bytes_short(*from)),
+        },
+    }
 }

@@ -1,10 +1,14 @@
-//! Checks of the kernel, the driver, containers, and systemd's RemoveIPC.
+//! Checks of the machine: kernel, driver, containers, /dev/shm, systemd's RemoveIPC, and which `tt-smi` a shell would start.
 
-use std::path::Path;
+use std::fs::File;
+use std::io::Read;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
 
-use super::finding::Finding;
-use super::roots::{Roots, line};
-use crate::output::units::plural;
+use rustix::fs::{Access, access, statvfs};
+
+use super::{Finding, Roots, first_line};
+use crate::output::units::{bytes, plural};
 
 /// The first kernel with every feature in use; MADV_POPULATE_WRITE came last.
 const KERNEL: (u32, u32) = (5, 14);
@@ -17,7 +21,7 @@ const FIRST_USER: u32 = 1000;
 /// Checks the kernel's version.
 pub(super) fn kernel(roots: &Roots) -> Finding {
     const CHECK: &str = "kernel";
-    let Some(release) = line(roots.proc.join("sys/kernel/osrelease")) else {
+    let Some(release) = first_line(roots.proc.join("sys/kernel/osrelease")) else {
         return Finding::warn(CHECK, "the kernel version cannot be read", "mount /proc");
     };
     match version(&release) {
@@ -44,7 +48,7 @@ pub(super) fn driver(roots: &Roots) -> Finding {
             "without it this machine has no usable device; what processes report is still shown",
         );
     }
-    let version = line(roots.sys.join("module/tenstorrent/version"));
+    let version = first_line(roots.sys.join("module/tenstorrent/version"));
     let version =
         version.map_or_else(|| "version unknown".to_owned(), |version| format!("version {version}"));
     let count = plural(devices.len() as u64, "device");
@@ -128,4 +132,130 @@ fn removes(etc: &Path) -> bool {
         value.map(|value| !matches!(value.trim(), "no" | "false" | "0" | "off"))
     };
     texts.rev().find_map(said).unwrap_or(true)
+}
+
+/// Docker's default size of /dev/shm.
+const DOCKER_SHM: u64 = 64 << 20;
+/// Room for a few segments.
+const LITTLE_ROOM: u64 = 32 << 20;
+/// Not enough for a single segment.
+const NO_ROOM: u64 = 2 << 20;
+
+/// Checks /dev/shm and its permissions.
+pub(super) fn shm_permissions(roots: &Roots) -> Finding {
+    const CHECK: &str = "shm_permissions";
+    let shown = roots.shm.display();
+    let Ok(stat) = roots.shm.metadata() else {
+        return Finding::fail(CHECK, format!("{shown} does not exist"), "mount a tmpfs there");
+    };
+    let mode = stat.mode() & 0o7777;
+    if access(&roots.shm, Access::READ_OK | Access::WRITE_OK | Access::EXEC_OK).is_err() {
+        let advice = "processes of this user cannot report; set mode 1777";
+        return Finding::fail(
+            CHECK,
+            format!("{shown} is not writable for this user (mode {mode:o})"),
+            advice,
+        );
+    }
+    if mode & 0o1002 == 0o0002 {
+        let advice = "users can remove each other's files; set mode 1777";
+        return Finding::warn(CHECK, format!("{shown} has mode {mode:o}, without the sticky bit"), advice);
+    }
+    Finding::pass(CHECK, format!("{shown} has mode {mode:o}"))
+}
+
+/// Checks the size of /dev/shm and what is free.
+pub(super) fn shm_room(roots: &Roots) -> Finding {
+    const CHECK: &str = "shm_room";
+    let Ok(stat) = statvfs(&roots.shm) else {
+        return Finding::fail(CHECK, "cannot read the size of /dev/shm", "mount a tmpfs at /dev/shm");
+    };
+    let (size, free) = (stat.f_blocks * stat.f_frsize, stat.f_bavail * stat.f_frsize);
+    judge_room(CHECK, size, free)
+}
+
+fn judge_room(check: &'static str, size: u64, free: u64) -> Finding {
+    let found = format!("{} free of {}", bytes(free), bytes(size));
+    let larger = "make it larger: `mount -o remount,size=2G /dev/shm`, or `--shm-size` of a container";
+    match (free, size) {
+        (..NO_ROOM, _) => Finding::fail(check, found, format!("no further process can report; {larger}")),
+        (..LITTLE_ROOM, _) => {
+            Finding::warn(check, found, format!("a segment takes 1.5 MiB and can grow; {larger}"))
+        }
+        (_, DOCKER_SHM) => Finding::warn(
+            check,
+            format!("{found}, which is Docker's default"),
+            "start the container with `--ipc host` or `--shm-size=2g`",
+        ),
+        _ => Finding::pass(check, found),
+    }
+}
+
+/// What a file called `tt-smi` is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Program {
+    This,
+    /// A Python script: the official tool.
+    Official,
+    Other,
+}
+
+/// Checks the first `tt-smi` in PATH: Tenstorrent's official tool, written in Python, has the same name.
+pub(super) fn path(roots: &Roots) -> Finding {
+    const CHECK: &str = "path";
+    let folders = roots.path.iter().flat_map(std::env::split_paths);
+    let found: Vec<PathBuf> =
+        folders.map(|folder| folder.join("tt-smi")).filter(|file| is_program(file)).collect();
+    let Some(first) = found.first() else {
+        return Finding::pass(CHECK, "no tt-smi in PATH").hint("this program was started by its path");
+    };
+    let shown = first.display();
+    let behind = |kind| found.iter().skip(1).any(|file| kind_of(file, roots.program.as_deref()) == kind);
+    match kind_of(first, roots.program.as_deref()) {
+        Program::This if behind(Program::Official) => {
+            Finding::pass(CHECK, format!("{shown} is this program; the official tool comes later in PATH"))
+        }
+        Program::This => Finding::pass(CHECK, format!("{shown} is this program")),
+        Program::Official => Finding::warn(
+            CHECK,
+            format!("{shown} is Tenstorrent's official tool, which does not show memory"),
+            "run this program as `tt-smi-mem` (Debian package) or by its full path",
+        ),
+        Program::Other => Finding::warn(CHECK, format!("{shown} is a different program"), "check your PATH"),
+    }
+}
+
+fn is_program(file: &Path) -> bool {
+    file.metadata().is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0)
+}
+
+fn kind_of(file: &Path, program: Option<&Path>) -> Program {
+    let real = file.canonicalize().ok();
+    if real.is_some() && real == program.and_then(|program| program.canonicalize().ok()) {
+        return Program::This;
+    }
+    let mut start = Vec::new();
+    let read = File::open(file).and_then(|file| file.take(4096).read_to_end(&mut start));
+    let text = String::from_utf8_lossy(&start);
+    let first_line = text.lines().next().unwrap_or_default();
+    match read.is_ok() && first_line.starts_with("#!") && text.contains("python") {
+        true => Program::Official,
+        false => Program::Other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Level;
+    use super::*;
+
+    #[test]
+    fn too_little_room_is_told_in_time() {
+        let level = |size, free| judge_room("shm_room", size, free).level;
+        assert_eq!(level(8 << 30, 4 << 30), Level::Pass);
+        assert_eq!(level(8 << 30, 16 << 20), Level::Warn);
+        assert_eq!(level(8 << 30, 1 << 20), Level::Fail);
+        assert_eq!(level(DOCKER_SHM, DOCKER_SHM), Level::Warn);
+        assert!(judge_room("shm_room", DOCKER_SHM, DOCKER_SHM).found.contains("Docker"));
+    }
 }

@@ -1,17 +1,14 @@
 //! `tt-smi doctor`: checks the set-up of the machine and suggests fixes. It changes nothing and opens no device.
 
-mod finding;
 mod host;
-mod programs;
 mod reports;
-mod roots;
-mod shm;
-#[cfg(test)]
-mod tests;
 
+use std::ffi::OsString;
 use std::io::{self, Write};
+use std::path::PathBuf;
 
 use serde::Serialize;
+use tt_shm_os::Namespace;
 
 use crate::cli::DoctorArgs;
 use crate::escape::escape;
@@ -20,8 +17,6 @@ use crate::model::Clock;
 use crate::output::json::{Envelope, write as write_json};
 use crate::output::paint::Paint;
 use crate::settings::Settings;
-use finding::{Finding, Level};
-use roots::Roots;
 
 /// Runs the command; the exit code is 0, 1 or 2 for the worst finding.
 pub(crate) fn run(args: &DoctorArgs, settings: &Settings) -> anyhow::Result<()> {
@@ -43,13 +38,17 @@ pub(crate) fn run(args: &DoctorArgs, settings: &Settings) -> anyhow::Result<()> 
 
 /// Runs all checks.
 fn examine(roots: &Roots) -> Vec<Finding> {
-    let mut findings =
-        vec![host::kernel(roots), shm::folder(roots), shm::room(roots), reports::namespace(roots)];
+    let mut findings = vec![
+        host::kernel(roots),
+        host::shm_permissions(roots),
+        host::shm_room(roots),
+        reports::namespace(roots),
+    ];
     findings.extend(reports::segments(roots));
     findings.extend(reports::aggregator(roots));
     findings.push(host::driver(roots));
     findings.extend(host::container(roots));
-    findings.extend([host::remove_ipc(roots), programs::first(roots)]);
+    findings.extend([host::remove_ipc(roots), host::path(roots)]);
     findings
 }
 
@@ -96,3 +95,101 @@ impl<'a> DoctorJson<'a> {
         }
     }
 }
+
+/// Severity; the highest one is the exit code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Level {
+    Pass,
+    /// Something is missing or limited; the rest works.
+    Warn,
+    /// Something cannot work.
+    Fail,
+}
+
+impl Level {
+    /// Its name.
+    fn name(self) -> &'static str {
+        match self {
+            Level::Pass => "pass",
+            Level::Warn => "warn",
+            Level::Fail => "fail",
+        }
+    }
+}
+
+/// The result of a check. Texts may contain foreign names: escape them before printing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Finding {
+    check: &'static str,
+    level: Level,
+    found: String,
+    advice: Option<String>,
+}
+
+impl Finding {
+    /// No problem.
+    fn pass(check: &'static str, found: impl Into<String>) -> Finding {
+        Finding { check, level: Level::Pass, found: found.into(), advice: None }
+    }
+
+    /// A limitation.
+    fn warn(check: &'static str, found: impl Into<String>, advice: impl Into<String>) -> Finding {
+        Finding { check, level: Level::Warn, found: found.into(), advice: Some(advice.into()) }
+    }
+
+    /// An error.
+    fn fail(check: &'static str, found: impl Into<String>, advice: impl Into<String>) -> Finding {
+        Finding { level: Level::Fail, ..Finding::warn(check, found, advice) }
+    }
+
+    /// Adds a hint without making it a warning.
+    fn hint(self, advice: impl Into<String>) -> Finding {
+        Finding { advice: Some(advice.into()), ..self }
+    }
+}
+
+/// Where the checks look: the folders of a machine, and the user who asks. Passed to them, so that tests can provide made-up
+/// machines.
+#[derive(Clone, Debug)]
+struct Roots {
+    sys: PathBuf,
+    proc: PathBuf,
+    shm: PathBuf,
+    etc: PathBuf,
+    run: PathBuf,
+    /// The PATH to search for programs.
+    path: Option<OsString>,
+    /// The path of this program.
+    program: Option<PathBuf>,
+    uid: u32,
+    namespace: Namespace,
+    /// Whether the user chose the namespace.
+    namespace_given: bool,
+}
+
+impl Roots {
+    /// Those of this machine.
+    fn here(namespace: &Namespace, namespace_given: bool) -> Roots {
+        Roots {
+            sys: "/sys".into(),
+            proc: "/proc".into(),
+            shm: tt_shm_os::SHM_DIR.into(),
+            etc: "/etc".into(),
+            run: "/run".into(),
+            path: std::env::var_os("PATH"),
+            program: std::env::current_exe().ok(),
+            uid: rustix::process::geteuid().as_raw(),
+            namespace: namespace.clone(),
+            namespace_given,
+        }
+    }
+}
+
+/// The first line of a small file, trimmed.
+fn first_line(path: PathBuf) -> Option<String> {
+    let text = std::fs::read_to_string(path).ok()?;
+    text.lines().next().map(|line| line.trim().to_owned()).filter(|line| !line.is_empty())
+}
+
+#[cfg(test)]
+mod tests;

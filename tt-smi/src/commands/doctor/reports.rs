@@ -7,8 +7,7 @@ use shm_layout::{MAJOR, MINOR};
 use tt_shm_os::{boot_id, parse_segment_name, table_file_name};
 use tt_shm_reader::{OpenError, Segment, Table};
 
-use super::finding::Finding;
-use super::roots::Roots;
+use super::{Finding, Roots};
 use crate::output::units::{age, plural};
 use crate::stale::{StaleFile, stale_files};
 

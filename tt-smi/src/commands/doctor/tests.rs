@@ -7,8 +7,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use tt_shm_os::Namespace;
 
-use super::finding::{Finding, Level};
-use super::{Roots, examine};
+use super::{Finding, Level, Roots, examine};
 
 /// A healthy machine in a temporary folder, removed at the end.
 struct Machine {

@@ -1,22 +1,24 @@
 //! `tt-smi ps`: the processes, their identity and their memory.
 
-mod json;
-mod order;
 mod width;
 
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, HashMap};
 use std::io::{self, Write};
 
-use crate::cli::PsArgs;
-use crate::escape::fit;
-use crate::model::{FIGURES, Held, Model, Process};
+use serde::Serialize;
+use tt_shm_reader::Class;
+
+use crate::cli::{ProcessSort, PsArgs};
+use crate::escape::{Foreign, fit};
+use crate::model::{FIGURES, Held, Model, Process, process_columns};
 use crate::output::columns::Align;
-use crate::output::json::write as write_json;
+use crate::output::identity_json::{ClaimJson, ErrorJson, IdentityJson, error_json};
+use crate::output::json::{Envelope, write as write_json};
 use crate::output::table::{why_nothing, write_problems};
 use crate::output::units::{self, UNKNOWN, age, bytes_or_unknown};
 use crate::procinfo::Cache;
 use crate::settings::Settings;
-use json::PsJson;
-use order::{Line, flat, sort, tree};
 use width::{Column, fit_into, table};
 
 /// Columns of an owner and of a name on a terminal; in a pipe they are whole.
@@ -110,4 +112,144 @@ fn container(process: &Process) -> Option<String> {
     let container = process.info.as_ref()?.container.as_ref()?;
     let runtime = container.runtime.map_or_else(String::new, |runtime| format!("{runtime} "));
     Some(format!("{runtime}{}", container.short_id()))
+}
+
+/// Most ancestors to look at; a longer chain is not a real family.
+const MAX_GENERATIONS: usize = 64;
+
+/// A process and its depth in the tree.
+#[derive(Debug)]
+struct Line<'a> {
+    process: &'a Process,
+    depth: usize,
+}
+
+impl Line<'_> {
+    /// Indentation of a child's name.
+    fn indent(&self) -> String {
+        match self.depth {
+            0 => String::new(),
+            depth => format!("{}└ ", "  ".repeat(depth - 1)),
+        }
+    }
+}
+
+/// Sorts; ties go by pid, running processes first. Unknown values come last.
+fn sort(processes: &mut [&Process], by: ProcessSort) {
+    match by {
+        ProcessSort::Pid => {}
+        ProcessSort::Name => processes.sort_by(|a, b| a.name.cmp(&b.name)),
+        ProcessSort::User => processes.sort_by_key(|process| process.owner()),
+        ProcessSort::Dram => most_first(processes, |process| process.total(|held| held.dram.used)),
+        ProcessSort::L1 => most_first(processes, |process| process.total(|held| held.l1.used)),
+        ProcessSort::Peak => most_first(processes, |process| process.total(|held| held.dram.peak.range.low)),
+        ProcessSort::Rate => {
+            most_first(processes, |process| process.events_per_second.map(|rate| (rate * 1000.0) as u64));
+        }
+        ProcessSort::Age => most_first(processes, |process| Some(process.age_ns)),
+    }
+}
+
+fn most_first(processes: &mut [&Process], figure: impl Fn(&Process) -> Option<u64>) {
+    processes.sort_by_key(|process| Reverse(figure(process)));
+}
+
+/// The flat list.
+fn flat<'a>(processes: &[&'a Process]) -> Vec<Line<'a>> {
+    processes.iter().map(|process| Line { process, depth: 0 }).collect()
+}
+
+/// Each process below its nearest listed ancestor, siblings in their given order.
+fn tree<'a>(processes: &[&'a Process], system: &mut Cache) -> Vec<Line<'a>> {
+    let parent = |pid: u32| system.get(pid).and_then(|info| info.parent);
+    lines(processes, &parents(processes, parent))
+}
+
+/// Index of each one's nearest listed ancestor.
+fn parents(processes: &[&Process], mut parent: impl FnMut(u32) -> Option<u32>) -> Vec<Option<usize>> {
+    // A pid that is only claimed makes nobody a parent.
+    let known = processes.iter().enumerate().filter(|(_, process)| !process.is_claimed());
+    let places: HashMap<u64, usize> =
+        known.filter_map(|(place, process)| Some((process.pid?, place))).collect();
+    let mut nearest = |process: &Process| {
+        let mut ancestor = process.info.as_ref()?.parent?;
+        for _ in 0..MAX_GENERATIONS {
+            if let Some(place) = places.get(&u64::from(ancestor)) {
+                return Some(*place);
+            }
+            ancestor = parent(ancestor)?;
+        }
+        None
+    };
+    processes.iter().map(|process| nearest(process)).collect()
+}
+
+fn lines<'a>(processes: &[&'a Process], parents: &[Option<usize>]) -> Vec<Line<'a>> {
+    let mut lines = Vec::with_capacity(processes.len());
+    let children = |of: Option<usize>| (0..processes.len()).rev().filter(move |place| parents[*place] == of);
+    let mut open: Vec<(usize, usize)> = children(None).map(|place| (place, 0)).collect();
+    while let Some((place, depth)) = open.pop() {
+        lines.push(Line { process: processes[place], depth });
+        open.extend(children(Some(place)).map(|place| (place, depth + 1)));
+    }
+    // A pid reused meanwhile can make a cycle; its members are listed nevertheless.
+    let shown = |process: &&&Process| !lines.iter().any(|line| std::ptr::eq(line.process, **process));
+    let missing: Vec<Line<'a>> =
+        processes.iter().filter(shown).map(|process| Line { process, depth: 0 }).collect();
+    lines.extend(missing);
+    lines
+}
+
+#[derive(Serialize)]
+struct PsJson {
+    #[serde(flatten)]
+    envelope: Envelope,
+    processes: Vec<ProcessJson>,
+    errors: Vec<ErrorJson>,
+}
+
+#[derive(Serialize)]
+struct ProcessJson {
+    #[serde(flatten)]
+    identity: IdentityJson,
+    name: Foreign,
+    running_seconds: f64,
+    events_per_second: Option<f64>,
+    devices: Vec<usize>,
+    /// Sums over all devices; `null` for a process that has ended.
+    #[serde(flatten)]
+    sums: BTreeMap<&'static str, Option<u64>>,
+    /// Live bytes; `null` for a process that has ended.
+    classes_bytes: BTreeMap<&'static str, Option<u64>>,
+    flags: Vec<String>,
+    /// By device index.
+    claims_conflict: BTreeMap<usize, ClaimJson>,
+}
+
+impl PsJson {
+    fn new(processes: &[&Process], model: &Model, namespace: &str) -> PsJson {
+        PsJson {
+            envelope: Envelope::new(model.clock, &model.host, namespace),
+            processes: processes.iter().map(|process| ProcessJson::new(process)).collect(),
+            errors: model.problems.iter().map(error_json).collect(),
+        }
+    }
+}
+
+impl ProcessJson {
+    fn new(process: &Process) -> ProcessJson {
+        let class = |class: Class| (class.name(), process.total(|held| held.class(class).used));
+        let sums = process_columns().filter(|column| column.class.is_none());
+        ProcessJson {
+            identity: IdentityJson::new(process),
+            name: process.name.clone(),
+            running_seconds: process.age_ns as f64 / 1e9,
+            events_per_second: process.events_per_second,
+            devices: process.usages.iter().map(|usage| usage.device).collect(),
+            sums: sums.filter_map(|c| Some((c.sum.as_deref()?, process.sum(c)))).collect(),
+            classes_bytes: Class::ALL.map(class).into(),
+            flags: process.flags(),
+            claims_conflict: process.claims().map(|(device, claim)| (device, claim.into())).collect(),
+        }
+    }
 }

@@ -15,7 +15,7 @@ use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SI
 use signal_hook::iterator::Signals;
 use tt_shm_os::{NAMESPACE_ENV, Procfs};
 
-use super::RunId;
+use super::membership::RunId;
 use crate::settings::Settings;
 
 /// How the command ended.

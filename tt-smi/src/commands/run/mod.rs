@@ -6,22 +6,26 @@
 //! when the command has ended.
 
 mod child;
-mod follow;
 mod json;
-mod lineage;
-mod observed;
+mod membership;
 mod report;
-mod run_id;
 mod text;
 mod watch;
 
+use std::collections::HashSet;
 use std::io::{ErrorKind, Write};
+use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{Access, access};
 use rustix::pipe::{PipeFlags, pipe_with};
+use rustix::process::setpriority_process;
+use tt_shm_aggregator::{Aggregator, Config, Only, StartError};
+use tt_shm_os::Namespace;
+use tt_shm_reader::TableSnapshot;
 
 use crate::cli::RunArgs;
 use crate::exit::Exit;
@@ -30,8 +34,8 @@ use crate::output::paint::Paint;
 use crate::private_file;
 use crate::settings::Settings;
 use child::Running;
+use membership::RunId;
 use report::Report;
-use run_id::RunId;
 use watch::{Found, Sweep, Watch};
 
 /// Exit codes of a command that could not be started, as in shells.
@@ -89,7 +93,7 @@ fn observe(args: &RunArgs, settings: &Settings) -> anyhow::Result<Result<Report,
     let run = RunId::random().context("cannot get a random number")?;
     let found = Found::new(run);
     let watch = Watch::new(&settings.namespace, found.clone()).context("cannot watch /dev/shm")?;
-    let aggregator = follow::begin(&settings.namespace, found.clone()).context("cannot aggregate")?;
+    let aggregator = begin_following(&settings.namespace, found.clone()).context("cannot aggregate")?;
     let (stop, tell) = pipe_with(PipeFlags::CLOEXEC).context("cannot create a pipe")?;
     let begun = Instant::now();
     let running = match Running::start(&args.command, settings, run) {
@@ -98,7 +102,7 @@ fn observe(args: &RunArgs, settings: &Settings) -> anyhow::Result<Result<Report,
     };
     let (end, followed) = std::thread::scope(|scope| {
         let watcher = scope.spawn(|| watch.run(&stop));
-        let follower = scope.spawn(|| follow::run(aggregator, &found, &stop));
+        let follower = scope.spawn(|| follow(aggregator, &found, &stop));
         let end = running.wait();
         drop(tell);
         // Without the result of a thread that panicked, the report has less.
@@ -114,4 +118,44 @@ fn observe(args: &RunArgs, settings: &Settings) -> anyhow::Result<Result<Report,
     }
     let end = end.context("cannot wait for the command")?;
     Ok(Ok(report::report(end, begun.elapsed(), found.take(), followed.as_ref())))
+}
+
+/// Result of merging the rings.
+struct Followed {
+    snapshot: TableSnapshot,
+    /// Identities of all segments that were followed.
+    identities: HashSet<u64>,
+}
+
+/// An aggregation of the run alone. It starts before the command, so that it misses nothing.
+fn begin_following(namespace: &Namespace, found: Found) -> Result<Aggregator, StartError> {
+    let only = Only::those(move |segment| found.is_to_follow(segment));
+    // The watch removes the files that are this run's to remove.
+    Aggregator::new(Config { reap: false, only, ..Config::new(namespace.clone()) })
+}
+
+/// Follows until the other end of `stop` is closed.
+fn follow(mut aggregator: Aggregator, found: &Found, stop: &OwnedFd) -> Followed {
+    // Of this thread alone: with few cores, the command goes first. Missed events turn a peak into a range, which is
+    // reported as one.
+    let _ = setpriority_process(None, 19);
+    let mut identities = HashSet::new();
+    loop {
+        aggregator.poll();
+        identities.extend(aggregator.followed());
+        found.add_followed(aggregator.followed());
+        if is_over(stop) {
+            break;
+        }
+        aggregator.wait(aggregator.sleep_hint(), Some(stop.as_fd()));
+    }
+    // By then the last events are older than the merge window.
+    aggregator.settle();
+    identities.extend(aggregator.followed());
+    Followed { snapshot: aggregator.snapshot(), identities }
+}
+
+fn is_over(stop: &OwnedFd) -> bool {
+    let mut fds = [PollFd::new(stop, PollFlags::IN)];
+    poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })).is_ok_and(|ready| ready > 0)
 }

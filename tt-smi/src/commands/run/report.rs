@@ -4,10 +4,9 @@ use std::time::Duration;
 
 use tt_shm_reader::{Class, Counters, DeviceStats};
 
+use super::Followed;
 use super::child::End;
-use super::follow::Followed;
-use super::observed::{Held, Observed};
-use super::watch::Inner;
+use super::watch::{Held, Inner, Observed};
 use crate::directory::{Claims, DeviceId, Directory};
 use crate::escape::Foreign;
 use crate::model::{Device, Interval, Peak};

@@ -1,8 +1,31 @@
-//! Which processes belong to the run: those whose chain of parents leads to this process.
+//! Which processes belong to a run: those with its number, and those whose chain of parents leads to this process.
 //!
 //! As a subreaper (see [`super::child`]) this process inherits their orphans, so the chain never ends at init.
 
-use tt_shm_os::Procfs;
+use std::io;
+
+use tt_shm_os::{Namespace, Procfs};
+use tt_shm_reader::Segment;
+
+/// A random number that processes of the run find in their environment and copy into their segments.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct RunId(u64);
+
+impl RunId {
+    pub(super) fn random() -> io::Result<RunId> {
+        // 0 means none.
+        Ok(RunId(tt_shm_os::random_u64()?.max(1)))
+    }
+
+    /// As written to the environment. Includes the namespace, since the run looks at no other.
+    pub(super) fn text(self, namespace: &Namespace) -> String {
+        format!("{}.{:016x}", namespace.as_str(), self.0)
+    }
+
+    pub(super) fn is_of(self, segment: &Segment) -> bool {
+        segment.header().run == self.0
+    }
+}
 
 /// Most generations to look at; no real tree is deeper.
 const MAX_DEPTH: usize = 256;
