@@ -34,7 +34,7 @@ pub struct Directory {
 
 /// What living processes say of the devices, before it is put in order.
 #[derive(Clone, Debug, Default)]
-pub struct Claims {
+pub(crate) struct Claims {
     user: u32,
     chips: BTreeMap<u64, Chip>,
 }
@@ -51,7 +51,7 @@ struct Chip {
 
 impl Claims {
     /// Nothing yet, for the user of this process.
-    pub fn new() -> Claims {
+    pub(crate) fn new() -> Claims {
         Claims::of_user(rustix::process::geteuid().as_raw())
     }
 
@@ -60,7 +60,7 @@ impl Claims {
     }
 
     /// What the table says.
-    pub fn add_snapshot(&mut self, snapshot: &TableSnapshot) {
+    pub(crate) fn add_snapshot(&mut self, snapshot: &TableSnapshot) {
         let alive = snapshot.processes.iter().filter(|(_, process)| process.state == process_state::ALIVE);
         let owners: BTreeMap<u64, u32> =
             alive.map(|(row, process)| (*row as u64, process.uid as u32)).collect();
@@ -81,12 +81,12 @@ impl Claims {
     }
 
     /// What a process says.
-    pub fn add_segment(&mut self, segment: &Segment) {
+    pub(crate) fn add_segment(&mut self, segment: &Segment) {
         self.add_entries(segment.uid(), &segment.devices());
     }
 
     /// What a process of this user says.
-    pub fn add_entries(&mut self, uid: u32, entries: &[DeviceEntry]) {
+    pub(crate) fn add_entries(&mut self, uid: u32, entries: &[DeviceEntry]) {
         let standing = Standing::for_user(uid, self.user);
         let mut by_chip: BTreeMap<u64, Vec<&DeviceEntry>> = BTreeMap::new();
         entries.iter().for_each(|entry| by_chip.entry(entry.chip_id).or_default().push(entry));
@@ -96,7 +96,7 @@ impl Claims {
     }
 
     /// Puts the devices in order.
-    pub fn finish(self) -> Directory {
+    pub(crate) fn finish(self) -> Directory {
         let mut devices: Vec<DeviceId> = self.chips.iter().map(|(chip_id, chip)| chip.id(*chip_id)).collect();
         devices.sort_by_key(|device| {
             let logical = device.logical.unwrap_or(u64::MAX);

@@ -1,39 +1,41 @@
 //! `tt-smi`: exact, live memory of Tenstorrent accelerators, per process, from shared memory alone.
 //!
-//! What the user typed ([`cli`]) resolves to [`settings`]; [`source`] reads rows, from the aggregator's table or
-//! from an aggregation of its own; [`model`] is what they mean; [`commands`] choose, [`output`] and [`screen`]
-//! show. [`query`] is the language of filters, [`procinfo`] what the system knows of processes, [`config`] what a
-//! user set for good. No device is ever opened.
+//! What the user typed (`cli`) resolves to `settings`; `source` reads rows, from the aggregator's table or from an
+//! aggregation of its own; `model` is what they mean; `commands` choose, `output` and `screen` show. `query` is the
+//! language of filters, `procinfo` what the system knows of processes, `config` what a user set for good. No device is
+//! ever opened.
+//!
+//! This is a program, not a library: the modules that are public are those that tests use.
 
 #![forbid(unsafe_code)]
+#![allow(missing_docs, reason = "nobody but its own tests uses this crate")]
 
-pub mod bench;
 pub mod cli;
-pub mod commands;
-pub mod config;
-pub mod demo;
-pub mod directory;
 pub mod escape;
-mod exit;
 pub mod lists;
 pub mod model;
 pub mod output;
-mod past;
-pub mod private_file;
 pub mod procinfo;
 pub mod query;
 pub mod screen;
 pub mod segments;
-pub mod select;
 pub mod settings;
-pub mod signals;
 pub mod source;
-mod stale;
-pub mod threshold;
-pub mod unread;
-
-#[doc(hidden)]
 pub mod users;
+
+mod bench;
+mod commands;
+mod config;
+mod demo;
+mod directory;
+mod exit;
+mod past;
+mod private_file;
+mod select;
+mod signals;
+mod stale;
+mod threshold;
+mod unread;
 
 use std::io;
 use std::process::ExitCode;

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{Mode, OFlags};
 
 /// Writes a new file; an error if something has that name.
-pub fn create(path: &Path, content: &[u8]) -> io::Result<()> {
+pub(crate) fn create(path: &Path, content: &[u8]) -> io::Result<()> {
     let mut file = open_new(path)?;
     file.write_all(content).and_then(|()| file.sync_all()).inspect_err(|_| {
         // Half of it is worse than nothing; why it failed is what counts.
@@ -18,7 +18,7 @@ pub fn create(path: &Path, content: &[u8]) -> io::Result<()> {
 
 /// Writes a file, or replaces one as a whole: who reads it sees the old content or the new, never a part. What is
 /// there and is no regular file stays: a device would be replaced, and a link may be somebody else's.
-pub fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
+pub(crate) fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
     match path.symlink_metadata() {
         Ok(stat) if !stat.is_file() => {
             return Err(io::Error::new(io::ErrorKind::AlreadyExists, "it is there and no regular file"));

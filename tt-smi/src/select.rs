@@ -101,7 +101,7 @@ fn claim(device: &DeviceId, address: &str) -> Option<Standing> {
 }
 
 /// A selector that may mean several devices is an error that says which.
-pub fn refuse_ambiguous(selectors: &[DeviceSelector], directory: &Directory) -> anyhow::Result<()> {
+pub(crate) fn refuse_ambiguous(selectors: &[DeviceSelector], directory: &Directory) -> anyhow::Result<()> {
     for selector in selectors {
         let meant = selector.meant(directory);
         if meant.len() > 1 {
@@ -117,7 +117,7 @@ pub fn refuse_ambiguous(selectors: &[DeviceSelector], directory: &Directory) -> 
 }
 
 /// The indices that are meant; all if nothing was said. A selector that means no device, or several, is an error.
-pub fn select(selectors: &[DeviceSelector], directory: &Directory) -> anyhow::Result<Vec<usize>> {
+pub(crate) fn select(selectors: &[DeviceSelector], directory: &Directory) -> anyhow::Result<Vec<usize>> {
     if selectors.is_empty() {
         return Ok((0..directory.devices.len()).collect());
     }

@@ -6,11 +6,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Set once somebody wants the program to end.
 #[derive(Clone, Debug)]
-pub struct Stop(Arc<AtomicBool>);
+pub(crate) struct Stop(Arc<AtomicBool>);
 
 impl Stop {
     /// From now on SIGINT, SIGTERM and SIGHUP set the flag instead of ending the process.
-    pub fn on_signals() -> io::Result<Stop> {
+    pub(crate) fn on_signals() -> io::Result<Stop> {
         let flag = Arc::new(AtomicBool::new(false));
         for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM, signal_hook::consts::SIGHUP]
         {
@@ -20,13 +20,13 @@ impl Stop {
     }
 
     /// Whether it is time to end.
-    pub fn is_set(&self) -> bool {
+    pub(crate) fn is_set(&self) -> bool {
         // Relaxed: the flag guards no other memory.
         self.0.load(Ordering::Relaxed)
     }
 
     /// The flag itself.
-    pub fn flag(&self) -> &AtomicBool {
+    pub(crate) fn flag(&self) -> &AtomicBool {
         &self.0
     }
 }

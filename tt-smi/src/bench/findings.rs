@@ -16,7 +16,7 @@ pub(crate) const LOOP_ALONE: &str = "loop_alone";
 
 /// One thing that is measured.
 #[derive(Clone, Copy, Debug)]
-pub struct Case {
+pub(crate) struct Case {
     /// What its keys begin with in JSON.
     pub key: &'static str,
     /// What it is called in the table.
@@ -27,7 +27,7 @@ pub struct Case {
 
 /// One case and what it came to.
 #[derive(Clone, Copy, Debug)]
-pub struct Finding {
+pub(crate) struct Finding {
     /// The case.
     pub case: Case,
     /// Its figure and distribution.
@@ -36,7 +36,7 @@ pub struct Finding {
 
 /// What tracking adds to a dispatch on one device.
 #[derive(Clone, Copy, Debug)]
-pub struct Added {
+pub(crate) struct Added {
     /// Of a program that is cached, or never was seen.
     pub launch: Launch,
     /// Host work between two dispatches, in microseconds.
@@ -49,7 +49,7 @@ pub struct Added {
 
 /// Everything that was found.
 #[derive(Clone, Debug)]
-pub struct Findings {
+pub(crate) struct Findings {
     /// The machine, and what may have disturbed.
     pub circumstances: Circumstances,
     /// How long it took.

@@ -13,7 +13,7 @@ use crate::output::json::SCHEMA;
 
 /// Writes the findings in the order of the table.
 #[derive(Debug)]
-pub struct FindingsJson<'a>(pub &'a Findings);
+pub(crate) struct FindingsJson<'a>(pub &'a Findings);
 
 impl Serialize for FindingsJson<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {

@@ -8,9 +8,9 @@ mod loops;
 mod notes;
 mod table;
 
-pub use findings::{Added, Finding, Findings};
-pub use json::FindingsJson;
-pub use table::write;
+pub(crate) use findings::{Finding, Findings};
+pub(crate) use json::FindingsJson;
+pub(crate) use table::write;
 
 use std::time::{Duration, Instant};
 
@@ -22,7 +22,7 @@ use crate::bench::loops::Loops;
 
 /// Measures for so long, and a moment more. `go_on` is told which share of the time is over and says whether
 /// to go on. Leaves nothing in /dev/shm, however it ends.
-pub fn measure(length: Duration, mut go_on: impl FnMut(f64) -> bool) -> anyhow::Result<Findings> {
+pub(crate) fn measure(length: Duration, mut go_on: impl FnMut(f64) -> bool) -> anyhow::Result<Findings> {
     // Taken first: what follows raises it.
     let circumstances = notes::Circumstances::now();
     let stage = Stage::new().context("cannot set the benchmark up in /dev/shm")?;

@@ -4,7 +4,7 @@ use tt_shm_measure::machine::{load, machine};
 
 /// The machine before anything was measured.
 #[derive(Clone, Debug)]
-pub struct Circumstances {
+pub(crate) struct Circumstances {
     /// Processor, cores, memory, kernel.
     pub machine: String,
     /// The load average of the last minute.
@@ -20,7 +20,7 @@ impl Circumstances {
     }
 
     /// What may have disturbed.
-    pub fn notes(&self) -> Vec<String> {
+    pub(crate) fn notes(&self) -> Vec<String> {
         let one_core = "only one core: the socket's server has to take turns with its client, so both socket \
                         figures hold switches between them";
         let busy = format!(

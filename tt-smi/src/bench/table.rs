@@ -12,7 +12,7 @@ use crate::output::columns::{Align, Columns};
 use crate::output::paint::Paint;
 
 /// Writes the tables, what they say in short, and what to bear in mind.
-pub fn write(out: &mut dyn Write, all: &Findings, paint: Paint) -> io::Result<()> {
+pub(crate) fn write(out: &mut dyn Write, all: &Findings, paint: Paint) -> io::Result<()> {
     let about = &all.circumstances;
     writeln!(out, "{}, load {:.1}, measured for {:.0} s\n", about.machine, about.load, all.seconds)?;
     costs(all).write(out, paint)?;

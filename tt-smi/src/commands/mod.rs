@@ -38,7 +38,7 @@ use crate::settings::Settings;
 use crate::source::{Reading, Source};
 
 /// Runs a command, or the live screen if there is none.
-pub fn run(cli: Cli, settings: &Settings) -> anyhow::Result<()> {
+pub(crate) fn run(cli: Cli, settings: &Settings) -> anyhow::Result<()> {
     let Cli { command, official, screen, .. } = cli;
     if official.is_any() {
         return official::run(&official, command.is_some(), settings);

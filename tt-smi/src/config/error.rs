@@ -9,7 +9,7 @@ use crate::escape::escape;
 
 /// A place in the file; lines and columns count from 1.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
+pub(crate) struct Place {
     /// The file.
     pub path: PathBuf,
     /// Its line.
@@ -38,7 +38,7 @@ impl fmt::Display for Place {
 
 /// What is wrong with the settings, and where.
 #[derive(Debug)]
-pub enum ConfigError {
+pub(crate) enum ConfigError {
     /// The file is there and cannot be read.
     Unreadable {
         /// The file.

@@ -16,7 +16,7 @@ use super::{Config, ConfigError, Key, Origin};
 const MAX_BYTES: u64 = 64 * 1024;
 
 /// Where the file is looked for; `None` if there is no home.
-pub fn path(variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
+pub(crate) fn path(variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
     // What the specification says: a relative path is invalid and to be ignored.
     let absolute = |name| variable(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let folder = absolute("XDG_CONFIG_HOME").or_else(|| absolute("HOME").map(|home| home.join(".config")));

@@ -10,7 +10,7 @@ use crate::screen::{Palette, Signs, View};
 
 /// A setting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Key {
+pub(crate) enum Key {
     /// [`Config::theme`].
     Theme,
     /// [`Config::ascii`].
@@ -29,11 +29,11 @@ pub enum Key {
 
 impl Key {
     /// Every key, in the order of the file.
-    pub const ALL: [Key; 7] =
+    pub(crate) const ALL: [Key; 7] =
         [Key::Theme, Key::Color, Key::Ascii, Key::Graph, Key::View, Key::Interval, Key::Readonly];
 
     /// Its name in the file.
-    pub fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Key::Theme => "theme",
             Key::Ascii => "ascii",
@@ -46,12 +46,12 @@ impl Key {
     }
 
     /// Its name in the environment: `TT_SMI_THEME`.
-    pub fn env(self) -> String {
+    pub(crate) fn env(self) -> String {
         format!("TT_SMI_{}", self.name().to_ascii_uppercase())
     }
 
     /// What it is for.
-    pub fn about(self) -> &'static str {
+    pub(crate) fn about(self) -> &'static str {
         match self {
             Key::Theme => "Colours of the screen; safe needs no difference between red and green.",
             Key::Ascii => "Draw the screen with characters that every terminal has.",
@@ -64,7 +64,7 @@ impl Key {
     }
 
     /// What it may be.
-    pub fn allowed(self) -> String {
+    pub(crate) fn allowed(self) -> String {
         match self {
             Key::Theme => words::<Palette>(),
             Key::Color => words::<crate::cli::ColorChoice>(),
@@ -90,7 +90,7 @@ impl Key {
     }
 
     /// A line of the file: `interval = "500ms"`.
-    pub fn line(self, config: &Config) -> String {
+    pub(crate) fn line(self, config: &Config) -> String {
         let value = match self {
             Key::Theme => quoted(config.theme),
             Key::Color => quoted(config.color),

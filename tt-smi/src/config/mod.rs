@@ -6,10 +6,10 @@ mod file;
 mod key;
 mod resolve;
 
-pub use error::{ConfigError, Place};
-pub use file::path;
-pub use key::Key;
-pub use resolve::{Origin, Resolved};
+pub(crate) use error::ConfigError;
+pub(crate) use file::path;
+pub(crate) use key::Key;
+pub(crate) use resolve::{Origin, Resolved};
 
 use std::time::Duration;
 
@@ -50,7 +50,7 @@ impl Default for Config {
 }
 
 /// The file that `tt-smi config init` writes: every key with its default, commented out.
-pub fn template() -> String {
+pub(crate) fn template() -> String {
     let mut text = "\
 # Settings of tt-smi. Flags and TT_SMI_* in the environment win over this file;
 # `tt-smi config print` shows what counts, and why.

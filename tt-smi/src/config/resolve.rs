@@ -10,7 +10,7 @@ use crate::escape::escape;
 
 /// Where a setting comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Origin {
+pub(crate) enum Origin {
     /// Nobody set it.
     Default,
     /// The file.
@@ -39,7 +39,7 @@ impl fmt::Display for Origin {
 
 /// Settings, and where each comes from.
 #[derive(Clone, Debug, Default)]
-pub struct Resolved {
+pub(crate) struct Resolved {
     /// What counts.
     pub config: Config,
     /// The file that was read, if there is one.
@@ -49,13 +49,13 @@ pub struct Resolved {
 
 impl Resolved {
     /// From the file, then from the environment.
-    pub fn load(variable: impl Fn(&str) -> Option<OsString>) -> Result<Resolved, ConfigError> {
+    pub(crate) fn load(variable: impl Fn(&str) -> Option<OsString>) -> Result<Resolved, ConfigError> {
         let resolved = Resolved::from_file(&variable)?;
         resolved.with_environment(&variable)
     }
 
     /// Likewise, without a file that cannot be used; says what is wrong with it.
-    pub fn load_without_broken(
+    pub(crate) fn load_without_broken(
         variable: impl Fn(&str) -> Option<OsString>,
     ) -> Result<(Resolved, Option<ConfigError>), ConfigError> {
         let (resolved, broken) = match Resolved::from_file(&variable) {
@@ -92,7 +92,7 @@ impl Resolved {
     }
 
     /// What a flag says wins.
-    pub fn with_color(mut self, flag: Option<ColorChoice>) -> Resolved {
+    pub(crate) fn with_color(mut self, flag: Option<ColorChoice>) -> Resolved {
         if let Some(color) = flag {
             self.config.color = color;
             self.set.push((Key::Color, Origin::Flag("--color")));
@@ -101,7 +101,7 @@ impl Resolved {
     }
 
     /// Where a setting comes from.
-    pub fn origin(&self, key: Key) -> &Origin {
+    pub(crate) fn origin(&self, key: Key) -> &Origin {
         self.set.iter().rev().find(|(set, _)| *set == key).map_or(&Origin::Default, |(_, origin)| origin)
     }
 }

@@ -1,6 +1,6 @@
 //! The processes of the demonstration. What they report is in [`tt_shm_demo`].
 
-pub mod worker;
+pub(crate) mod worker;
 
 use std::io::Read;
 use std::os::unix::process::ExitStatusExt;
@@ -18,13 +18,13 @@ const GRACE: Duration = Duration::from_secs(5);
 
 /// The worker processes; they end when this is dropped.
 #[derive(Debug)]
-pub struct Workers {
+pub(crate) struct Workers {
     children: Vec<Child>,
 }
 
 impl Workers {
     /// Starts them. Each is this program again, with a hidden command.
-    pub fn start(args: &DemoArgs, namespace: &Namespace) -> anyhow::Result<Workers> {
+    pub(crate) fn start(args: &DemoArgs, namespace: &Namespace) -> anyhow::Result<Workers> {
         let program = std::env::current_exe().context("cannot find this program's own file")?;
         let mut workers = Workers { children: Vec::new() };
         for worker in 0..args.workers {
@@ -49,17 +49,17 @@ impl Workers {
     }
 
     /// Their pids.
-    pub fn pids(&self) -> Vec<u32> {
+    pub(crate) fn pids(&self) -> Vec<u32> {
         self.children.iter().map(Child::id).collect()
     }
 
     /// Whether all have ended by themselves: then there is nothing more to see.
-    pub fn have_ended(&mut self) -> bool {
+    pub(crate) fn have_ended(&mut self) -> bool {
         self.children.iter_mut().all(|child| !matches!(child.try_wait(), Ok(None)))
     }
 
     /// Ends them in an orderly way and passes on what they had to say.
-    pub fn stop(mut self) -> anyhow::Result<()> {
+    pub(crate) fn stop(mut self) -> anyhow::Result<()> {
         self.end();
         let mut complaints = Vec::new();
         for child in &mut self.children {

@@ -12,7 +12,7 @@ use crate::settings::Settings;
 use crate::signals::Stop;
 
 /// Runs until SIGTERM or SIGINT, or until the parent ends.
-pub fn run(args: &WorkerArgs, settings: &Settings) -> anyhow::Result<()> {
+pub(crate) fn run(args: &WorkerArgs, settings: &Settings) -> anyhow::Result<()> {
     let stop = Stop::on_signals().context("cannot catch signals")?;
     set_parent_process_death_signal(Some(Signal::TERM)).context("cannot ask to end with the parent")?;
     let parent = Pid::from_raw(args.parent as i32);
