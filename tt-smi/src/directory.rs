@@ -12,7 +12,6 @@ pub struct DeviceId {
     pub chip_id: u64,
     /// The processes' own number for it; `None` if they have none or disagree.
     pub logical: Option<u64>,
-    /// PCI address.
     pub pci: Option<String>,
     /// The best of the living processes that have it; `None` if none has.
     pub standing: Option<Standing>,

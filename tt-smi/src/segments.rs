@@ -154,9 +154,7 @@ pub fn lost(segment: &Segment) -> Option<String> {
 pub struct Hidden {
     /// Its process, as the name says.
     pub pid: Option<u32>,
-    /// Its owner.
     pub uid: u32,
-    /// Its file name.
     pub file: String,
 }
 

@@ -25,7 +25,6 @@ impl Stop {
         self.0.load(Ordering::Relaxed)
     }
 
-    /// The flag itself.
     pub(crate) fn flag(&self) -> &AtomicBool {
         &self.0
     }

@@ -27,7 +27,6 @@ const RECHECK: Duration = Duration::from_secs(1);
 pub enum Origin {
     /// A running aggregator.
     Table {
-        /// Its pid.
         pid: u64,
         /// How old its figures are.
         age_ns: u64,
@@ -67,7 +66,6 @@ impl Origin {
 /// All rows at one moment.
 #[derive(Clone, Debug)]
 pub struct Reading {
-    /// The rows.
     pub snapshot: TableSnapshot,
     /// Where it comes from.
     pub origin: Origin,

@@ -28,7 +28,6 @@ pub(crate) struct Case {
 /// One case and what it came to.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Finding {
-    /// The case.
     pub case: Case,
     /// Its figure and distribution.
     pub measured: Measured,

@@ -11,7 +11,6 @@ use crate::output::json;
 use crate::settings::Settings;
 use crate::signals::Stop;
 
-/// Runs the command.
 pub(crate) fn run(args: &BenchArgs, settings: &Settings) -> anyhow::Result<()> {
     let stop = Stop::on_signals().context("cannot catch signals")?;
     let mut progress = Progress::new(args.seconds);

@@ -13,7 +13,6 @@ use crate::output::units::{bytes, plural};
 use crate::settings::Settings;
 use crate::stale::{StaleFile, stale_files};
 
-/// Runs the command.
 pub(crate) fn run(args: &CleanArgs, settings: &Settings) -> anyhow::Result<()> {
     let only = (!args.all_namespaces).then_some(&settings.namespace);
     let mut out = super::stdout();

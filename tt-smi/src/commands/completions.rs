@@ -7,7 +7,6 @@ use clap_complete::Shell;
 
 use crate::cli::{Cli, CompletionsArgs};
 
-/// Runs the command.
 pub(crate) fn run(args: &CompletionsArgs) -> anyhow::Result<()> {
     // Into memory first: the generator would panic on a closed pipe.
     let mut script = Vec::new();

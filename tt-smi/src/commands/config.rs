@@ -14,7 +14,6 @@ use crate::exit::Usage;
 use crate::private_file;
 use crate::settings::Settings;
 
-/// Runs the command.
 pub(crate) fn run(args: &ConfigArgs, settings: &Settings) -> anyhow::Result<()> {
     match args.action {
         ConfigAction::Init { force } => init(force),

@@ -20,7 +20,6 @@ const LOOK_AGAIN_SOON: Duration = Duration::from_millis(1);
 /// Interval at which new processes are looked for.
 const RESCAN: Duration = Duration::from_millis(50);
 
-/// Runs the command.
 pub(crate) fn run(args: &EventsArgs, settings: &Settings) -> anyhow::Result<()> {
     let stop = args.follow.then(Stop::on_signals).transpose().context("cannot catch signals")?;
     let (segments, directory) = super::look(settings)?;

@@ -16,7 +16,6 @@ use crate::output::table::{why_nothing, write_problems};
 use crate::output::units::{UNKNOWN, bytes_or_unknown};
 use crate::settings::Settings;
 
-/// Runs the command.
 pub(crate) fn run(args: &ListArgs, settings: &Settings) -> anyhow::Result<()> {
     let mut now = super::Now::read(settings, &args.devices.on.device)?;
     let none_matches = now.match_devices(&args.devices.query);

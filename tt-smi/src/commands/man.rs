@@ -10,7 +10,6 @@ use clap_mangen::Man;
 use crate::cli::{Cli, ManArgs};
 use crate::escape::escape;
 
-/// Runs the command.
 pub(crate) fn run(args: &ManArgs) -> anyhow::Result<()> {
     let mut tool = Cli::command().disable_help_subcommand(true);
     tool.build();

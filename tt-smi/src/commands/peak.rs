@@ -21,7 +21,6 @@ use crate::source::Source;
 /// Time limit for the aggregator to carry out a reset.
 const RESET_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Runs the command.
 pub(crate) fn run(args: &PeakArgs, settings: &Settings) -> anyhow::Result<()> {
     if args.reset {
         reset(settings)?;

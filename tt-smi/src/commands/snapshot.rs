@@ -9,7 +9,6 @@ use crate::output::{csv, json, prometheus};
 use crate::settings::Settings;
 use crate::threshold::ensure_below;
 
-/// Runs the command.
 pub(crate) fn run(args: &SnapshotArgs, settings: &Settings) -> anyhow::Result<()> {
     let mut now = super::Now::read(settings, &args.only.on.device)?;
     now.model.processes.retain(|process| args.only.query.matches(process));

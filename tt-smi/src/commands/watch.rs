@@ -21,7 +21,6 @@ use crate::threshold::ensure_below;
 /// Longest pause: a signal interrupts it, unless it arrives just before; then this is the delay.
 const LONGEST_PAUSE: Duration = Duration::from_millis(200);
 
-/// Runs the command.
 pub(crate) fn run(args: &WatchArgs, settings: &Settings) -> anyhow::Result<()> {
     let stop = Stop::on_signals().context("cannot catch signals")?;
     let mut source = Source::open(&settings.namespace)?;

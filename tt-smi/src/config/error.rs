@@ -10,9 +10,7 @@ use crate::escape::escape;
 /// A place in the file; lines and columns count from 1.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Place {
-    /// The file.
     pub path: PathBuf,
-    /// Its line.
     pub line: usize,
     /// The character in that line.
     pub column: usize,
@@ -40,31 +38,19 @@ impl fmt::Display for Place {
 #[derive(Debug)]
 pub(crate) enum ConfigError {
     /// The file is there and cannot be read.
-    Unreadable {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        error: io::Error,
-    },
+    Unreadable { path: PathBuf, error: io::Error },
     /// It is no TOML.
     Syntax {
-        /// Where.
         place: Place,
         /// What is wrong there.
         message: String,
     },
     /// There is no such key.
-    UnknownKey {
-        /// Where.
-        place: Place,
-        /// What it says.
-        key: String,
-    },
+    UnknownKey { place: Place, key: String },
     /// A key cannot be that.
     BadValue {
         /// A place in the file, or a variable of the environment.
         at: String,
-        /// The key.
         key: Key,
         /// What it was set to.
         value: String,

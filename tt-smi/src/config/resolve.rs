@@ -13,11 +13,8 @@ use crate::escape::escape;
 pub(crate) enum Origin {
     /// Nobody set it.
     Default,
-    /// The file.
     File {
-        /// Its path.
         path: PathBuf,
-        /// The line.
         line: usize,
     },
     /// A variable of the environment.
@@ -40,7 +37,6 @@ impl fmt::Display for Origin {
 /// Settings, and where each comes from.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Resolved {
-    /// What counts.
     pub config: Config,
     /// The file that was read, if there is one.
     pub file: Option<PathBuf>,

@@ -48,7 +48,6 @@ impl Workers {
         Ok(workers)
     }
 
-    /// Their pids.
     pub(crate) fn pids(&self) -> Vec<u32> {
         self.children.iter().map(Child::id).collect()
     }

@@ -14,7 +14,7 @@ use crate::output::units::{UNKNOWN, plural};
 use crate::segments::{Called, called, lost};
 use crate::unread::Unread;
 
-/// Something live.
+/// A live allocation.
 #[derive(Clone, Debug)]
 pub struct Item {
     /// Index of the device.
@@ -27,7 +27,6 @@ pub struct Item {
     pub pid: u32,
     /// Whether that pid is only claimed.
     pub claimed: bool,
-    /// What it is.
     pub class: Class,
     /// Buffer, circular buffer or kernel id.
     pub id: u64,
@@ -56,7 +55,6 @@ pub struct Item {
 /// What is live, and what is in doubt about it.
 #[derive(Debug, Default)]
 pub struct Listing {
-    /// One by one.
     pub items: Vec<Item>,
     /// By device and class: bytes and number.
     pub subtotals: BTreeMap<(usize, Class), (u64, u64)>,
@@ -64,7 +62,6 @@ pub struct Listing {
     pub doubts: Vec<String>,
     /// Processes whose list is not that of one moment.
     pub inexact: u64,
-    /// These processes.
     pub inexact_pids: Vec<u32>,
     /// Live allocations that had no room in a list.
     pub unlisted: u64,

@@ -18,11 +18,9 @@ use super::allocations::{Item, Listing};
 /// A stretch of addresses that something claims; `end` is not in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Extent {
-    /// First address.
     pub start: u64,
     /// The address after the last.
     pub end: u64,
-    /// Who claims it.
     pub owner: Owner,
     /// Its place in the list that it was made of.
     pub item: usize,
@@ -90,7 +88,6 @@ impl Bank {
 pub struct Overlaps {
     /// Index of the device.
     pub device: usize,
-    /// Which memory.
     pub memory: Bank,
     /// Stretches that are claimed more than once; `None` if no address is known.
     pub overlap_count: Option<u64>,

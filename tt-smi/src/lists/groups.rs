@@ -29,11 +29,9 @@ pub enum GroupBy {
 pub enum Key {
     /// Their name; `None`: they have none.
     Name(Option<Foreign>),
-    /// Their class.
     Class(Class),
     /// Their size, down to a power of two; 0 for those without bytes of their own.
     Size(u64),
-    /// Their process.
     Pid(u32),
 }
 
@@ -44,9 +42,7 @@ pub struct Group {
     pub key: Key,
     /// How many they are.
     pub count: u64,
-    /// Their bytes.
     pub bytes: u64,
-    /// The largest.
     pub largest: u64,
     /// How long the oldest has been live.
     pub oldest_ns: u64,

@@ -42,9 +42,7 @@ const BETWEEN_NS: u64 = 900_000_000;
 /// What the allocations of a group have in common.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Origin {
-    /// Their process.
     pub pid: u32,
-    /// Their class.
     pub class: Class,
     /// Where they come from.
     pub place: Place,
@@ -125,11 +123,9 @@ struct Found {
 /// A group that may be a leak.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Suspect {
-    /// What it is.
     pub origin: Origin,
     /// Live now.
     pub count: u64,
-    /// Bytes of these.
     pub bytes: u64,
     /// More than when it began to rise.
     pub more: u64,

@@ -2,7 +2,6 @@
 
 use std::fmt;
 
-/// A container.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Container {
     /// Who made it: `docker`, `podman`, `containerd`, `cri-o`, `kubernetes`; `None` if the name does not tell.

@@ -79,7 +79,6 @@ pub enum Motion {
 /// An action of the user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// Quit.
     Quit,
     /// Show or hide the help.
     Help,
@@ -115,9 +114,7 @@ pub enum Action {
     NextDevice,
     /// Show the previous device.
     PreviousDevice,
-    /// Zoom in.
     ZoomIn,
-    /// Zoom out.
     ZoomOut,
     /// Change the time span.
     Span,

@@ -16,11 +16,8 @@ pub enum Needs {
     Figures,
     /// The history of all devices at a resolution (0 a minute, 1 an hour, 2 a day).
     History(usize),
-    /// Live allocations.
     Allocations,
-    /// Events.
     Events,
-    /// Programs.
     Programs,
 }
 
@@ -38,7 +35,6 @@ pub struct Data {
 /// Live allocations, and the last steps of their processes.
 #[derive(Clone, Debug)]
 pub struct Live {
-    /// The allocations.
     pub listing: Arc<allocations::Listing>,
     /// The last step that each process ended.
     pub ends: Vec<StepEnd>,

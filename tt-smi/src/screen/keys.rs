@@ -11,7 +11,6 @@ pub(crate) struct Key(KeyCode, bool);
 /// Keys with the same meaning.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Binding {
-    /// The keys.
     pub keys: &'static [Key],
     /// The action they stand for.
     pub action: Action,

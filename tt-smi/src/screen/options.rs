@@ -6,14 +6,11 @@ use super::action::View;
 use super::theme::Theme;
 use crate::select::DeviceSelector;
 
-/// The options.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Colours and signs.
     pub theme: Theme,
     /// The first view.
     pub view: View,
-    /// Refresh interval.
     pub interval: Duration,
     /// Disables sending signals.
     pub readonly: bool,

@@ -20,7 +20,6 @@ pub(crate) struct Scene<'a> {
     pub device: usize,
     /// The view's area of the screen.
     pub area: Rect,
-    /// Colours and signs.
     pub theme: &'a Theme,
     /// Whether updates are frozen.
     pub frozen: bool,
@@ -52,9 +51,7 @@ pub(crate) enum Reply {
     OpenRow,
     /// Show a device in a view.
     Device(usize, View),
-    /// Show a process.
     Process(ProcessKey),
-    /// Show a message.
     Say(String),
 }
 

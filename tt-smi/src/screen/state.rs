@@ -19,17 +19,13 @@ use crate::model::Process;
 /// Refresh intervals, shortest first.
 const INTERVALS_MS: [u64; 8] = [50, 100, 250, 500, 1000, 2000, 5000, 10_000];
 
-/// The state.
 #[derive(Debug)]
 pub struct State {
-    /// The namespace shown.
     pub(crate) namespace: String,
     /// The options at the start.
     pub(crate) options: Options,
-    /// The current view.
     pub(crate) view: View,
     pub(crate) pages: Pages,
-    /// The latest data.
     pub(crate) data: Option<Box<Data>>,
     /// The chip shown by single-device views.
     pub(crate) chip: Option<u64>,
@@ -37,13 +33,10 @@ pub struct State {
     pub(crate) modal: Option<Modal>,
     /// A message, shown until the next key.
     pub(crate) message: Option<String>,
-    /// Colours and signs.
     pub(crate) theme: Theme,
     /// Whether updates are frozen.
     pub(crate) frozen: bool,
-    /// Refresh interval.
     pub(crate) interval: Duration,
-    /// Whether to quit.
     pub(crate) quit: bool,
     size: Size,
 }
@@ -51,11 +44,8 @@ pub struct State {
 /// An input of the state machine.
 #[derive(Debug)]
 pub enum Message {
-    /// New data.
     Data(Box<Data>),
-    /// A key.
     Key(KeyEvent),
-    /// The mouse.
     Mouse(MouseEvent),
     /// The terminal has this size.
     Size(Size),
@@ -68,11 +58,8 @@ pub enum Message {
 pub enum Effect {
     /// Read what the view needs, now.
     Refresh,
-    /// Send a signal.
     Signal {
-        /// The process.
         to: Chosen,
-        /// The signal's number.
         signal: i32,
     },
 }
@@ -97,7 +84,6 @@ impl State {
         }
     }
 
-    /// Whether to quit.
     pub fn is_over(&self) -> bool {
         self.quit
     }
@@ -107,7 +93,6 @@ impl State {
         self.frozen
     }
 
-    /// The refresh interval.
     pub fn interval(&self) -> Duration {
         self.interval
     }

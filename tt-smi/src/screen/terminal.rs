@@ -24,12 +24,10 @@ impl Terminal {
         Ok(Terminal(terminal))
     }
 
-    /// Its size.
     pub(crate) fn size(&self) -> io::Result<Size> {
         self.0.size()
     }
 
-    /// Draws a frame.
     pub(crate) fn draw(&mut self, picture: impl FnOnce(&mut Frame<'_>)) -> io::Result<()> {
         self.0.draw(picture).map(drop)
     }

@@ -35,9 +35,7 @@ pub enum Signs {
 /// A part of a bar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
-    /// A memory class.
     Of(Class),
-    /// Free memory.
     Free,
 }
 
@@ -81,9 +79,7 @@ pub(crate) fn parts(held: &Held, memory: Memory) -> Vec<(Part, u64)> {
 /// Colours and characters in use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Theme {
-    /// The colours.
     pub palette: Palette,
-    /// The characters.
     pub signs: Signs,
 }
 
@@ -115,7 +111,6 @@ impl Theme {
         }
     }
 
-    /// The peak marker.
     pub fn peak(&self) -> Style {
         self.fg(match self.palette {
             Palette::Safe => Color::Indexed(166),
@@ -123,7 +118,6 @@ impl Theme {
         })
     }
 
-    /// A heading.
     pub fn heading(&self) -> Style {
         Style::new().add_modifier(Modifier::BOLD)
     }
@@ -133,12 +127,10 @@ impl Theme {
         Style::new().add_modifier(Modifier::BOLD | Modifier::UNDERLINED)
     }
 
-    /// The title line.
     pub fn title(&self) -> Style {
         Style::new().add_modifier(Modifier::BOLD | Modifier::REVERSED)
     }
 
-    /// The selected row.
     pub fn selected(&self) -> Style {
         Style::new().add_modifier(Modifier::REVERSED)
     }
@@ -148,7 +140,6 @@ impl Theme {
         Style::new().add_modifier(Modifier::DIM)
     }
 
-    /// A warning.
     pub fn warn(&self) -> Style {
         let color = match self.palette {
             Palette::Safe => Color::Indexed(214),

@@ -20,7 +20,6 @@ use json::ListingJson;
 /// Widest call site in the table; JSON has it in full.
 const SITE: usize = 120;
 
-/// Runs the command.
 pub(crate) fn run(args: &AllocationsArgs, settings: &Settings) -> anyhow::Result<()> {
     let (segments, directory) = super::look(settings)?;
     let devices = select(&args.only.on.device, &directory)?;

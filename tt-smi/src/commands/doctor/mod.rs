@@ -107,7 +107,6 @@ enum Level {
 }
 
 impl Level {
-    /// Its name.
     fn name(self) -> &'static str {
         match self {
             Level::Pass => "pass",

@@ -21,7 +21,6 @@ use crate::settings::Settings;
 use crate::source::{Origin, Reading, Source};
 use crate::unread::Unread;
 
-/// Runs the command.
 pub(crate) fn run(args: &OomArgs, settings: &Settings) -> anyhow::Result<()> {
     let reading = Source::open(&settings.namespace)?.read()?;
     let mut segments = Segments::open(&settings.namespace).context("cannot list the segments")?;

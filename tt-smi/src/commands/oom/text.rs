@@ -14,7 +14,6 @@ use crate::output::units::{UNKNOWN, age, bytes, plural, time_of_day};
 /// Longest process name in a table.
 const NAME: usize = 24;
 
-/// Writes a report.
 pub(super) fn write(out: &mut dyn Write, report: &Report, paint: Paint) -> io::Result<()> {
     let Report { failures, known, is_part, clock, origin, .. } = report;
     let origin = origin.describe();

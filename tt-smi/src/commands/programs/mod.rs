@@ -17,7 +17,6 @@ use crate::select::select;
 use crate::settings::Settings;
 use json::ListingJson;
 
-/// Runs the command.
 pub(crate) fn run(args: &ProgramsArgs, settings: &Settings) -> anyhow::Result<()> {
     let (segments, directory) = super::look(settings)?;
     let devices = select(&args.only.on.device, &directory)?;

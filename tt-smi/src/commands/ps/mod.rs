@@ -25,7 +25,6 @@ use width::{Column, fit_into, table};
 const USER: usize = 12;
 const NAME: usize = 24;
 
-/// Runs the command.
 pub(crate) fn run(args: &PsArgs, settings: &Settings) -> anyhow::Result<()> {
     let now = super::Now::read(settings, &args.only.on.device)?;
     let matches = |process: &&Process| args.only.query.matches(*process);

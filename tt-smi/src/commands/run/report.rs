@@ -11,7 +11,6 @@ use crate::directory::{Claims, DeviceId, Directory};
 use crate::escape::Foreign;
 use crate::model::{Device, Interval, Peak};
 
-/// The report.
 pub(super) struct Report {
     pub(super) end: End,
     pub(super) lasted: Duration,

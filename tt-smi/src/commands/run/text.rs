@@ -14,7 +14,6 @@ const MAX_LEAKS: usize = 20;
 /// Longest name or call site.
 const NAME: usize = 48;
 
-/// Writes a report.
 pub(super) fn write(out: &mut dyn Write, report: &Report, paint: Paint) -> io::Result<()> {
     let ended = match report.end {
         End::Exited(code) => format!("exit code {code}"),

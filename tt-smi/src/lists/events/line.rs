@@ -31,7 +31,6 @@ pub struct Happened {
     pub size_bytes: Option<u64>,
     /// Live bytes of its class after it (of all kernels for a kernel), of this process on this device.
     pub total_bytes: Option<u64>,
-    /// Number of cores.
     pub cores: Option<u32>,
     /// Kind of these cores.
     pub core_type: Option<&'static str>,
@@ -39,7 +38,6 @@ pub struct Happened {
     pub binary_bytes: Option<u64>,
     /// Program that it belongs to, or is.
     pub program: Option<u64>,
-    /// Where it lies.
     pub address: Option<u64>,
     /// What the process calls it.
     pub name: Option<Foreign>,

@@ -20,7 +20,6 @@ const CUT_NAME: usize = 64;
 /// A segment, and how far it was read.
 #[derive(Debug)]
 pub struct Tail {
-    /// The segment.
     pub segment: Segment,
     /// How its process is called here.
     pub pid: u32,

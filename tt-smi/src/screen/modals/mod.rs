@@ -21,12 +21,9 @@ use filter::Filter;
 use help::Help;
 use signal::Question;
 
-/// An open modal.
 #[derive(Debug)]
 pub(crate) enum Modal {
-    /// The help.
     Help(Help),
-    /// The filter input.
     Filter(Filter),
     /// The menu of sort columns.
     Sort(Menu),
@@ -39,7 +36,6 @@ pub(crate) enum Modal {
 /// A chosen process: one whose pid, owner and start time /proc confirms.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Chosen {
-    /// Its pid.
     pub pid: u32,
     /// Start time in clock ticks since boot: the pid may be reused while the user thinks.
     pub start_ticks: u64,
@@ -58,15 +54,11 @@ pub(crate) enum Outcome {
     Open,
     /// The modal closes, and nothing happens.
     Closed,
-    /// Apply this filter.
     Filter(Query),
     /// Sort by this column.
     Sort(usize),
-    /// Send a signal.
     Signal {
-        /// The process.
         to: Chosen,
-        /// The signal's number.
         signal: i32,
     },
 }
@@ -94,7 +86,6 @@ impl Modal {
         Modal::Signal(to, menu)
     }
 
-    /// Handles a key.
     pub(crate) fn key(&mut self, key: KeyEvent) -> Outcome {
         if key.code == KeyCode::Esc {
             return Outcome::Closed;

@@ -27,7 +27,6 @@ pub(super) fn menu(pid: u32) -> Menu {
     Menu::new(format!(" signal to {pid} "), choices.to_vec(), 0)
 }
 
-/// The confirmation.
 #[derive(Debug)]
 pub(crate) struct Question {
     to: Chosen,

@@ -48,7 +48,6 @@ impl Pages {
         }
     }
 
-    /// The same, mutable.
     pub(crate) fn get_mut(&mut self, view: View) -> &mut dyn Page {
         match view {
             View::Overview => &mut self.overview,

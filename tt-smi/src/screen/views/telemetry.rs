@@ -138,19 +138,15 @@ struct Telemetry {
     pub arc_clock: Option<f64>,
     /// Degrees Celsius.
     pub temperature: Option<f64>,
-    /// Its limit.
     pub temperature_limit: Option<f64>,
     /// Watts.
     pub power: Option<f64>,
-    /// Its limit.
     pub power_limit: Option<f64>,
     /// Amperes.
     pub current: Option<f64>,
-    /// Its limit.
     pub current_limit: Option<f64>,
     /// Volts.
     pub voltage: Option<f64>,
-    /// Its limit.
     pub voltage_limit: Option<f64>,
     /// Revolutions per minute; `None` also if there is no fan.
     pub fan: Option<f64>,
@@ -166,13 +162,9 @@ struct Telemetry {
     pub asic_id: Option<String>,
     /// Version of the firmware bundle.
     pub bundle: Option<String>,
-    /// Version.
     pub arc_firmware: Option<String>,
-    /// Version.
     pub ethernet_firmware: Option<String>,
-    /// Version.
     pub m3_application: Option<String>,
-    /// Version.
     pub m3_boot_loader: Option<String>,
     /// Version of the tool that wrote the flash.
     pub flash_tool: Option<String>,

@@ -11,7 +11,6 @@ pub(super) struct Window {
     pub length: u64,
     /// The first bucket; negative if the machine booted later: now is always at the right edge.
     pub first: i64,
-    /// Number of buckets.
     pub count: u64,
     /// The bucket under the cursor.
     pub cursor: Option<u64>,

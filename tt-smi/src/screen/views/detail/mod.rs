@@ -101,7 +101,6 @@ const WIDE: u16 = 150;
 /// Lines that the other pane keeps; for processes, the heading and one row.
 const OTHER_LINES: u16 = 2;
 
-/// The focused pane.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Pane {
     /// Figures, activity and peaks.

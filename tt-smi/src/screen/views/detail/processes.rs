@@ -23,7 +23,6 @@ struct OnDevice {
     owner: String,
     name: String,
     usage: Usage,
-    /// Its flags.
     flags: String,
 }
 

@@ -26,7 +26,6 @@ pub(super) enum Taken {
     More,
 }
 
-/// The log.
 #[derive(Debug, Default)]
 pub(super) struct Log {
     entries: Vec<Entry>,

@@ -50,7 +50,6 @@ pub(super) fn part(item: &Item) -> Part {
     Part::Of(item.class)
 }
 
-/// The contents.
 #[derive(Debug, Default)]
 pub(super) struct Bank {
     /// By address.

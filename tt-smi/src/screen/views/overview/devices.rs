@@ -296,7 +296,6 @@ fn figures(memory: &Memory) -> String {
     format!(" {share:>17} {percent:>4} {}{:>9} ", about(memory), bytes(memory.peak.range.low))
 }
 
-/// The headings.
 pub(super) fn wide_heading(width: usize, theme: &Theme) -> Line<'static> {
     let memory = |name: &str| format!(" {name:>17} {:>4} {:>10} ", "", "PEAK");
     let head = format!("{:>3} {:<8} {:<11} {:<12} ", "DEV", "BOARD", "ARCH", "PCI");

@@ -33,7 +33,6 @@ impl Processes {
     }
 }
 
-/// The rows.
 #[derive(Debug)]
 pub(crate) struct ProcessList {
     rows: Vec<ProcessRow>,

@@ -276,7 +276,6 @@ fn ago(age_ns: Option<u64>) -> String {
 }
 
 impl FigureRow {
-    /// Its key.
     pub(super) fn number(&self) -> u64 {
         self.place
     }

@@ -10,7 +10,6 @@ use crate::output::units::{UNKNOWN, age, bytes, bytes_or_unknown, count};
 use crate::screen::page::ProcessKey;
 use crate::screen::widgets::list::Column;
 
-/// A process.
 #[derive(Clone, Debug)]
 pub(super) struct ProcessRow {
     pub key: ProcessKey,
@@ -93,7 +92,6 @@ impl ProcessRow {
         }
     }
 
-    /// Its key.
     pub(super) fn number(&self) -> u64 {
         number(self.key)
     }

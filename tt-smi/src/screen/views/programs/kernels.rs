@@ -74,7 +74,6 @@ fn hex(number: Option<u64>) -> String {
     number.map_or_else(|| UNKNOWN.to_owned(), |number| format!("{number:#x}"))
 }
 
-/// A program's kernels.
 #[derive(Debug)]
 pub(crate) struct Kernels {
     row: ProgramRow,

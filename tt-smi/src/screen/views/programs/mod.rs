@@ -27,7 +27,6 @@ const ERRORS: usize = 3;
 /// All programs, or the kernels of one.
 pub(crate) type Programs = DrillDown<ProgramList>;
 
-/// The rows.
 #[derive(Debug)]
 pub(crate) struct ProgramList {
     /// `None` until the list has been read.

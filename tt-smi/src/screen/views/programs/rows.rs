@@ -10,7 +10,6 @@ use crate::output::units::{UNKNOWN, age, bytes, count};
 use crate::screen::widgets::list::Column;
 use crate::segments::pid_text;
 
-/// A program.
 #[derive(Clone, Debug)]
 pub(super) struct ProgramRow {
     pub listing: Arc<Listing>,
@@ -24,7 +23,6 @@ impl ProgramRow {
         &self.listing.entries[self.place]
     }
 
-    /// Its key.
     pub(super) fn number(&self) -> u64 {
         number(self.entry())
     }

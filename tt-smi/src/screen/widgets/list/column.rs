@@ -1,8 +1,6 @@
 //! The columns of a list, and sorting.
 
-/// A column.
 pub(crate) struct Column<T> {
-    /// Heading.
     pub head: &'static str,
     /// Width; 0 takes what is left over (one column at most).
     pub width: u16,
@@ -10,9 +8,7 @@ pub(crate) struct Column<T> {
     pub rank: u8,
     /// Whether it is right-aligned.
     pub right: bool,
-    /// Its text.
     pub text: fn(&T) -> String,
-    /// Its sort key.
     pub sort: Sort<T>,
     /// Whether the initial order is descending.
     pub descending: bool,

@@ -22,8 +22,9 @@ pub(crate) enum Hit {
     /// A heading: the order changed; arrange after it.
     Heading,
     /// A row, which is now selected; whether it was before.
-    Row { again: bool },
-    /// Nothing.
+    Row {
+        again: bool,
+    },
     Nothing,
 }
 
@@ -43,7 +44,6 @@ impl From<Style> for Look {
 }
 
 impl Look {
-    /// A warning.
     pub(crate) fn warn(theme: &Theme) -> Look {
         Look { style: theme.warn(), mark: Some('!') }
     }
@@ -121,7 +121,6 @@ impl<T> List<T> {
         self.selected
     }
 
-    /// The selected row.
     pub(crate) fn selected<'a>(&self, items: &'a [T]) -> Option<&'a T> {
         items.get(*self.order.get(self.selected)? as usize)
     }

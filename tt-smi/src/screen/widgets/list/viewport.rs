@@ -13,7 +13,6 @@ pub(super) const GUTTER: u16 = 1;
 /// The visible part.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Viewport {
-    /// The columns.
     pub widths: Widths,
     /// Number of characters the long text is scrolled by.
     pub shift: usize,
