@@ -3,47 +3,36 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::common::{Scene, TestProcess, chip};
+use fastrand::Rng;
 use shm_layout::table::TABLE_DEVICES;
 use shm_layout::{Class, control};
 
-/// A fixed sequence (splitmix64), so that a failure repeats.
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let x = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        x ^ (x >> 31)
-    }
-
-    /// Small numbers are as likely as large ones: those pass more checks.
-    fn any(&mut self) -> u64 {
-        let shift = self.next() & 63;
-        self.next() >> shift
-    }
+/// Small numbers are as likely as large ones: those pass more checks.
+fn any(random: &mut Rng) -> u64 {
+    random.u64(..) >> random.u32(..64)
 }
 
-fn scribble(process: &TestProcess, random: &mut Random) {
+fn scribble(process: &TestProcess, random: &mut Rng) {
     let words = process.words();
-    let value = random.any();
-    match random.next() % 8 {
-        0 => words.control[random.next() as usize % 24].store(value, Ordering::Relaxed),
+    let value = any(random);
+    match random.u8(..8) {
+        0 => words.control[random.usize(..24)].store(value, Ordering::Relaxed),
         1 => words.control[control::HEAD].store(value % 4096, Ordering::Relaxed),
         2 => {
-            let block = &words.counters[random.next() as usize % 4];
-            block[random.next() as usize % block.len()].store(value, Ordering::Relaxed);
+            let block = &words.counters[random.usize(..4)];
+            block[random.usize(..block.len())].store(value, Ordering::Relaxed);
         }
         3 => {
-            let entry = &words.devices[random.next() as usize % 4];
-            entry[random.next() as usize % 12].store(value, Ordering::Relaxed);
+            let entry = &words.devices[random.usize(..4)];
+            entry[random.usize(..12)].store(value, Ordering::Relaxed);
         }
         4 | 5 => {
             let position = value % 4096;
             words.slot(position).unwrap()[0].store(position, Ordering::Relaxed);
         }
         _ => {
-            let slot = words.slot(random.next()).unwrap();
-            slot[random.next() as usize % slot.len()].store(value, Ordering::Relaxed);
+            let slot = words.slot(random.u64(..)).unwrap();
+            slot[random.usize(..slot.len())].store(value, Ordering::Relaxed);
         }
     }
 }
@@ -58,7 +47,7 @@ fn scribbling_harms_nobody_else() {
     std::thread::scope(|scope| {
         let (scene, done) = (&scene, &done);
         scope.spawn(move || {
-            let mut random = Random(1);
+            let mut random = Rng::with_seed(1);
             for round in 0..200 {
                 let mut process = TestProcess::new(&scene.namespace, 64);
                 process.register(chip(round % 3));

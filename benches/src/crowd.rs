@@ -1,9 +1,10 @@
 //! Many processes with many devices: trackers of this process, each with a segment of its own.
 
+use fastrand::Rng;
 use tt_shm_aggregator::{Aggregator, Config};
 use tt_shm_measure::scene::Scene;
 use tt_shm_measure::sink::chip;
-use tt_shm_measure::workload::{Random, SIZE};
+use tt_shm_measure::workload::SIZE;
 use tt_shm_writer::{Alloc, BufferType, DEFAULT_RING_SLOTS, Device, ExclusiveTracker, Record};
 
 /// How large a crowd is.
@@ -23,7 +24,7 @@ struct Member {
     tracker: ExclusiveTracker,
     devices: Vec<Device>,
     live: usize,
-    random: Random,
+    random: Rng,
 }
 
 impl Member {
@@ -32,7 +33,7 @@ impl Member {
         let Ok(tracker) = tracker.into_exclusive() else { panic!("the only handle") };
         let register = |id| tracker.register_device(&chip(id)).expect("a device");
         let devices: Vec<Device> = (0..size.devices as u64).map(register).collect();
-        let member = Member { tracker, devices, live: size.live, random: Random::new(1) };
+        let member = Member { tracker, devices, live: size.live, random: Rng::with_seed(1) };
         for id in 0..size.live {
             member.alloc(id);
         }
@@ -50,7 +51,7 @@ impl Member {
     }
 
     fn pair(&mut self) {
-        let id = self.random.below(self.live);
+        let id = self.random.usize(..self.live);
         self.free(id);
         self.alloc(id);
     }

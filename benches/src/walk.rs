@@ -1,10 +1,11 @@
 //! What one cache line costs that nobody could ask for earlier.
 
+use fastrand::Rng;
 use std::hint::black_box;
 use std::io;
 use std::sync::atomic::Ordering;
 use tt_shm_measure::limit::shared_map;
-use tt_shm_measure::workload::{Probe, Random, Workload};
+use tt_shm_measure::workload::{Probe, Workload};
 use tt_shm_os::WriteMap;
 
 const LINE_WORDS: usize = 8;
@@ -23,9 +24,9 @@ impl Walk {
         let lines = bytes / 64;
         // One cycle through all lines (Sattolo): each changes places with one before it.
         let mut next: Vec<usize> = (0..lines).collect();
-        let mut random = Random::new(1);
+        let mut random = Rng::with_seed(1);
         for line in (1..lines).rev() {
-            next.swap(line, random.below(line));
+            next.swap(line, random.usize(..line));
         }
         for (line, next) in next.iter().enumerate() {
             map.words()[line * LINE_WORDS].store(*next as u64, Ordering::Relaxed);

@@ -10,7 +10,6 @@ mod banks;
 mod board;
 mod models;
 mod pace;
-mod random;
 mod setup;
 mod worker;
 mod workload;

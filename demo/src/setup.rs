@@ -6,11 +6,16 @@ use tt_shm_writer::{
 
 use crate::models::{Network, OPERATIONS};
 use crate::pace::Pace;
-use crate::random::hash;
 use crate::workload::{Compiled, FIRST_PROGRAM, Recorded, Workload};
 
 /// Tensors loaded per second at the start, so that one sees it happen.
 pub(crate) const LOAD_RATE: u32 = 400;
+
+/// What stands for the hash of a kernel's binary: that of its name (FNV-1a), never 0.
+pub(crate) fn hash(name: &str) -> u64 {
+    let step = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+    name.bytes().fold(0xcbf2_9ce4_8422_2325, step).max(1)
+}
 
 impl<R: Record> Workload<'_, R> {
     /// Model weights in DRAM, and what stays in L1; false if it is time to end.

@@ -1,5 +1,6 @@
 //! A believable tt-metal workload: weights, programs, steps with transient buffers.
 
+use fastrand::Rng;
 use tt_shm_writer::{
     Alloc, BufferType, Class, CoreType, Device, FailedAlloc, Kernel, KernelType, MarkerPhase, Mesh, NameId,
     Record, RecordError,
@@ -9,8 +10,7 @@ use crate::banks::Banks;
 use crate::board::{self, DRAM_BANKS, ETH_CORES, L1_PER_CORE, TENSIX_CORES};
 use crate::models::OPERATIONS;
 use crate::pace::Pace;
-use crate::random::{Random, hash};
-use crate::setup;
+use crate::setup::{self, hash};
 use crate::worker::Assignment;
 
 pub(crate) type Recorded<T = ()> = Result<T, RecordError>;
@@ -40,7 +40,7 @@ pub(crate) struct Workload<'a, R: Record> {
     pub(crate) assignment: &'a Assignment,
     pub(crate) mesh: Mesh,
     devices: Vec<Device>,
-    random: Random,
+    random: Rng,
     pub(crate) next_buffer: u64,
     dram: Banks,
     l1: Banks,
@@ -63,7 +63,7 @@ impl<'a, R: Record> Workload<'a, R> {
             assignment,
             mesh: Mesh::new(devices.clone()),
             devices,
-            random: Random::new(assignment.seed),
+            random: Rng::with_seed(assignment.seed),
             next_buffer: FIRST_BUFFER,
             dram: assignment.dram.clone(),
             l1: assignment.l1.clone(),
@@ -129,8 +129,8 @@ impl<'a, R: Record> Workload<'a, R> {
 
     /// Which binaries the ring buffer of kernels holds changes as it goes round.
     pub(crate) fn note_kernel_ring(&mut self) -> Recorded {
-        let used = self.random.range(KERNEL_RING_BYTES / 2, KERNEL_RING_BYTES).next_multiple_of(32);
-        let programs = self.random.range(1, self.programs.len() as u64 + 1);
+        let used = self.random.u64(KERNEL_RING_BYTES / 2..KERNEL_RING_BYTES).next_multiple_of(32);
+        let programs = self.random.u64(1..=self.programs.len().max(1) as u64);
         self.record.kernel_ring(&self.mesh, KERNEL_RING_BYTES, used, programs)
     }
 
@@ -140,7 +140,7 @@ impl<'a, R: Record> Workload<'a, R> {
             self.free(trace)?;
         }
         let name = self.record.intern("decode_trace")?;
-        let size = self.random.range(4, 48) << 20;
+        let size = self.random.u64(4..48) << 20;
         let trace = self.buffer(BufferType::Trace, size, name);
         self.record.alloc(&self.mesh, trace)?;
         self.trace = Some(self.next_buffer);
@@ -158,7 +158,7 @@ impl<'a, R: Record> Workload<'a, R> {
             }
             let most = OPERATIONS[*operation].activation << 10;
             let size =
-                self.random.range(most / 2, most).next_multiple_of(32) * u64::from(self.assignment.cores);
+                self.random.u64(most / 2..most).next_multiple_of(32) * u64::from(self.assignment.cores);
             let alloc = self.buffer(BufferType::L1, size, self.activation);
             let output = record.alloc_guard(self.mesh.clone(), alloc)?;
             record.dispatch(&self.mesh, FIRST_PROGRAM + *operation as u64)?;
@@ -199,7 +199,7 @@ impl<'a, R: Record> Workload<'a, R> {
         // same on all, as large as the largest needs.
         let place = self.dram.take(id, (block * 12).next_multiple_of(2048));
         for device in self.devices.clone() {
-            let size = (block * self.random.range(4, 12)).next_multiple_of(2048);
+            let size = (block * self.random.u64(4..12)).next_multiple_of(2048);
             let alloc = Alloc::new(BufferType::Dram, id, size).name(name);
             let alloc = match place {
                 Some(place) => alloc.address(place.address).bytes_per_bank(size.div_ceil(DRAM_BANKS)),
@@ -213,12 +213,12 @@ impl<'a, R: Record> Workload<'a, R> {
 
     /// Now and then an allocation fails, as in real life: enough is free, but fragmented.
     fn meet_trouble(&mut self) -> Recorded {
-        if !self.random.one_in(150) {
+        if self.random.u8(..150) > 0 {
             return Ok(());
         }
-        let device = self.devices[self.random.range(0, self.devices.len() as u64) as usize];
+        let device = self.devices[self.random.usize(..self.devices.len())];
         let free = L1_PER_CORE * u64::from(TENSIX_CORES) / 4;
-        let request = self.random.range(free / 2, free);
+        let request = self.random.u64(free / 2..free);
         self.record.alloc_failed(device, FailedAlloc::new(Class::L1, request).free(free, request / 2))
     }
 

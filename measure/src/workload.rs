@@ -1,6 +1,7 @@
 //! What is repeated: pairs of allocation and free on anything that can be told of them.
 
 use crate::sink::{Sink, Tracked, WrongSum};
+use fastrand::Rng;
 use tt_shm_writer::Record;
 
 /// Surrounds each event of a workload, to time it or not.
@@ -87,7 +88,7 @@ pub struct Pairs<S> {
     live: Vec<u64>,
     next: u64,
     order: Order,
-    random: Random,
+    random: Rng,
 }
 
 impl<S: Sink> Pairs<S> {
@@ -97,7 +98,7 @@ impl<S: Sink> Pairs<S> {
         for id in &ids {
             sink.alloc(*id, SIZE);
         }
-        Pairs { sink, live: ids, next: first + live as u64, order, random: Random::new(first) }
+        Pairs { sink, live: ids, next: first + live as u64, order, random: Rng::with_seed(first) }
     }
 
     /// Frees everything, so that the sink can be used again.
@@ -120,7 +121,7 @@ impl<S: Sink> Pairs<S> {
 
     #[inline(always)]
     fn pair<P: Probe>(&mut self, probe: &mut P) {
-        let slot = self.random.below(self.live.len());
+        let slot = self.random.usize(..self.live.len());
         let old = self.live[slot];
         let new = if self.order == Order::Random { self.fresh() } else { old };
         self.live[slot] = new;
@@ -173,26 +174,5 @@ impl<R: Record> Pairs<Tracked<R>> {
     /// Whether the tracker counts what is live.
     pub fn check(&self) -> Result<(), WrongSum> {
         WrongSum::check("bytes of DRAM counted", self.sink.dram_bytes(), self.live_bytes())
-    }
-}
-
-/// Numbers that look random, the same in each run (xorshift).
-#[derive(Clone, Debug)]
-pub struct Random(u64);
-
-impl Random {
-    /// Any seed will do.
-    pub fn new(seed: u64) -> Random {
-        Random(0x2545_f491_4f6c_dd1d ^ seed.rotate_left(32))
-    }
-
-    /// A number below `end`.
-    #[inline(always)]
-    pub fn below(&mut self, end: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        // The high part of the product: no division.
-        ((u128::from(self.0) * end as u128) >> 64) as usize
     }
 }

@@ -289,14 +289,9 @@ mod tests {
 
     #[test]
     fn any_line_is_monotone() {
-        // A fixed sequence (splitmix64), so that a failure repeats.
-        let mut state = 0_u64;
-        let mut next = || {
-            state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-            let x = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-            // Shifted by itself: small numbers are as likely as large ones.
-            (x ^ (x >> 31)) >> (x & 63)
-        };
+        let mut random = fastrand::Rng::with_seed(0);
+        // Shifted: small numbers are as likely as large ones.
+        let mut next = || random.u64(..) >> random.u32(..64);
         for _ in 0..20_000 {
             let clock = Calibration::new(ClockKind::Tsc, anchor(next(), next()), anchor(next(), next()));
             let (a, b) = (next(), next());

@@ -2,6 +2,7 @@
 
 use crate::model::{DeviceModel, Name, Thing, truth};
 use crate::script::Truth;
+use fastrand::Rng;
 use shm_layout::{Class, CoreType, KernelType};
 use tt_shm_writer::{
     Alloc, BufferType, CircularBuffer, Device, Kernel, Launch, ProgramBinaryStatus, Record, RecordError,
@@ -12,28 +13,9 @@ const LIVE: usize = 200;
 /// Programs per device.
 const PROGRAMS: u64 = 6;
 
-/// A small generator; the same seed gives the same mix everywhere.
-#[derive(Clone, Debug)]
-pub struct Random(u64);
-
-impl Random {
-    /// From any seed.
-    pub fn new(seed: u64) -> Random {
-        Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
-    }
-
-    /// A number below `bound`.
-    pub fn below(&mut self, bound: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 % bound
-    }
-}
-
 /// One thread's mix over the devices of a process.
 pub struct Workload {
-    random: Random,
+    random: Rng,
     devices: Vec<Device>,
     models: Vec<DeviceModel>,
     buffers: Vec<Vec<u64>>,
@@ -50,7 +32,7 @@ impl Workload {
     pub fn new(seed: u64, devices: Vec<Device>, thread: u64, threads: u64) -> Workload {
         let count = devices.len();
         Workload {
-            random: Random::new(seed ^ thread << 32),
+            random: Rng::with_seed(seed ^ thread << 32),
             devices,
             models: vec![DeviceModel::default(); count],
             buffers: vec![Vec::new(); count],
@@ -67,8 +49,8 @@ impl Workload {
 
     /// Makes one call.
     pub fn step(&mut self, tracker: &impl Record) -> Result<(), RecordError> {
-        let device = self.random.below(self.devices.len() as u64) as usize;
-        match self.random.below(10) {
+        let device = self.random.usize(..self.devices.len());
+        match self.random.u64(..10) {
             0 | 1 if self.with_programs => self.program_step(tracker, device),
             choice if choice < 6 && self.buffers[device].len() < LIVE => self.alloc(tracker, device),
             _ if !self.buffers[device].is_empty() => self.free(tracker, device),
@@ -84,8 +66,8 @@ impl Workload {
             BufferType::Trace,
             BufferType::SystemMemory,
         ];
-        let buffer_type = types[self.random.below(5) as usize];
-        let (id, size) = (self.next_id, self.random.below(1 << 20));
+        let buffer_type = types[self.random.usize(..5)];
+        let (id, size) = (self.next_id, self.random.u64(..1 << 20));
         self.next_id += 1;
         tracker.alloc(self.devices[device], Alloc::new(buffer_type, id, size))?;
         let thing = Thing::new(buffer_type.class(), size);
@@ -95,7 +77,7 @@ impl Workload {
     }
 
     fn free(&mut self, tracker: &impl Record, device: usize) -> Result<(), RecordError> {
-        let place = self.random.below(self.buffers[device].len() as u64) as usize;
+        let place = self.random.usize(..self.buffers[device].len());
         let id = self.buffers[device].swap_remove(place);
         tracker.free(self.devices[device], id)?;
         self.models[device].remove(Name::Buffer(id));
@@ -104,13 +86,13 @@ impl Workload {
 
     /// Launches, dispatches or destroys a program.
     fn program_step(&mut self, tracker: &impl Record, device: usize) -> Result<(), RecordError> {
-        let program = self.programs + self.random.below(PROGRAMS);
+        let program = self.programs + self.random.u64(..PROGRAMS);
         let target = self.devices[device];
         let model = &mut self.models[device];
         if !model.has_program(program) {
             return self.launch(tracker, device, program);
         }
-        if self.random.below(8) > 0 {
+        if self.random.u64(..8) > 0 {
             tracker.dispatch(target, program)?;
             model.dispatch(program, true, 0);
             return Ok(());
@@ -123,14 +105,14 @@ impl Workload {
 
     fn launch(&mut self, tracker: &impl Record, device: usize, program: u64) -> Result<(), RecordError> {
         let target = self.devices[device];
-        let (binary, cores) = (self.random.below(100_000), 1 + self.random.below(64) as u32);
+        let (binary, cores) = (self.random.u64(..100_000), 1 + self.random.u32(..64));
         for cb in 0..2 {
-            let size = self.random.below(4096);
+            let size = self.random.u64(..4096);
             tracker.cb_alloc(target, CircularBuffer::new(program, cb, size, cores))?;
             let thing = Thing::new(Class::Cb, size * u64::from(cores));
             self.models[device].add(Name::Cb(program, cb), thing);
         }
-        let ethernet = self.random.below(4) == 0;
+        let ethernet = self.random.u64(..4) == 0;
         let core_type = if ethernet { CoreType::Ethernet } else { CoreType::Tensix };
         let kernel = Kernel::new(program, KernelType::Application, core_type, binary, cores);
         tracker.launch(target, Launch::new(program, &[kernel], ProgramBinaryStatus::NotSent))?;

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use fastrand::Rng;
 use tt_shm_tests::fuzz::BODIES;
 
 fn corpus(target: &str) -> Vec<PathBuf> {
@@ -53,9 +54,9 @@ fn random_variations_do_no_harm() {
     let seconds = std::env::var("TT_FUZZ_SECONDS").ok().and_then(|text| text.parse().ok()).unwrap_or(5);
     for (target, body) in BODIES {
         let inputs: Vec<Vec<u8>> = corpus(target).iter().map(|file| std::fs::read(file).unwrap()).collect();
-        let (start, mut random, mut runs) = (Instant::now(), Random(1), 0_u64);
+        let (start, mut random, mut runs) = (Instant::now(), Rng::with_seed(1), 0_u64);
         while start.elapsed() < Duration::from_secs(seconds) {
-            let input = random.splice(&inputs);
+            let input = splice(&mut random, &inputs);
             let result = std::panic::catch_unwind(|| body(&input));
             assert!(result.is_ok(), "{target} fails on {input:?}");
             runs += 1;
@@ -64,31 +65,20 @@ fn random_variations_do_no_harm() {
     }
 }
 
-/// A fixed sequence (splitmix64), so that a failure repeats.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, end: usize) -> usize {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let x = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        ((x ^ (x >> 31)) % end.max(1) as u64) as usize
+/// Parts of two inputs, some bytes changed.
+fn splice(random: &mut Rng, inputs: &[Vec<u8>]) -> Vec<u8> {
+    let mut input = Vec::new();
+    for _ in 0..2 {
+        let from = &inputs[random.usize(..inputs.len())];
+        // Whole changes of 11 bytes most of the time (see the module `patch`).
+        let cut = random.usize(..=from.len()) / 11 * 11;
+        input.extend(if random.bool() { &from[..cut] } else { &from[cut..] });
     }
-
-    /// Parts of two inputs, some bytes changed.
-    fn splice(&mut self, inputs: &[Vec<u8>]) -> Vec<u8> {
-        let mut input = Vec::new();
-        for _ in 0..2 {
-            let from = &inputs[self.below(inputs.len())];
-            // Whole changes of 11 bytes most of the time (see the module `patch`).
-            let cut = self.below(from.len() + 1) / 11 * 11;
-            input.extend(if self.below(2) == 0 { &from[..cut] } else { &from[cut..] });
+    for _ in 0..random.usize(..8) {
+        let value = [0, 1, 0x7f, 0x80, 0xff, random.u8(..)];
+        if let Some(byte) = random.choice(&mut input) {
+            *byte = value[random.usize(..value.len())];
         }
-        for _ in 0..self.below(8) {
-            let (place, value) = (self.below(input.len()), [0, 1, 0x7f, 0x80, 0xff, self.below(256) as u8]);
-            if let Some(byte) = input.get_mut(place) {
-                *byte = value[self.below(value.len())];
-            }
-        }
-        input
     }
+    input
 }

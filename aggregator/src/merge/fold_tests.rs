@@ -6,20 +6,10 @@ use crate::model::Model;
 use crate::model::figures::{FIGURES, Share};
 use crate::model::slice::Span;
 use crate::segments::clock::Clock;
+use fastrand::Rng;
 use shm_layout::table::{DeviceStats, HISTORY_RESOLUTIONS, ProcessStats, failure_flags};
 use shm_layout::{Class, Counters, DeviceEntry, Event, EventKind, NO_DEVICE, UNKNOWN, flags};
 use tt_shm_os::ClockKind;
-
-/// A fixed sequence (splitmix64), so that a failure repeats.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, limit: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let x = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        (x ^ (x >> 31)) % limit
-    }
-}
 
 fn model(processes: u64) -> Model {
     let mut model = Model::new(Clock::new(), 0, 1);
@@ -46,24 +36,24 @@ fn event(kind: EventKind, class: Class, size: u64, stamp: u64) -> Event {
 /// What a process holds: class and size of each allocation.
 type Held = Vec<(Class, u64)>;
 
-fn random_event(random: &mut Random, held: &mut Held, stamp: u64) -> Event {
+fn random_event(random: &mut Rng, held: &mut Held, stamp: u64) -> Event {
     let classes = [Class::Dram, Class::Trace, Class::L1, Class::KernelDispatch, Class::SystemMemory];
-    match random.below(10) {
+    match random.u64(..10) {
         0..4 if !held.is_empty() => {
-            let (class, size) = held.swap_remove(random.below(held.len() as u64) as usize);
+            let (class, size) = held.swap_remove(random.usize(..held.len()));
             event(EventKind::Free, class, size, stamp)
         }
         9 => Event {
             // One dispatch, of circular buffers and of kernels on Tensix cores.
             address: 1,
-            size: random.below(50),
-            aux: random.below(50),
+            size: random.u64(..50),
+            aux: random.u64(..50),
             flags: flags::RESIDENT,
             ..event(EventKind::KernelDispatch, Class::Cb, 0, stamp)
         },
         _ => {
-            let class = classes[random.below(5) as usize];
-            let size = 1 + random.below(100);
+            let class = classes[random.usize(..5)];
+            let size = 1 + random.u64(..100);
             held.push((class, size));
             event(EventKind::Alloc, class, size, stamp)
         }
@@ -72,14 +62,14 @@ fn random_event(random: &mut Random, held: &mut Held, stamp: u64) -> Event {
 
 #[test]
 fn sums_and_peaks_are_those_of_adding_everything_up() {
-    let mut random = Random(7);
+    let mut random = Rng::with_seed(7);
     for _ in 0..20 {
         let mut model = model(3);
         let mut held: [Held; 3] = Default::default();
         let mut truth = [Counters::ZERO; 3];
         let (mut dram, mut l1, mut cb, mut kernels, mut made_of) = (0, 0, 0, 0, [0; 3]);
         for stamp in 1..400 {
-            let process = random.below(3) as usize;
+            let process = random.usize(..3);
             let event = random_event(&mut random, &mut held[process], stamp);
             truth[process].apply(&event).unwrap();
             fold(&mut model, process, stamp, &event).unwrap();
@@ -91,7 +81,7 @@ fn sums_and_peaks_are_those_of_adding_everything_up() {
             cb = cb.max(truth.iter().map(|own| own.cb_resident_bytes).sum::<u64>());
             let resident = |own: &Counters| own.kernel_resident_bytes + own.system_kernel_bytes;
             kernels = kernels.max(truth.iter().map(resident).sum::<u64>());
-            if random.below(5) == 0 {
+            if random.u64(..5) == 0 {
                 model.advance(stamp);
             }
         }
@@ -111,11 +101,11 @@ fn sums_and_peaks_are_those_of_adding_everything_up() {
 }
 
 /// A few events of a process in a row; some turns come late.
-fn random_turn(random: &mut Random, held: &mut Held, stamp: &mut u64) -> Vec<(u64, Item)> {
-    let behind = if random.below(4) == 0 { 10 } else { 0 };
-    let turn = (0..1 + random.below(6)).map(|_| {
+fn random_turn(random: &mut Rng, held: &mut Held, stamp: &mut u64) -> Vec<(u64, Item)> {
+    let behind = if random.u64(..4) == 0 { 10 } else { 0 };
+    let turn = (0..1 + random.u64(..6)).map(|_| {
         *stamp += 1;
-        let event = match random.below(8) {
+        let event = match random.u64(..8) {
             0 => Event { stamp: *stamp, ..Event::new(EventKind::Marker, NO_DEVICE) },
             _ => random_event(random, held, *stamp),
         };
@@ -126,11 +116,11 @@ fn random_turn(random: &mut Random, held: &mut Held, stamp: &mut u64) -> Vec<(u6
 
 #[test]
 fn a_run_is_folded_as_its_events_one_by_one() {
-    let (mut random, mut stamp) = (Random(3), 0);
+    let (mut random, mut stamp) = (Rng::with_seed(3), 0);
     let (mut together, mut apart) = (model(2), model(2));
     let mut held: [Held; 2] = Default::default();
     for _ in 0..300 {
-        let process = random.below(2) as usize;
+        let process = random.usize(..2);
         let items = random_turn(&mut random, &mut held[process], &mut stamp);
         for (time, item) in &items {
             let Item::Event(event) = item else { unreachable!() };

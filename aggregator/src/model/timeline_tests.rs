@@ -1,6 +1,7 @@
 //! Peaks of a timeline against the truth.
 
 use super::*;
+use fastrand::Rng;
 
 fn sums(value: u64) -> Sums {
     let mut sums = Sums::ZERO;
@@ -159,16 +160,6 @@ fn an_unread_process_may_have_anything_while_it_is_there() {
     assert_eq!(watched.peak().1, 0);
 }
 
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, limit: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let x = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        (x ^ (x >> 31)) % limit
-    }
-}
-
 /// The largest true sum from `since` on and when it was reached first, given all changes of all shares: time,
 /// share, new value.
 fn truth(changes: &[(u64, usize, u64)], since: u64) -> (u64, u64) {
@@ -191,7 +182,7 @@ fn truth(changes: &[(u64, usize, u64)], since: u64) -> (u64, u64) {
 /// windows in between: what is exact is true, a range holds the truth.
 #[test]
 fn late_changes_against_the_truth() {
-    let mut random = Random(42);
+    let mut random = Rng::with_seed(42);
     let (mut exact, mut timed, mut ranges) = (0, 0, 0);
     for _ in 0..300 {
         let mut watched = Watched::new();
@@ -199,15 +190,15 @@ fn late_changes_against_the_truth() {
         let (mut shares, mut merged, mut since) = ([0; 4], [0; 4], 1);
         for step in 1..80 {
             let time = step * SLICE_NS / 3;
-            let share = random.below(4) as usize;
-            shares[share] = random.below(100);
+            let share = random.usize(..4);
+            shares[share] = random.u64(..100);
             // A share's own changes are never out of order.
-            let late = random.below(6) == 0 || waiting.iter().any(|(_, other, _)| *other == share);
+            let late = random.u64(..6) == 0 || waiting.iter().any(|(_, other, _)| *other == share);
             if late {
                 waiting.push((time, share, shares[share]));
             }
             let mut now = if late { Vec::new() } else { vec![(time, share, shares[share])] };
-            if random.below(4) == 0 {
+            if random.u64(..4) == 0 {
                 now.append(&mut waiting);
             }
             for (time, share, value) in now {
@@ -216,7 +207,7 @@ fn late_changes_against_the_truth() {
                 changes.push((time, share, value));
             }
             watched.timeline.close_due_slice(time, &sums(watched.sum));
-            if random.below(20) == 0 {
+            if random.u64(..20) == 0 {
                 since = time + 1;
                 watched.timeline.restart(since, &sums(watched.sum));
             }

@@ -1,7 +1,7 @@
 //! The calls of one thread of a writer. They follow from the seed alone, so that they can be repeated elsewhere.
 
 use crate::model::{Name, Thing};
-use crate::workload::Random;
+use fastrand::Rng;
 use shm_layout::{Class, CoreType, KernelType};
 use tt_shm_writer::{
     Alloc, BufferType, CircularBuffer, Device, Dispatch, Kernel, Launch, Mesh, ProgramBinaryStatus, Record,
@@ -193,7 +193,7 @@ enum Stage {
 /// One thread's calls, one after the other.
 #[derive(Clone, Debug)]
 pub struct Mix {
-    random: Random,
+    random: Rng,
     next_id: u64,
     first_program: u64,
     shared: Vec<u64>,
@@ -207,7 +207,7 @@ impl Mix {
     pub fn new(seed: u64, thread: usize) -> Mix {
         let thread = thread as u64;
         Mix {
-            random: Random::new(seed ^ (thread + 1) << 56),
+            random: Rng::with_seed(seed ^ (thread + 1) << 56),
             // Ids and programs of threads do not meet.
             next_id: thread << 48 | 1,
             first_program: thread << 48 | 1 << 47,
@@ -220,24 +220,24 @@ impl Mix {
 
     /// The next call.
     pub fn next_call(&mut self) -> Call {
-        match self.random.below(20) {
+        match self.random.u64(..20) {
             0..6 => self.buffer(Place::Shared),
             6..12 => self.buffer(Place::Own),
             12..14 => self.mesh(),
             14..18 => self.program(),
             18 => self.system_kernel(),
-            _ if self.random.below(50) == 0 => Call::ResetPeaks,
+            _ if self.random.u64(..50) == 0 => Call::ResetPeaks,
             _ => self.buffer(Place::Own),
         }
     }
 
     fn new_buffer(&mut self) -> BufferSpec {
-        let kind = BUFFER_TYPES[self.random.below(5) as usize];
+        let kind = BUFFER_TYPES[self.random.usize(..5)];
         let id = self.next_id;
         self.next_id += 1;
-        let requested = self.random.below(1 << 20);
-        let told = self.random.below(3) > 0;
-        let occupied = told.then(|| requested + self.random.below(1 << 14));
+        let requested = self.random.u64(..1 << 20);
+        let told = self.random.u64(..3) > 0;
+        let occupied = told.then(|| requested + self.random.u64(..1 << 14));
         BufferSpec { kind, id, requested, occupied }
     }
 
@@ -251,12 +251,12 @@ impl Mix {
     fn buffer(&mut self, place: Place) -> Call {
         let live = self.live(place).len();
         // More often a new one than not, until there are enough.
-        if live == 0 || (live < 2 * LIVE && self.random.below(2 * LIVE as u64) >= live as u64) {
+        if live == 0 || (live < 2 * LIVE && self.random.u64(..2 * LIVE as u64) >= live as u64) {
             let spec = self.new_buffer();
             self.live(place).push(spec.id);
             return Call::Alloc(place, spec);
         }
-        let victim = self.random.below(live as u64) as usize;
+        let victim = self.random.usize(..live);
         Call::Free(place, self.live(place).swap_remove(victim))
     }
 
@@ -270,43 +270,43 @@ impl Mix {
     }
 
     fn program(&mut self) -> Call {
-        let number = self.random.below(PROGRAMS);
+        let number = self.random.u64(..PROGRAMS);
         let id = self.first_program + number;
         match self.programs[number as usize] {
             Stage::Buffers(there) if there < CBS => {
                 self.programs[number as usize] = Stage::Buffers(there + 1);
-                Call::Cb(id, there, self.random.below(4096), 1 + self.random.below(64) as u32)
+                Call::Cb(id, there, self.random.u64(..4096), 1 + self.random.u32(..64))
             }
             Stage::Buffers(_) => {
                 let spec = self.kernel(id, KernelType::Application);
                 self.programs[number as usize] = Stage::Launched(spec);
-                Call::Launch(spec, self.random.below(LANES) as u8)
+                Call::Launch(spec, self.random.u64(..LANES) as u8)
             }
-            Stage::Launched(spec) => match self.random.below(10) {
+            Stage::Launched(spec) => match self.random.u64(..10) {
                 0 => {
                     self.programs[number as usize] = Stage::Buffers(0);
                     Call::End(id)
                 }
                 1 | 2 => Call::LoadAgain(spec),
-                _ => Call::Dispatch(id, self.random.below(LANES) as u8),
+                _ => Call::Dispatch(id, self.random.u64(..LANES) as u8),
             },
         }
     }
 
     fn kernel(&mut self, id: u64, kernel_type: KernelType) -> KernelSpec {
-        let core_type = if self.random.below(4) == 0 { CoreType::Ethernet } else { CoreType::Tensix };
-        let (binary, cores) = (self.random.below(100_000), 1 + self.random.below(64) as u32);
+        let core_type = if self.random.u64(..4) == 0 { CoreType::Ethernet } else { CoreType::Tensix };
+        let (binary, cores) = (self.random.u64(..100_000), 1 + self.random.u32(..64));
         KernelSpec { id, kernel_type, core_type, binary, cores }
     }
 
     fn system_kernel(&mut self) -> Call {
         let live = self.system_kernels.len();
-        if self.random.below(SYSTEM_KERNELS as u64) < live as u64 {
-            let victim = self.random.below(live as u64) as usize;
+        if self.random.u64(..SYSTEM_KERNELS as u64) < live as u64 {
+            let victim = self.random.usize(..live);
             return Call::Unload(self.system_kernels.swap_remove(victim));
         }
         let kinds = [KernelType::Fabric, KernelType::Dispatch];
-        let kind = kinds[self.random.below(2) as usize];
+        let kind = kinds[self.random.usize(..2)];
         let spec = self.kernel(self.next_id, kind);
         self.next_id += 1;
         self.system_kernels.push(spec.id);

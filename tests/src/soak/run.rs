@@ -10,8 +10,8 @@ use super::table::{self, Known};
 use super::tally::Tally;
 use super::writer::Plan;
 use crate::space::Space;
-use crate::workload::Random;
 use anyhow::{Context, Result, ensure};
+use fastrand::Rng;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -37,7 +37,7 @@ struct Grave {
 pub struct Soak {
     options: Options,
     seed: u64,
-    random: Random,
+    random: Rng,
     folder: PathBuf,
     writers: Vec<Option<Writer>>,
     aggregator: Option<Stoppable>,
@@ -56,7 +56,7 @@ impl Soak {
         std::fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
         Ok(Soak {
             seed,
-            random: Random::new(seed),
+            random: Rng::with_seed(seed),
             space: Space::new(),
             folder,
             writers: (0..options.writers).map(|_| None).collect(),
@@ -104,7 +104,7 @@ impl Soak {
             }
         }
         // Now and then nobody aggregates for a while.
-        if self.aggregator.is_none() && self.random.below(3) > 0 {
+        if self.aggregator.is_none() && self.random.u64(..3) > 0 {
             let mut daemon = command(&self.space, Role::Smi)?;
             daemon.arg("aggregate").stderr(Stdio::null());
             self.aggregator = Some(Stoppable::spawn(daemon));
@@ -128,11 +128,11 @@ impl Soak {
         let random = &mut self.random;
         let rings = [64, 256, 1024, 16384];
         let plan = Plan {
-            seed: random.below(1 << 40),
-            threads: 1 + random.below(self.options.threads) as usize,
-            ring_slots: rings[random.below(4) as usize],
-            pause_us: [100, 1000, 5000][random.below(3) as usize],
-            burst: [2, 50, 1000, 5000][random.below(4) as usize],
+            seed: random.u64(..1 << 40),
+            threads: 1 + random.u64(..self.options.threads) as usize,
+            ring_slots: rings[random.usize(..4)],
+            pause_us: [100, 1000, 5000][random.usize(..3)],
+            burst: [2, 50, 1000, 5000][random.usize(..4)],
             lies: self.options.lie && self.started == 0,
             notes: self.folder.join(format!("writer-{number}-{}.notes", self.started)),
         };
@@ -157,11 +157,11 @@ impl Soak {
 
     /// Some time at work, with some accidents in it.
     fn accidents(&mut self) -> Result<()> {
-        for _ in 0..1 + self.random.below(4) {
-            std::thread::sleep(Duration::from_micros(self.random.below(40_000)));
-            let writer = self.random.below(self.options.writers) as usize;
-            let reader = self.random.below(READERS as u64) as usize;
-            match self.random.below(16) {
+        for _ in 0..1 + self.random.u64(..4) {
+            std::thread::sleep(Duration::from_micros(self.random.u64(..40_000)));
+            let writer = self.random.u64(..self.options.writers) as usize;
+            let reader = self.random.usize(..READERS);
+            match self.random.u64(..16) {
                 0 | 1 => self.kill_writer(writer)?,
                 2 => self.end_writer(writer)?,
                 3..6 => {
@@ -186,8 +186,9 @@ impl Soak {
 
     fn stop_for_a_while(&mut self, of: impl Fn(&mut Soak) -> Option<&mut Stoppable>) -> Result<()> {
         // Mostly short; now and then so long that a heartbeat becomes stale.
-        let long = self.random.below(40) == 0;
-        let pause = Duration::from_micros(self.random.below(if long { 1_500_000 } else { 20_000 }));
+        let long = self.random.u64(..40) == 0;
+        let longest = if long { 1_500_000 } else { 20_000 };
+        let pause = Duration::from_micros(self.random.u64(..longest));
         let Some(process) = of(self) else { return Ok(()) };
         process.stop()?;
         std::thread::sleep(pause);
@@ -308,7 +309,7 @@ impl Soak {
                 Err(why) => self.wrong(None, &format!("the table of aggregator {aggregator}: {why}"), "")?,
             }
         }
-        if self.random.below(3) == 0 {
+        if self.random.u64(..3) == 0 {
             self.compare_snapshot(&known)?;
         }
         let aggregator = self.aggregator.as_ref().map(Stoppable::pid);

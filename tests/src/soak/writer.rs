@@ -2,8 +2,8 @@
 
 use super::mix::Mix;
 use super::notes::Notes;
-use crate::workload::Random;
 use anyhow::{Context, Result};
+use fastrand::Rng;
 use serde::{Deserialize, Serialize};
 use std::io::{Read, Write};
 use std::path::PathBuf;
@@ -76,10 +76,10 @@ fn report(
     stop: &AtomicBool,
 ) {
     let mut mix = Mix::new(plan.seed, thread);
-    let mut pace = Random::new(plan.seed.wrapping_add(thread as u64));
+    let mut pace = Rng::with_seed(plan.seed.wrapping_add(thread as u64));
     let mut number = 0;
     while !stop.load(Ordering::Relaxed) {
-        for _ in 0..=pace.below(plan.burst) {
+        for _ in 0..=pace.u64(..plan.burst) {
             let call = mix.next_call();
             number += 1;
             notes.begin(thread, number);
@@ -89,6 +89,6 @@ fn report(
                 eprintln!("soak writer {}: {call:?} was refused: {error}", std::process::id());
             }
         }
-        std::thread::sleep(Duration::from_micros(pace.below(plan.pause_us)));
+        std::thread::sleep(Duration::from_micros(pace.u64(..plan.pause_us)));
     }
 }

@@ -2,8 +2,8 @@
 
 use super::log::{CAPACITY, Code, Entry, Log};
 use crate::soak::mix::Mix;
-use crate::workload::Random;
 use anyhow::{Context, Result};
+use fastrand::Rng;
 use serde::{Deserialize, Serialize};
 use shm_layout::protocol::observe::Slot;
 use std::io::{Read, Write};
@@ -72,27 +72,27 @@ pub fn main(plan: &str) -> Result<()> {
 }
 
 fn report(plan: &Plan, thread: usize, life: &Mutex<Life<'_>>, stop: &AtomicBool) {
-    let mut pace = Random::new(plan.seed.wrapping_add(thread as u64));
+    let mut pace = Rng::with_seed(plan.seed.wrapping_add(thread as u64));
     while !stop.load(Ordering::Relaxed) {
-        for _ in 0..=pace.below(plan.burst) {
+        for _ in 0..=pace.u64(..plan.burst) {
             let mut life = life.lock().expect("nobody panicked");
             if life.number + 2 * plan.burst >= CAPACITY {
                 return;
             }
             life.one(thread, &mut pace);
         }
-        std::thread::sleep(Duration::from_micros(pace.below(plan.pause_us)));
+        std::thread::sleep(Duration::from_micros(pace.u64(..plan.pause_us)));
     }
 }
 
 /// Opens, reports a little, closes.
 fn brief_life(plan: &Plan, log: &Log, life: u64, number: u64) -> Result<u64> {
-    let mut random = Random::new(seed_of(plan, life));
+    let mut random = Rng::with_seed(seed_of(plan, life));
     let mut life = Life::open(plan, log, life, number)?;
-    let calls = random.below(4);
-    life.spike(0, random.below(SPIKE));
+    let calls = random.u64(..4);
+    life.spike(0, random.u64(..SPIKE));
     (0..calls).for_each(|_| life.one(0, &mut random));
-    if random.below(2) == 0 {
+    if random.u64(..2) == 0 {
         life.end_spikes(0);
     }
     Ok(life.close())
@@ -154,11 +154,11 @@ impl<'a> Life<'a> {
     }
 
     /// Some call of a thread.
-    fn one(&mut self, thread: usize, random: &mut Random) {
-        match random.below(400) {
-            0 => self.fail(thread, random.below(1 << 30)),
-            1..5 => self.spike(thread, random.below(SPIKE)),
-            _ if !self.spikes.is_empty() && random.below(3) == 0 => self.end_spikes(thread),
+    fn one(&mut self, thread: usize, random: &mut Rng) {
+        match random.u64(..400) {
+            0 => self.fail(thread, random.u64(..1 << 30)),
+            1..5 => self.spike(thread, random.u64(..SPIKE)),
+            _ if !self.spikes.is_empty() && random.u64(..3) == 0 => self.end_spikes(thread),
             _ => {
                 let call = self.mixes[thread].next_call();
                 let events = call.steps().len() as u64;

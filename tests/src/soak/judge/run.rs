@@ -12,9 +12,9 @@ use super::verdict::{Judge, Reading};
 use crate::soak::options::Options;
 use crate::soak::processes::Stoppable;
 use crate::space::Space;
-use crate::workload::Random;
 use accidents::{Standstill, WRITERS, Writer};
 use anyhow::{Context, Result};
+use fastrand::Rng;
 use shm_layout::RowKind;
 use shm_layout::table::{Bucket, HISTORY_RESOLUTIONS};
 use std::collections::{HashMap, VecDeque};
@@ -49,7 +49,7 @@ impl fmt::Display for Diary {
 /// A soak that runs.
 pub struct Soak {
     options: Options,
-    random: Random,
+    random: Rng,
     folder: PathBuf,
     writers: Vec<Option<Writer>>,
     /// Writers that ended, to be read once more.
@@ -81,7 +81,7 @@ impl Soak {
         std::fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
         Ok(Soak {
             options,
-            random: Random::new(seed),
+            random: Rng::with_seed(seed),
             space: Space::new(),
             folder,
             writers: (0..WRITERS).map(|_| None).collect(),
@@ -144,10 +144,10 @@ impl Soak {
         self.diary.note("all writers stand still".to_owned());
         self.collect()?;
         let as_of = self.await_table(stopped);
-        if self.random.below(2) == 0 {
+        if self.random.u64(..2) == 0 {
             self.read_embedded()?;
         }
-        if self.random.below(4) == 0 && (as_of.is_some() || self.aggregator.is_none()) {
+        if self.random.u64(..4) == 0 && (as_of.is_some() || self.aggregator.is_none()) {
             self.read_shown(as_of)?;
         }
         self.plant();

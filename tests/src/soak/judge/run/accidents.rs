@@ -56,7 +56,7 @@ impl Soak {
         let gaps = [Accident::KillAggregator, Accident::EndAggregator];
         let gaps = gaps.iter().any(|accident| self.options.allows(*accident));
         // Now and then nobody aggregates for a while.
-        if self.aggregator.is_none() && (!gaps || self.random.below(3) > 0) {
+        if self.aggregator.is_none() && (!gaps || self.random.u64(..3) > 0) {
             let mut daemon = command(&self.space, Role::Smi)?;
             daemon.arg("aggregate").stderr(Stdio::null());
             self.aggregator = Some(Stoppable::spawn(daemon));
@@ -74,19 +74,19 @@ impl Soak {
     fn plan(&mut self, lives: u64) -> Plan {
         let laps = self.options.allows(Accident::Lap);
         let random = &mut self.random;
-        let threads = if lives > 0 { 1 } else { 1 + random.below(3) as usize };
+        let threads = if lives > 0 { 1 } else { 1 + random.usize(..3) };
         Plan {
-            seed: random.below(1 << 40),
+            seed: random.u64(..1 << 40),
             threads: threads.min(CHIPS - 1),
             ring_slots: if lives > 0 {
                 64
             } else if laps {
-                [64, 1024, 16384, 16384][random.below(4) as usize]
+                [64, 1024, 16384, 16384][random.usize(..4)]
             } else {
                 16384
             },
-            pause_us: [5000, 20_000, 50_000][random.below(3) as usize],
-            burst: [2, 20, 60][random.below(3) as usize],
+            pause_us: [5000, 20_000, 50_000][random.usize(..3)],
+            burst: [2, 20, 60][random.usize(..3)],
             lives,
             log: self.folder.join(format!("{}.log", self.started)),
         }
@@ -112,7 +112,7 @@ impl Soak {
 
     /// A process that makes a few segments, each for microseconds, and ends.
     fn start_brief(&mut self) -> Result<()> {
-        let lives = 1 + self.random.below(6);
+        let lives = 1 + self.random.u64(..6);
         let plan = self.plan(lives);
         self.count_start();
         let log = Log::create(&plan.log)?;
@@ -126,10 +126,10 @@ impl Soak {
 
     /// Some time at work, with some accidents in it and readings between them.
     pub(super) fn accidents(&mut self) -> Result<()> {
-        for _ in 0..2 + self.random.below(6) {
-            std::thread::sleep(Duration::from_micros(self.random.below(30_000)));
-            let writer = self.random.below(WRITERS as u64) as usize;
-            let accident = Accident::SUDDEN[self.random.below(Accident::SUDDEN.len() as u64) as usize];
+        for _ in 0..2 + self.random.u64(..6) {
+            std::thread::sleep(Duration::from_micros(self.random.u64(..30_000)));
+            let writer = self.random.usize(..WRITERS);
+            let accident = Accident::SUDDEN[self.random.usize(..Accident::SUDDEN.len())];
             match accident {
                 accident if !self.options.allows(accident) => {}
                 Accident::Kill => self.kill_writer(writer),
@@ -180,7 +180,7 @@ impl Soak {
     }
 
     fn stop_once(&mut self, number: usize) -> Result<()> {
-        let pause = Duration::from_micros(600 + self.random.below(3_000));
+        let pause = Duration::from_micros(600 + self.random.u64(..3_000));
         let Some(writer) = &mut self.writers[number] else { return Ok(()) };
         let Some(segment) = &writer.source.segment else { return Ok(()) };
         let (head, begun) = (segment.words().head(), Instant::now());
@@ -207,7 +207,7 @@ impl Soak {
     /// What happens while a writer stands still: most often nothing. Its next event comes late into what that settled.
     fn meanwhile(&mut self, other: usize, pause: Duration) -> Result<()> {
         let mut pause = pause;
-        match self.random.below(12) {
+        match self.random.u64(..12) {
             0 if self.options.allows(Accident::Reset) => self.reset(),
             1 if self.options.allows(Accident::Brief) => self.start_brief()?,
             2 if self.options.allows(Accident::Kill) => {
@@ -237,7 +237,7 @@ impl Soak {
     }
 
     fn stop_aggregator(&mut self) -> Result<()> {
-        let pause = Duration::from_micros(self.random.below(60_000));
+        let pause = Duration::from_micros(self.random.u64(..60_000));
         let Some(aggregator) = &mut self.aggregator else { return Ok(()) };
         aggregator.stop()?;
         self.diary.note("the aggregator is stopped".to_owned());
