@@ -167,13 +167,12 @@ mod arch {
 
         #[test]
         fn a_tsc_that_the_kernel_rejected_is_not_used() {
-            let list = std::env::temp_dir().join(format!("tt-shm-os-sources-{}", std::process::id()));
+            let list = tempfile::NamedTempFile::new().unwrap();
             let best_of = |content: &str| {
                 std::fs::write(&list, content).unwrap();
-                best(list.to_str().unwrap())
+                best(list.path().to_str().unwrap())
             };
             let (without, with) = (best_of("kvm-clock hpet acpi_pm \n"), best_of("kvm-clock tsc hpet\n"));
-            std::fs::remove_file(&list).unwrap();
             assert_eq!(without, ClockKind::Monotonic);
             assert_eq!(with, best("/nonexistent"), "no list rejects nothing");
         }

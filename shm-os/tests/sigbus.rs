@@ -1,6 +1,7 @@
 //! How the guard handles every kind of SIGBUS. Each role is a process of its own, which may be killed by it.
 
 use std::fs::File;
+use std::io::Write;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, ExitStatus};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
@@ -64,7 +65,7 @@ fn in_a_role() {
         // With the address of a guarded mapping as its value, which is not a fault address.
         Ok("queued") => after(|| {
             guard_truncation().unwrap();
-            let map = ReadMap::open(file(4096, "queued"), 4096).unwrap();
+            let map = ReadMap::open(file(4096), 4096).unwrap();
             queue(map.words().as_ptr().addr());
             assert!(!map.is_lost());
         }),
@@ -151,19 +152,16 @@ fn until(condition: impl Fn() -> bool) {
 }
 
 /// An unnamed file in /dev/shm, filled with sevens.
-fn file(len: usize, name: &str) -> File {
-    let path = std::path::Path::new(tt_shm_os::SHM_DIR)
-        .join(format!("tt-shm-os-test-{name}-{}", std::process::id()));
-    std::fs::write(&path, vec![7; len]).unwrap();
-    let file = File::options().read(true).write(true).open(&path).unwrap();
-    std::fs::remove_file(&path).unwrap();
+fn file(len: usize) -> File {
+    let mut file = tempfile::tempfile_in(tt_shm_os::SHM_DIR).unwrap();
+    file.write_all(&vec![7; len]).unwrap();
     file
 }
 
 /// Whether a truncation is survived after something happened.
 fn after(happens: impl FnOnce()) {
     happens();
-    let cut = file(16384, "cut");
+    let cut = file(16384);
     let map = ReadMap::open(&cut, 16384).unwrap();
     cut.set_len(4096).unwrap();
     assert_eq!(map.words()[2047].load(Relaxed), 0);
@@ -172,7 +170,7 @@ fn after(happens: impl FnOnce()) {
 
 /// Touches a page beyond the end of a file that is not guarded: the writer's own.
 fn fault_elsewhere() {
-    let own = file(8192, "own");
+    let own = file(8192);
     let map = WriteMap::new(&own, 8192).unwrap();
     own.set_len(0).unwrap();
     map.words()[0].store(1, Relaxed);
@@ -184,10 +182,10 @@ fn churn() {
     guard_truncation().unwrap();
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
-        for thread in 0..2 {
+        for _ in 0..2 {
             let stop = &stop;
             scope.spawn(move || {
-                let files = [4096, 1 << 20].map(|len| (file(len, &format!("churn-{thread}")), len));
+                let files = [4096, 1 << 20].map(|len| (file(len), len));
                 while !stop.load(Relaxed) {
                     for (file, len) in &files {
                         let map = ReadMap::open(file, *len).unwrap();

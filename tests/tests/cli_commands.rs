@@ -5,8 +5,8 @@ use rustix::process::Signal;
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::fs::{PermissionsExt, symlink};
-use std::path::PathBuf;
 use std::process::{Output, Stdio};
+use tempfile::TempDir;
 use tt_shm_tests::space::{Process, until};
 use tt_shm_tests::{Command, Space};
 use tt_shm_writer::{Alloc, BufferType, DeviceInfo, MarkerPhase, Record};
@@ -20,23 +20,15 @@ fn stderr(output: &Output) -> String {
 }
 
 /// A folder of this test's own, removed at the end.
-struct Folder(PathBuf);
+struct Folder(TempDir);
 
 impl Folder {
-    fn new(name: &str) -> Folder {
-        let path = std::env::temp_dir().join(format!("tt-smi-cli-{}-{name}", std::process::id()));
-        std::fs::create_dir_all(&path).unwrap();
-        Folder(path)
+    fn new() -> Folder {
+        Folder(tempfile::tempdir().unwrap())
     }
 
     fn text(&self, file: &str) -> String {
-        std::fs::read_to_string(self.0.join(file)).unwrap()
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
+        std::fs::read_to_string(self.0.path().join(file)).unwrap()
     }
 }
 
@@ -192,8 +184,8 @@ fn a_reader_that_goes_away_is_no_error() {
 fn snapshots_for_scripts_go_to_stdout_or_to_a_private_file() {
     let space = Space::new();
     let _host = host(&space, [5]);
-    let folder = Folder::new("snapshot");
-    let file = folder.0.join("snapshot.json");
+    let folder = Folder::new();
+    let file = folder.0.path().join("snapshot.json");
     let path = file.to_str().unwrap();
     std::fs::write(&file, "old").unwrap();
     assert_eq!(smi(&space, &["-s", "-f", path]), "");
@@ -201,7 +193,7 @@ fn snapshots_for_scripts_go_to_stdout_or_to_a_private_file() {
     let printed: Value = serde_json::from_str(&smi(&space, &["-s"])).unwrap();
     assert_eq!(written["devices"][0]["chip_id"], printed["devices"][0]["chip_id"]);
     assert_eq!(file.metadata().unwrap().permissions().mode() & 0o777, 0o600);
-    let link = folder.0.join("link");
+    let link = folder.0.path().join("link");
     symlink(&file, &link).unwrap();
     let before = folder.text("snapshot.json");
     for bad in [link.to_str().unwrap(), "/dev/null", "/nonexistent/x"] {
@@ -244,12 +236,12 @@ fn reset_is_refused_with_what_to_do_instead() {
 #[test]
 fn settings_are_written_once_shown_and_checked() {
     let space = Space::new();
-    let home = Folder::new("settings");
+    let home = Folder::new();
     let config = |arguments: &[&str]| {
         let mut command = space.command(SMI);
-        command.env("XDG_CONFIG_HOME", &home.0).arg("config").args(arguments).output().unwrap()
+        command.env("XDG_CONFIG_HOME", home.0.path()).arg("config").args(arguments).output().unwrap()
     };
-    let file = home.0.join("tt-smi/config.toml");
+    let file = home.0.path().join("tt-smi/config.toml");
     let path = String::from_utf8(config(&["path"]).stdout).unwrap();
     assert_eq!(path.trim_end(), file.to_str().unwrap());
     assert!(config(&["init"]).status.success());
@@ -264,7 +256,7 @@ fn settings_are_written_once_shown_and_checked() {
         assert!(found.ends_with(origin), "{found}");
     }
     std::fs::write(&file, "\ntheme = \"lihgt\"\n").unwrap();
-    let bad = space.command(SMI).env("XDG_CONFIG_HOME", &home.0).arg("snapshot").output().unwrap();
+    let bad = space.command(SMI).env("XDG_CONFIG_HOME", home.0.path()).arg("snapshot").output().unwrap();
     assert_eq!(bad.status.code(), Some(0));
     assert!(
         stderr(&bad).contains("config.toml:2:9: theme cannot be \"lihgt\"; it may be default, safe"),
@@ -279,10 +271,11 @@ fn settings_are_written_once_shown_and_checked() {
 #[test]
 fn a_file_of_settings_that_cannot_be_used_ends_no_command() {
     let space = Space::new();
-    let home = Folder::new("broken");
-    let file = home.0.join("tt-smi/config.toml");
+    let home = Folder::new();
+    let file = home.0.path().join("tt-smi/config.toml");
     std::fs::create_dir(file.parent().unwrap()).unwrap();
-    let snapshot = || space.command(SMI).env("XDG_CONFIG_HOME", &home.0).arg("snapshot").output().unwrap();
+    let snapshot =
+        || space.command(SMI).env("XDG_CONFIG_HOME", home.0.path()).arg("snapshot").output().unwrap();
     // The first line has the time of day.
     let body =
         |output: &Output| String::from_utf8_lossy(&output.stdout).split_once('\n').unwrap().1.to_owned();
@@ -320,8 +313,8 @@ fn an_empty_namespace_is_refused() {
 #[test]
 fn every_command_has_a_page_a_completion_and_a_text() {
     let space = Space::new();
-    let folder = Folder::new("man");
-    smi(&space, &["man", "--dir", folder.0.to_str().unwrap()]);
+    let folder = Folder::new();
+    smi(&space, &["man", "--dir", folder.0.path().to_str().unwrap()]);
     let help = smi(&space, &["--help"]);
     let commands =
         help.lines().skip_while(|line| *line != "Commands:").skip(1).take_while(|line| !line.is_empty());
@@ -338,7 +331,7 @@ fn every_command_has_a_page_a_completion_and_a_text() {
         }
     }
     assert!(pages > 15 && folder.text("tt-smi.1").contains("tt\\-smi"));
-    assert!(!folder.0.join("tt-smi-demo-worker.1").exists());
+    assert!(!folder.0.path().join("tt-smi-demo-worker.1").exists());
     assert!(smi(&space, &["man"]).contains(".TH tt-smi 1"));
 }
 

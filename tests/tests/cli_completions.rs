@@ -1,26 +1,17 @@
 //! The completions, tried in the shells that they are for. A shell that is not installed is skipped, and that is said.
 
 use crate::common::{SMI, smi};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
+use tempfile::NamedTempFile;
 use tt_shm_tests::Space;
 use tt_shm_tests::terminal::{Terminal, program};
 
 /// The completions for a shell in a file, which is removed at the end.
-struct Script(PathBuf);
-
-impl Script {
-    fn new(space: &Space, shell: &str, name: &str) -> Script {
-        let path = std::env::temp_dir().join(format!("tt-smi-completions-{}.{shell}", space.namespace()));
-        std::fs::write(&path, smi(space, &["completions", shell, "--name", name])).unwrap();
-        Script(path)
-    }
-}
-
-impl Drop for Script {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_file(&self.0);
-    }
+fn script(space: &Space, shell: &str, name: &str) -> NamedTempFile {
+    let script = NamedTempFile::new().unwrap();
+    std::fs::write(&script, smi(space, &["completions", shell, "--name", name])).unwrap();
+    script
 }
 
 fn is_installed(shell: &str) -> bool {
@@ -35,8 +26,8 @@ fn is_installed(shell: &str) -> bool {
 /// What is offered for a line whose last word is being typed; `None` if the shell is not there.
 fn offered(shell: &str, name: &str, line: &str) -> Option<String> {
     let space = Space::new();
-    let script = Script::new(&space, shell, name);
-    let file = script.0.display();
+    let script = script(&space, shell, name);
+    let file = script.path().display();
     let (before, last) = line.rsplit_once(' ').unwrap();
     let previous = before.rsplit(' ').next().unwrap();
     let code = match shell {
@@ -84,22 +75,20 @@ fn zsh_completes_what_is_typed() {
         return;
     }
     let space = Space::new();
-    let script = Script::new(&space, "zsh", "tt-smi-mem");
-    let file = script.0.display();
+    let script = script(&space, "zsh", "tt-smi-mem");
+    let file = script.path().display();
     let begin = "autoload -U compinit; compinit -u -D";
     for load in
         [format!("{begin}; source {file}"), format!("fpath=($PWD $fpath); cp {file} _tt-smi-mem; {begin}")]
     {
-        let folder = std::env::temp_dir().join(format!("tt-smi-zsh-{}", space.namespace()));
-        std::fs::create_dir_all(&folder).unwrap();
+        let folder = tempfile::tempdir().unwrap();
         let mut zsh = program(&space, "zsh", &["-f", "-i"]);
-        zsh.cwd(&folder);
+        zsh.cwd(folder.path());
         let mut terminal = Terminal::start(zsh, 120, 50);
         terminal.press(&format!("PS1='READ''Y>'; {load}; clear\r"));
         terminal.await_text("READY>");
         terminal.press("tt-smi-mem snap\t--form\tpro\t");
         terminal.await_text("tt-smi-mem snapshot --format=prometheus");
-        std::fs::remove_dir_all(&folder).unwrap();
     }
 }
 

@@ -80,9 +80,8 @@ fn the_unit_starts_what_the_package_installs() {
     let unit = text(&format!("packaging/{name}.service"));
     let program = unit.lines().find_map(|line| line.strip_prefix("ExecStart=/")?.split(' ').next()).unwrap();
     assert!(assets().iter().any(|(_, place)| place == program), "{program} is not in the package");
-    let folder = std::env::temp_dir().join(format!("tt-smi-unit-{}", std::process::id()));
-    std::fs::create_dir_all(&folder).unwrap();
-    let file = folder.join(format!("{name}.service"));
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join(format!("{name}.service"));
     // The program is not installed here.
     std::fs::write(&file, unit.replace(&format!("/{program}"), "/bin/true")).unwrap();
     match Command::new("systemd-analyze").args(["verify", "--man=no"]).arg(&file).output() {
@@ -93,5 +92,4 @@ fn the_unit_starts_what_the_package_installs() {
         }
         Err(error) => eprintln!("SKIPPED: systemd-analyze: {error}"),
     }
-    std::fs::remove_dir_all(&folder).unwrap();
 }

@@ -121,10 +121,10 @@ fn people_get_a_line_per_finding() {
 #[test]
 fn of_two_programs_the_first_in_path_is_told() {
     let space = Space::new();
-    let folder = std::env::temp_dir().join(format!("tt-smi-path-{}", space.namespace()));
-    let [this, official] = ["this", "official"].map(|name| folder.join(name));
+    let folder = tempfile::tempdir().unwrap();
+    let [this, official] = ["this", "official"].map(|name| folder.path().join(name));
     for folder in [&this, &official] {
-        std::fs::create_dir_all(folder).unwrap();
+        std::fs::create_dir(folder).unwrap();
     }
     std::os::unix::fs::symlink(SMI, this.join("tt-smi")).unwrap();
     std::fs::write(official.join("tt-smi"), "#!/usr/bin/python3\n").unwrap();
@@ -139,7 +139,6 @@ fn of_two_programs_the_first_in_path_is_told() {
     };
     let (this_first, official_first) = (first(&[&this, &official]), first(&[&official, &this]));
     let alone = first(&[&this]);
-    std::fs::remove_dir_all(&folder).unwrap();
     let of = |folder: &PathBuf| folder.join("tt-smi").display().to_string();
     assert_eq!(alone, format!("pass: {} is this program", of(&this)));
     assert_eq!(this_first, format!("{alone}; the official tool comes later in PATH"));

@@ -4,26 +4,25 @@ use crate::common::{self, HOST, SMI, host};
 use rustix::process::Signal;
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Write};
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::process::{Output, Stdio};
 use std::time::Duration;
+use tempfile::TempDir;
 use tt_shm_tests::space::{Process, until};
 use tt_shm_tests::{Command, Monitor, Space};
 
 /// A folder for scripts and reports, removed at the end.
-struct Folder(PathBuf);
+struct Folder(TempDir);
 
 impl Folder {
-    fn new(space: &Space) -> Folder {
-        let path = std::env::temp_dir().join(format!("tt-smi-run-{}", space.namespace()));
-        std::fs::create_dir(&path).unwrap();
-        Folder(path)
+    fn new() -> Folder {
+        Folder(tempfile::tempdir().unwrap())
     }
 
     /// A file that tells a host what to do.
     fn script(&self, name: &str, commands: &[Command]) -> String {
-        let path = self.0.join(name);
+        let path = self.0.path().join(name);
         let mut file = std::fs::File::create(&path).unwrap();
         let open = Command::Open { ring_slots: 0, chips: vec![5] };
         for command in [&[open], commands].concat() {
@@ -33,13 +32,7 @@ impl Folder {
     }
 
     fn report(&self) -> PathBuf {
-        self.0.join("report.json")
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
+        self.0.path().join("report.json")
     }
 }
 
@@ -60,7 +53,7 @@ fn followed(script: &str) -> String {
 #[test]
 fn peaks_and_what_was_never_freed_are_exact() {
     let space = Space::new();
-    let folder = Folder::new(&space);
+    let folder = Folder::new();
     let mut other = host(&space, [5]);
     other.tell(Command::Grow { count: 1000 });
     let script =
@@ -89,7 +82,7 @@ fn peaks_and_what_was_never_freed_are_exact() {
 #[test]
 fn processes_one_after_the_other_do_not_add_up() {
     let space = Space::new();
-    let folder = Folder::new(&space);
+    let folder = Folder::new();
     let (a, b) = (
         folder.script("a", &[Command::Grow { count: 7 }]),
         folder.script("b", &[Command::Grow { count: 3 }]),
@@ -107,7 +100,7 @@ fn processes_one_after_the_other_do_not_add_up() {
 #[test]
 fn processes_that_live_for_a_moment_are_counted() {
     let space = Space::new();
-    let folder = Folder::new(&space);
+    let folder = Folder::new();
     let _monitor = Monitor::start(SMI, &space);
     let commands = [Command::Grow { count: 7 }, Command::Exit];
     // The one drops its tracker, the other one exits without.
@@ -133,7 +126,7 @@ fn a_small_dev_shm_is_enough_for_many_processes_in_a_row() {
         eprintln!("skipped, needs a mount namespace of its own (unshare -m, mount -t tmpfs)");
         return;
     }
-    let folder = Folder::new(&space);
+    let folder = Folder::new();
     let script = folder.script("a", &[Command::Grow { count: 7 }]);
     // Each waits for room, and not for ever: on a busy machine a process may begin before those before it were seen to end.
     let is_full = "[ $(df -k --output=avail /dev/shm | tail -n 1) -lt 4096 ]";
@@ -156,12 +149,12 @@ fn a_small_dev_shm_is_enough_for_many_processes_in_a_row() {
 #[test]
 fn who_was_killed_is_not_added_to_who_came_next() {
     let space = Space::new();
-    let folder = Folder::new(&space);
+    let folder = Folder::new();
     let (a, b) = (
         folder.script("a", &[Command::Grow { count: 7 }]),
         folder.script("b", &[Command::Grow { count: 3 }]),
     );
-    let at = folder.0.display();
+    let at = folder.0.path().display();
     let first = format!("{{ cat {a}; sleep 2; }} | sh -c 'echo $$ > {at}/pid; exec {HOST}' > {at}/out &");
     let done = format!("while [ \"$(grep -c Done {at}/out)\" != 2 ]; do sleep 0.01; done; sleep 0.3");
     let (_, report) =
@@ -174,7 +167,7 @@ fn who_was_killed_is_not_added_to_who_came_next() {
 #[test]
 fn a_process_without_the_number_of_the_run_is_known_by_its_parents() {
     let space = Space::new();
-    let folder = Folder::new(&space);
+    let folder = Folder::new();
     let script = folder.script("a", &[Command::Grow { count: 7 }]);
     for number in
         ["env -u TT_SHM_RUN", "env TT_SHM_RUN=nonsense", "env TT_SHM_RUN=elsewhere.0123456789abcdef"]
@@ -188,7 +181,7 @@ fn a_process_without_the_number_of_the_run_is_known_by_its_parents() {
 #[test]
 fn a_process_without_it_that_is_gone_is_named() {
     let space = Space::new();
-    let folder = Folder::new(&space);
+    let folder = Folder::new();
     let script = folder.script("a", &[Command::Grow { count: 7 }]);
     let host = format!("env -u TT_SHM_RUN {HOST} < {script}");
     let (output, report) = run(&space, &folder, &format!("kill -STOP $PPID; {host}; kill -CONT $PPID"));
@@ -205,7 +198,7 @@ fn nothing_is_left_to_a_run_for_ever() {
     let [tracker, clean, daemon] = &spaces;
     let _monitor = Monitor::start(SMI, daemon);
     for space in &spaces {
-        let folder = Folder::new(space);
+        let folder = Folder::new();
         let script = std::fs::File::open(folder.script("a", &[Command::Exit])).unwrap();
         let mut host = space.command(HOST);
         host.env("TT_SHM_RUN", format!("{}.0123456789abcdef", space.namespace()));
@@ -225,9 +218,9 @@ fn nothing_is_left_to_a_run_for_ever() {
 #[test]
 fn orphans_belong_to_the_run_and_may_outlive_it() {
     let space = Space::new();
-    let folder = Folder::new(&space);
+    let folder = Folder::new();
     let script = folder.script("a", &[Command::Grow { count: 7 }]);
-    let at = folder.0.display();
+    let at = folder.0.path().display();
     // Its parent is gone before it opens its segment; the command ends as soon as it has answered twice.
     let orphan = format!("({{ sleep 0.1; cat {script}; sleep 2; }} | {HOST} > {at}/f &)");
     let (output, report) =
@@ -240,9 +233,9 @@ fn orphans_belong_to_the_run_and_may_outlive_it() {
 #[test]
 fn a_killed_process_tells_what_it_held() {
     let space = Space::new();
-    let folder = Folder::new(&space);
+    let folder = Folder::new();
     let script = folder.script("a", &[Command::Grow { count: 7 }]);
-    let at = folder.0.display();
+    let at = folder.0.path().display();
     let start =
         format!("{{ cat {script}; sleep 1; }} | sh -c 'echo $$ > {at}/pid; exec {HOST}' > {at}/out &");
     let done = format!("while [ \"$(grep -c Done {at}/out)\" != 2 ]; do sleep 0.01; done");
@@ -260,9 +253,9 @@ fn a_killed_process_tells_what_it_held() {
 #[test]
 fn a_killed_process_leaves_no_file_behind() {
     let space = Space::new();
-    let folder = Folder::new(&space);
+    let folder = Folder::new();
     let script = folder.script("a", &[Command::Grow { count: 7 }]);
-    let at = folder.0.display();
+    let at = folder.0.path().display();
     for number in ["env", "env -u TT_SHM_RUN"] {
         let done = format!("while [ \"$(grep -c Done {at}/out)\" != 2 ]; do sleep 0.01; done");
         // The host is the command; who kills it is told which one it is.
@@ -344,9 +337,8 @@ fn the_command_finds_its_surroundings_as_they_were() {
 #[test]
 fn a_report_that_cannot_be_written_does_not_change_the_exit_code() {
     let space = Space::new();
-    let folder = Folder::new(&space);
-    std::fs::set_permissions(&folder.0, std::fs::Permissions::from_mode(0o700)).unwrap();
-    let target = folder.0.join("no/such/folder.json");
+    let folder = Folder::new();
+    let target = folder.0.path().join("no/such/folder.json");
     let output =
         space.command(SMI).args(["run", "--json"]).arg(target).args(["--", "sh", "-c", "exit 3"]).output();
     let output = output.unwrap();

@@ -193,9 +193,8 @@ fn failures_are_described_with_an_aggregator_and_without() {
 #[test]
 fn the_report_of_a_run_is_described() {
     let space = Space::new();
-    let folder = std::env::temp_dir().join(format!("tt-smi-schema-{}", space.namespace()));
-    std::fs::create_dir(&folder).unwrap();
-    let (report, script) = (folder.join("report.json"), folder.join("script"));
+    let folder = tempfile::tempdir().unwrap();
+    let (report, script) = (folder.path().join("report.json"), folder.path().join("script"));
     let commands = [Command::Open { ring_slots: 0, chips: vec![5] }, Command::Grow { count: 7 }];
     let lines: Vec<String> = commands.iter().map(|one| serde_json::to_string(one).unwrap()).collect();
     std::fs::write(&script, lines.join("\n") + "\n").unwrap();
@@ -207,7 +206,6 @@ fn the_report_of_a_run_is_described() {
     };
     let leaked = run(&format!("{HOST} < {}", script.display()));
     let (silent, killed) = (run("exit 3"), run("kill -9 $$"));
-    std::fs::remove_dir_all(&folder).unwrap();
     [&leaked, &silent, &killed].into_iter().for_each(|report| check("run", report));
     let leak = &leaked["processes"][0]["never_freed"][0];
     assert_eq!((&leak["class"], &leak["count"], &leak["call_site"]), (&"l1".into(), &7.into(), &Value::Null));

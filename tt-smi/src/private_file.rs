@@ -52,30 +52,14 @@ mod tests {
     use super::*;
     use std::os::unix::fs::{PermissionsExt, symlink};
 
-    struct Folder(PathBuf);
-
-    impl Folder {
-        fn new(name: &str) -> Folder {
-            let path = std::env::temp_dir().join(format!("tt-smi-{}-{name}", std::process::id()));
-            std::fs::create_dir_all(&path).unwrap();
-            Folder(path)
-        }
-
-        fn names(&self) -> Vec<OsString> {
-            std::fs::read_dir(&self.0).unwrap().map(|entry| entry.unwrap().file_name()).collect()
-        }
-    }
-
-    impl Drop for Folder {
-        fn drop(&mut self) {
-            let _ = std::fs::remove_dir_all(&self.0);
-        }
+    fn names(folder: &Path) -> Vec<OsString> {
+        std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name()).collect()
     }
 
     #[test]
     fn a_file_is_private_new_and_whole() {
-        let folder = Folder::new("private");
-        let path = folder.0.join("a");
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a");
         create(&path, b"one").unwrap();
         assert_eq!(create(&path, b"two").unwrap_err().kind(), io::ErrorKind::AlreadyExists);
         assert_eq!(std::fs::read(&path).unwrap(), b"one");
@@ -83,19 +67,19 @@ mod tests {
         replace(&path, b"three").unwrap();
         assert_eq!(std::fs::read(&path).unwrap(), b"three");
         assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o600);
-        assert_eq!(folder.names(), ["a"], "nothing is left beside it");
+        assert_eq!(names(folder.path()), ["a"], "nothing is left beside it");
     }
 
     #[test]
     fn links_and_devices_stay_what_they_are() {
-        let folder = Folder::new("links");
-        let (target, link) = (folder.0.join("target"), folder.0.join("link"));
+        let folder = tempfile::tempdir().unwrap();
+        let (target, link) = (folder.path().join("target"), folder.path().join("link"));
         std::fs::write(&target, "theirs").unwrap();
         symlink(&target, &link).unwrap();
         assert!(replace(&link, b"mine").is_err() && create(&link, b"mine").is_err());
         assert_eq!(std::fs::read(&target).unwrap(), b"theirs");
         assert!(link.is_symlink());
-        assert!(replace(&folder.0, b"mine").is_err());
-        assert_eq!(folder.names().len(), 2);
+        assert!(replace(folder.path(), b"mine").is_err());
+        assert_eq!(names(folder.path()).len(), 2);
     }
 }

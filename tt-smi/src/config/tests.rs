@@ -1,28 +1,29 @@
 use std::collections::HashMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use tempfile::TempDir;
 
 use super::*;
 
 /// A home for settings, removed at the end.
-struct Home(PathBuf);
+struct Home(TempDir);
 
 impl Home {
-    fn new(name: &str, text: &str) -> Home {
-        let home = Home(std::env::temp_dir().join(format!("tt-smi-{}-{name}", std::process::id())));
-        std::fs::create_dir_all(home.0.join("tt-smi")).unwrap();
+    fn new(text: &str) -> Home {
+        let home = Home(TempDir::new().unwrap());
+        std::fs::create_dir(home.0.path().join("tt-smi")).unwrap();
         std::fs::write(home.file(), text).unwrap();
         home
     }
 
     fn file(&self) -> PathBuf {
-        self.0.join("tt-smi/config.toml")
+        self.0.path().join("tt-smi/config.toml")
     }
 
     fn load(&self, variables: &[(&str, &str)]) -> Result<Resolved, ConfigError> {
         let mut all: HashMap<&str, OsString> =
             variables.iter().map(|(k, v)| (*k, OsString::from(v))).collect();
-        all.insert("XDG_CONFIG_HOME", self.0.clone().into());
+        all.insert("XDG_CONFIG_HOME", self.0.path().into());
         Resolved::load(|name| all.get(name).cloned())
     }
 
@@ -32,15 +33,9 @@ impl Home {
     }
 }
 
-impl Drop for Home {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
-
 #[test]
 fn a_flag_wins_over_the_environment_over_the_file_over_the_default() {
-    let home = Home::new("order", "# mine\ncolor = \"always\"\ntheme = \"Light\"\n\nascii = true\n");
+    let home = Home::new("# mine\ncolor = \"always\"\ntheme = \"Light\"\n\nascii = true\n");
     let variables = [("TT_SMI_THEME", "safe"), ("TT_SMI_COLOR", "never"), ("TT_SMI_VIEW", "")];
     let resolved = home.load(&variables).unwrap().with_color(Some(ColorChoice::Auto));
     let expected =
@@ -68,16 +63,16 @@ fn errors_name_the_file_the_line_and_what_is_allowed() {
         ("[screen]\ntheme = \"light\"", "FILE:1:2: no key \"screen\""),
         ("\"a\\u001b[2J\" = 1", "FILE:1:1: no key \"a\\\\u{1b}[2J\""),
     ] {
-        let error = Home::new("errors", text).error(&[]);
+        let error = Home::new(text).error(&[]);
         assert!(error.starts_with(message), "{text:?}: {error}");
     }
-    let error = Home::new("errors", "").error(&[("TT_SMI_READONLY", "yes")]);
+    let error = Home::new("").error(&[("TT_SMI_READONLY", "yes")]);
     assert_eq!(error, "TT_SMI_READONLY: readonly cannot be \"yes\"; it may be true or false");
 }
 
 #[test]
 fn what_is_no_readable_file_is_said_and_no_file_is_fine() {
-    let home = Home::new("unreadable", "");
+    let home = Home::new("");
     std::fs::remove_file(home.file()).unwrap();
     assert_eq!(home.load(&[]).unwrap().config, Config::default());
     std::fs::create_dir(home.file()).unwrap();
@@ -97,14 +92,14 @@ fn the_file_is_where_the_specification_says() {
 
 #[test]
 fn the_template_sets_nothing_and_its_lines_are_the_defaults() {
-    let untouched = Home::new("template", &template()).load(&[]).unwrap();
+    let untouched = Home::new(&template()).load(&[]).unwrap();
     assert_eq!(untouched.config, Config::default());
     assert_eq!(untouched.origin(Key::Theme), &Origin::Default);
     let lines: Vec<String> = template()
         .lines()
         .map(|line| line.strip_prefix('#').filter(|line| !line.starts_with(' ')).unwrap_or("").to_owned())
         .collect();
-    let all = Home::new("all", &lines.join("\n")).load(&[]).unwrap();
+    let all = Home::new(&lines.join("\n")).load(&[]).unwrap();
     assert_eq!(all.config, Config::default());
     assert!(Key::ALL.into_iter().all(|key| matches!(all.origin(key), Origin::File { .. })));
 }

@@ -3,23 +3,22 @@
 use std::os::fd::AsFd;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU32, Ordering};
 
+use tempfile::TempDir;
 use tt_shm_os::Namespace;
 
 use super::{Finding, Level, Roots, examine};
 
 /// A healthy machine in a temporary folder, removed at the end.
 struct Machine {
-    at: PathBuf,
+    folder: TempDir,
     roots: Roots,
 }
 
 impl Machine {
     fn new() -> Machine {
-        static NEXT: AtomicU32 = AtomicU32::new(0);
-        let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let at = std::env::temp_dir().join(format!("tt-smi-doctor-{}-{number}", std::process::id()));
+        let folder = tempfile::tempdir().unwrap();
+        let at = folder.path();
         let roots = Roots {
             sys: at.join("sys"),
             proc: at.join("proc"),
@@ -32,7 +31,7 @@ impl Machine {
             namespace: Namespace::default(),
             namespace_given: false,
         };
-        let machine = Machine { at, roots };
+        let machine = Machine { folder, roots };
         machine.file("proc/sys/kernel/osrelease", "6.1.0-13-amd64\n");
         machine.file("sys/module/tenstorrent/version", "2.10.0\n");
         for number in [10, 9, 0] {
@@ -48,7 +47,7 @@ impl Machine {
     }
 
     fn path(&self, path: &str) -> PathBuf {
-        let path = self.at.join(path);
+        let path = self.folder.path().join(path);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         path
     }
@@ -79,12 +78,6 @@ impl Machine {
     }
 }
 
-impl Drop for Machine {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.at);
-    }
-}
-
 #[test]
 fn a_healthy_machine_passes() {
     let machine = Machine::new();
@@ -111,9 +104,9 @@ fn old_kernels_fail() {
 #[test]
 fn a_missing_driver_or_device_is_told() {
     let machine = Machine::new();
-    std::fs::remove_dir_all(machine.at.join("sys/class")).unwrap();
+    std::fs::remove_dir_all(machine.folder.path().join("sys/class")).unwrap();
     assert!(machine.check("driver").1.contains("0 devices") && machine.check("driver").0 == Level::Warn);
-    std::fs::remove_dir_all(machine.at.join("sys/module")).unwrap();
+    std::fs::remove_dir_all(machine.folder.path().join("sys/module")).unwrap();
     assert!(machine.check("driver").1.contains("not loaded"));
 }
 
@@ -134,7 +127,7 @@ fn files_that_systemd_will_remove_are_told_to_users() {
     assert_eq!(machine.check("remove_ipc").0, Level::Warn);
     machine.file("etc/systemd/logind.conf.d/10-keep.conf", "[Login]\nRemoveIPC=no\n");
     assert_eq!(machine.check("remove_ipc").0, Level::Pass);
-    std::fs::remove_dir_all(machine.at.join("etc")).unwrap();
+    std::fs::remove_dir_all(machine.folder.path().join("etc")).unwrap();
     assert_eq!(machine.check("remove_ipc").0, Level::Warn, "yes is the default");
     machine.roots.uid = 0;
     assert_eq!(machine.check("remove_ipc").0, Level::Pass);
@@ -144,18 +137,22 @@ fn files_that_systemd_will_remove_are_told_to_users() {
 fn the_official_tool_is_told_apart() {
     let mut machine = Machine::new();
     machine.program("venv/tt-smi", "#!/opt/venv/bin/python3\nimport sys\nfrom tt_smi import main\n");
-    machine.roots.path =
-        Some(std::env::join_paths([machine.at.join("venv"), machine.at.join("bin")]).unwrap());
+    machine.roots.path = Some(
+        std::env::join_paths([machine.folder.path().join("venv"), machine.folder.path().join("bin")])
+            .unwrap(),
+    );
     let (level, words) = machine.check("path");
     assert!(
         level == Level::Warn && words.contains("official tool") && words.contains("tt-smi-mem"),
         "{words}"
     );
-    machine.roots.path =
-        Some(std::env::join_paths([machine.at.join("bin"), machine.at.join("venv")]).unwrap());
+    machine.roots.path = Some(
+        std::env::join_paths([machine.folder.path().join("bin"), machine.folder.path().join("venv")])
+            .unwrap(),
+    );
     assert!(machine.check("path").1.contains("the official tool comes later in PATH"));
     machine.program("sbin/tt-smi", "\x7fELF of another");
-    machine.roots.path = Some(machine.at.join("sbin").into());
+    machine.roots.path = Some(machine.folder.path().join("sbin").into());
     assert!(machine.check("path").1.contains("a different program"));
 }
 
