@@ -132,10 +132,10 @@ fn check_schema(name: &str, change: impl FnOnce(&mut Value)) {
     let before: Value = serde_json::from_str(&text).unwrap();
     let mut after = before.clone();
     change(&mut after);
-    if std::env::var_os("UPDATE_EXPECTED").is_some() {
+    if std::env::var_os("INSTA_UPDATE").is_some_and(|update| update == "always") {
         std::fs::write(&path, serde_json::to_string_pretty(&after).unwrap() + "\n").unwrap();
     } else {
-        assert_eq!(before, after, "{name}: write it anew with UPDATE_EXPECTED=1 cargo test -p tt-smi");
+        assert_eq!(before, after, "{name}: rewrite it with INSTA_UPDATE=always cargo test -p tt-smi");
     }
 }
 

@@ -4,11 +4,10 @@ use crate::common;
 use std::sync::Arc;
 
 use crate::common::lists::{allocations, doubtful_allocations, events, items, news, processes, programs};
-use crate::common::session::Session;
+use crate::common::session::{SIZES, Session, USUAL_SIZE};
 use tt_smi::model::{Clock, Model};
 use tt_smi::screen::{Chosen, Effect, Message, More, View};
 
-const SIZES: [(u16, u16); 3] = [(60, 15), (80, 24), (200, 50)];
 const SECOND: u64 = 1_000_000_000;
 
 /// A model so many seconds later.
@@ -31,31 +30,17 @@ fn programs_after(more: u64) -> More {
     More::Programs(Arc::new(programs(more)))
 }
 
-/// What one case shows; each is a picture at every size.
+/// A name, and what there is to see.
 type Case = (&'static str, fn((u16, u16)) -> Session);
 
-const CASES: &[Case] = &[
+/// What is laid out differently at each size.
+const LAYOUTS: &[Case] = &[
     ("processes", |size| Session::new(View::Processes, size).sees(processes(), More::None)),
-    ("processes-tree", |size| Session::new(View::Processes, size).sees(processes(), More::None).types("t")),
-    ("processes-filter", |size| {
-        Session::new(View::Processes, size).sees(processes(), More::None).types("/state=stopped,ended\n")
-    }),
-    ("processes-none", |size| Session::new(View::Processes, size).sees(empty(), More::None)),
     ("process", |size| {
         let session = Session::new(View::Processes, size).sees(processes(), More::None).types("\n");
         session.sees(processes(), allocations(items()))
     }),
-    ("process-ended", |size| {
-        Session::new(View::Processes, size).sees(processes(), More::None).types("/state=ended\n\n")
-    }),
     ("allocations", |size| Session::new(View::Allocations, size).sees(later(0), allocations(items()))),
-    ("allocations-doubts", |size| {
-        Session::new(View::Allocations, size).sees(later(0), doubtful_allocations())
-    }),
-    ("allocations-none", |size| Session::new(View::Allocations, size).sees(empty(), allocations(Vec::new()))),
-    ("allocations-names", |size| {
-        Session::new(View::Allocations, size).sees(later(0), allocations(items())).types("b")
-    }),
     ("allocations-sizes", |size| {
         Session::new(View::Allocations, size).sees(later(0), allocations(items())).types("bbb\t")
     }),
@@ -65,6 +50,33 @@ const CASES: &[Case] = &[
             .sees(later(0), news(1, events(40)))
             .sees(later(1), news(2, events(60)))
     }),
+    ("programs", |size| {
+        Session::new(View::Programs, size)
+            .sees(later(0), programs_after(0))
+            .sees(later(1), programs_after(120))
+    }),
+    ("program", |size| {
+        Session::new(View::Programs, size).sees(later(0), programs_after(0)).types("/name~matmul\n\n")
+    }),
+];
+
+/// What differs only in what the rows say.
+const CASES: &[Case] = &[
+    ("processes-tree", |size| Session::new(View::Processes, size).sees(processes(), More::None).types("t")),
+    ("processes-filter", |size| {
+        Session::new(View::Processes, size).sees(processes(), More::None).types("/state=stopped,ended\n")
+    }),
+    ("processes-none", |size| Session::new(View::Processes, size).sees(empty(), More::None)),
+    ("process-ended", |size| {
+        Session::new(View::Processes, size).sees(processes(), More::None).types("/state=ended\n\n")
+    }),
+    ("allocations-doubts", |size| {
+        Session::new(View::Allocations, size).sees(later(0), doubtful_allocations())
+    }),
+    ("allocations-none", |size| Session::new(View::Allocations, size).sees(empty(), allocations(Vec::new()))),
+    ("allocations-names", |size| {
+        Session::new(View::Allocations, size).sees(later(0), allocations(items())).types("b")
+    }),
     ("events-lost", |size| {
         let mut news =
             tt_smi::screen::News { following: 1, look: 1, events: events(9), missed: 120, older: 3000 };
@@ -73,17 +85,9 @@ const CASES: &[Case] = &[
         Session::new(View::Events, size).sees(later(0), first).sees(later(1), More::Events(news)).types("^\n")
     }),
     ("events-none", |size| Session::new(View::Events, size).sees(empty(), news(1, Vec::new()))),
-    ("programs", |size| {
-        Session::new(View::Programs, size)
-            .sees(later(0), programs_after(0))
-            .sees(later(1), programs_after(120))
-    }),
     ("programs-first", |size| Session::new(View::Programs, size).sees(later(0), programs_after(0))),
     ("programs-none", |size| {
         Session::new(View::Programs, size).sees(empty(), More::Programs(Arc::default()))
-    }),
-    ("program", |size| {
-        Session::new(View::Programs, size).sees(later(0), programs_after(0)).types("/name~matmul\n\n")
     }),
 ];
 
@@ -119,15 +123,17 @@ fn leaking(size: (u16, u16)) -> Session {
 
 #[test]
 fn pictures() {
-    for (name, session) in CASES {
+    for (name, session) in LAYOUTS {
         for size in SIZES {
-            let file = format!("{name}-{}x{}.txt", size.0, size.1);
-            common::assert_expected(&file, &session(size).picture());
+            common::assert_expected(&format!("{name}-{}x{}", size.0, size.1), &session(size).picture());
         }
+    }
+    for (name, session) in CASES {
+        common::assert_expected(name, &session(USUAL_SIZE).picture());
     }
     for (name, session) in ASIDE {
         let pictures = [(60, 15), (80, 24)].map(|size| session(size).picture());
-        common::assert_expected(&format!("{name}.txt"), &pictures.concat());
+        common::assert_expected(name, &pictures.concat());
     }
 }
 
@@ -221,7 +227,7 @@ fn a_wheel_turns_sideways_with_shift() {
 #[test]
 fn any_size_is_drawn_and_any_key_taken() {
     let sizes = [(1, 1), (2, 2), (5, 3), (9, 6), (20, 4), (60, 15), (20, 60), (300, 7)];
-    for (name, session) in CASES {
+    for (name, session) in LAYOUTS.iter().chain(CASES) {
         for size in sizes {
             let mut session = session(size);
             for key in "_^gG→→\t_\n_^→\trbb\n\x1bts\n←→→→→→\x1b".chars() {
@@ -235,7 +241,7 @@ fn any_size_is_drawn_and_any_key_taken() {
 
 #[test]
 fn nothing_foreign_is_obeyed() {
-    for (name, session) in CASES {
+    for (name, session) in LAYOUTS.iter().chain(CASES) {
         let picture = session((200, 50)).picture();
         let harmful = |c: &char| *c != '\n' && (c.is_control() || ('\u{202a}'..='\u{202e}').contains(c));
         assert_eq!(picture.chars().find(harmful), None, "{name}");
@@ -367,7 +373,7 @@ fn dispatch_rates_need_two_lists() {
 
 #[test]
 fn ascii_is_enough() {
-    for (name, session) in CASES {
+    for (name, session) in LAYOUTS.iter().chain(CASES) {
         // Braille, blocks, ASCII.
         let picture = session((120, 40)).types("→aa").picture();
         assert!(picture.is_ascii(), "{name}:\n{picture}");

@@ -16,7 +16,7 @@ fn text(model: &Model, parts: Parts) -> String {
 #[test]
 fn everything() {
     let text = text(&common::model(common::snapshot(1)), Parts { processes: true, detail: true });
-    common::assert_expected("snapshot-detail.txt", &text);
+    common::assert_expected("snapshot-detail", &text);
     let kernels = [("kernels loaded", "9 kernels"), ("Fabric", "2 kernels"), ("Dispatch", "2 kernels")];
     for (name, count) in kernels.into_iter().chain([("Application", "5 kernels")]) {
         let line = text.lines().find(|line| line.trim_start().starts_with(name)).unwrap();
@@ -27,7 +27,7 @@ fn everything() {
 #[test]
 fn the_usual_table_fits_100_columns() {
     let text = text(&common::model(common::snapshot(4)), Parts::default());
-    common::assert_expected("snapshot.txt", &text);
+    common::assert_expected("snapshot", &text);
     let widths = text.lines().filter(|line| line.contains("n300")).map(|line| line.chars().count());
     assert!(widths.max().unwrap() <= 100);
 }

@@ -1,14 +1,12 @@
 //! Pictures of the views of one device.
 
 use crate::common;
-use crate::common::session::Session;
+use crate::common::session::{SIZES, Session};
 use crate::common::views::{disputed_listing, history, listing};
 use tt_shm_reader::{TableSnapshot, bucket_flags};
 use tt_smi::model::Model;
 use tt_smi::screen::{More, Palette, Signs, Theme, View};
 use tt_smi::source::Origin;
-
-const SIZES: [(u16, u16); 3] = [(60, 15), (80, 24), (200, 50)];
 
 /// The view with this digit.
 fn view_of(digit: &str) -> View {
@@ -26,7 +24,7 @@ fn at_all_sizes(name: &str, keys: &str, more: impl Fn(&TableSnapshot) -> More) {
         let snapshot = common::views::snapshot(4);
         let more = more(&snapshot);
         let picture = show((width, height), snapshot, more, keys);
-        common::assert_expected(&format!("{name}-{width}x{height}.txt"), &picture);
+        common::assert_expected(&format!("{name}-{width}x{height}"), &picture);
     }
 }
 
@@ -38,14 +36,14 @@ fn detail() {
 #[test]
 fn detail_of_a_device_of_which_little_is_known() {
     let picture = show((80, 24), common::snapshot(0), More::None, "1");
-    common::assert_expected("detail-unknown-80x24.txt", &picture);
+    common::assert_expected("detail-unknown-80x24", &picture);
 }
 
 #[test]
 fn detail_scrolled_and_in_the_processes() {
     let down = show((60, 15), common::views::snapshot(4), More::None, "1G");
     let tab = show((60, 15), common::views::snapshot(4), More::None, "1\t");
-    common::assert_expected("detail-keys-60x15.txt", &(down + &tab));
+    common::assert_expected("detail-keys-60x15", &(down + &tab));
 }
 
 #[test]
@@ -62,7 +60,7 @@ fn charts() {
 fn charts_with_a_cursor_zoomed() {
     // Five leaps of ten columns to the left, then closer.
     let picture = show((80, 24), common::snapshot(1), More::History(history(2)), "2kkzz←");
-    common::assert_expected("charts-cursor-80x24.txt", &picture);
+    common::assert_expected("charts-cursor-80x24", &picture);
 }
 
 #[test]
@@ -71,16 +69,16 @@ fn charts_in_other_signs() {
         let session = Session::themed(View::Charts, (80, 24), Theme { palette: Palette::Safe, signs });
         let model = common::model(common::snapshot(1));
         let picture = session.sees(model, More::History(history(2))).picture();
-        common::assert_expected(&format!("charts-{name}-80x24.txt"), &picture);
+        common::assert_expected(&format!("charts-{name}-80x24"), &picture);
     }
 }
 
 #[test]
 fn charts_of_all_devices() {
     let few = show((80, 24), common::snapshot(3), More::History(history(4)), "2\n");
-    common::assert_expected("charts-grid-80x24.txt", &few);
+    common::assert_expected("charts-grid-80x24", &few);
     let many = show((200, 50), common::snapshot(31), More::History(history(32)), "2\np");
-    common::assert_expected("charts-grid-32-devices.txt", &many);
+    common::assert_expected("charts-grid-32-devices", &many);
 }
 
 /// What was not followed as a whole is marked on the axis, in what the cursor reads, and on small graphs.
@@ -107,7 +105,7 @@ fn charts_mark_what_is_not_exact() {
 fn charts_without_capacity_or_history() {
     let unknown = show((60, 15), common::snapshot(0), More::History(history(1)), "2");
     let nothing = show((60, 15), common::snapshot(0), More::History(history(0)), "2");
-    common::assert_expected("charts-unknown-60x15.txt", &(unknown + &nothing));
+    common::assert_expected("charts-unknown-60x15", &(unknown + &nothing));
 }
 
 #[test]
@@ -118,7 +116,7 @@ fn map() {
 #[test]
 fn map_of_l1_with_a_cursor() {
     let picture = show((80, 24), common::snapshot(1), More::Allocations(listing().into()), "7\t→jjj→→");
-    common::assert_expected("map-l1-80x24.txt", &picture);
+    common::assert_expected("map-l1-80x24", &picture);
 }
 
 #[test]
@@ -127,7 +125,7 @@ fn map_of_what_is_in_dispute_or_unknown() {
     let disputed = show((80, 24), common::snapshot(1), disputed, "7→jjjjjjjj→→→→→→→→");
     let nothing = More::Allocations(Default::default());
     let nothing = show((60, 15), common::snapshot(1), nothing, "7");
-    common::assert_expected("map-disputed-80x24.txt", &(disputed + &nothing));
+    common::assert_expected("map-disputed-80x24", &(disputed + &nothing));
 }
 
 /// Without a number of channels, and with so many that what is there lies beyond.
@@ -144,7 +142,7 @@ fn map_of_banks_of_unknown_or_wrong_size() {
     };
     let unknown = [(60, 15), (80, 24)].map(|size| map(None, size, "7"));
     let wrong = [(60, 15), (80, 24)].map(|size| map(Some(24), size, "7G"));
-    common::assert_expected("map-size.txt", &(unknown.concat() + &wrong.concat()));
+    common::assert_expected("map-size", &(unknown.concat() + &wrong.concat()));
     // The last 30 MiB before 1 GiB, and all that is between, are free: nothing is left out behind the last one.
     let known = map(Some(12), (80, 24), "7");
     assert!(known.contains("369.0 MiB of 1.0 GiB") && known.contains("largest 392.0 MiB"), "{known}");

@@ -318,12 +318,13 @@ pub(crate) fn model_beside(snapshot: TableSnapshot, hidden: Vec<Hidden>) -> Mode
     Model { host: "ttbox".to_owned(), ..Model::new(&reading) }
 }
 
-/// Compares with `tests/expected/<name>`; `UPDATE_EXPECTED=1` writes it instead.
+/// Compares with `tests/expected/<name>.snap`; with `INSTA_UPDATE=always` it is rewritten.
+#[track_caller]
 pub(crate) fn assert_expected(name: &str, found: &str) {
-    let path = format!("{}/tests/expected/{name}", env!("CARGO_MANIFEST_DIR"));
-    if std::env::var_os("UPDATE_EXPECTED").is_some() {
-        std::fs::write(&path, found).unwrap();
-    }
-    let expected = std::fs::read_to_string(&path).unwrap_or_default();
-    assert!(expected == found, "{name} differs (UPDATE_EXPECTED=1 writes it anew); found:\n{found}");
+    let mut settings = insta::Settings::new();
+    settings.set_snapshot_path("../expected");
+    settings.set_prepend_module_to_snapshot(false);
+    // A picture is what it shows, not how a test computed it.
+    settings.set_omit_expression(true);
+    settings.bind(|| insta::assert_snapshot!(name, found));
 }

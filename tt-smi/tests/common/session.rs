@@ -7,6 +7,11 @@ use ratatui::layout::Size;
 use tt_smi::model::Model;
 use tt_smi::screen::{Data, Effect, Message, More, Options, State, Theme, View, draw};
 
+/// Sizes for what is laid out differently at each of them.
+pub(crate) const SIZES: [(u16, u16); 3] = [(60, 15), USUAL_SIZE, (200, 50)];
+/// The size for everything else.
+pub(crate) const USUAL_SIZE: (u16, u16) = (80, 24);
+
 /// A user who looks at a view.
 pub(crate) struct Session {
     pub state: State,
