@@ -76,6 +76,20 @@ pub enum Motion {
     Last,
 }
 
+impl Motion {
+    /// Where it leads from `place`, between 0 and `last`; `page` lines are one page. `None` for a step to the side.
+    pub(crate) fn target(self, place: usize, last: usize, page: usize) -> Option<usize> {
+        let by = |lines: i64| (place as i64).saturating_add(lines).clamp(0, last as i64) as usize;
+        match self {
+            Motion::Lines(lines) => Some(by(lines.into())),
+            Motion::Pages(pages) => Some(by(i64::from(pages).saturating_mul(page as i64))),
+            Motion::Aside(_) => None,
+            Motion::First => Some(0),
+            Motion::Last => Some(last),
+        }
+    }
+}
+
 /// An action of the user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {

@@ -10,10 +10,10 @@ use super::data::Data;
 use super::keys::BINDINGS;
 use super::state::{State, interval_text};
 use super::theme::{Signs, Theme};
-use super::widgets::text::between;
+use super::widgets::text::{between, or_unknown};
 use super::{ascii, modals};
 use crate::model::{Model, ProcessState};
-use crate::output::units::{UNKNOWN, count, plural};
+use crate::output::units::{count, plural};
 
 /// An aggregator silent for this long is in trouble: even when idle it writes at least ten times a second.
 const STALE_MS: u64 = 2000;
@@ -96,7 +96,7 @@ fn tabs(shown: View, width: u16, theme: &Theme) -> Line<'static> {
 
 /// The status line: the source of the data, their age, and problems.
 fn facts(state: &State, model: &Model, theme: &Theme) -> Line<'static> {
-    let rate = model.events_per_second().map_or_else(|| UNKNOWN.to_owned(), count);
+    let rate = or_unknown(model.events_per_second(), count);
     let (devices, processes) =
         (plural(model.devices.len() as u64, "device"), plural(model.alive() as u64, "process"));
     let facts = format!(" {devices}, {processes}, {rate} events/s ({})", model.origin.describe());

@@ -11,7 +11,7 @@ use crate::screen::keys::{self, BINDINGS, Binding};
 use crate::screen::theme::Theme;
 
 /// Lines that a page moves by.
-const PAGE: i32 = 8;
+const PAGE: usize = 8;
 
 /// The keys of a view, and the scroll position.
 #[derive(Debug)]
@@ -27,10 +27,7 @@ impl Help {
 
     pub(super) fn key(&mut self, key: KeyEvent) -> Outcome {
         match keys::action(key, self.view) {
-            Some(Action::Move(Motion::Lines(lines))) => self.scroll(lines),
-            Some(Action::Move(Motion::Pages(pages))) => self.scroll(pages * PAGE),
-            Some(Action::Move(Motion::First)) => self.top = 0,
-            Some(Action::Move(Motion::Last)) => self.scroll(i32::MAX),
+            Some(Action::Move(motion)) => self.go(motion),
             Some(Action::Help | Action::Quit) => return Outcome::Closed,
             _ if key.code == KeyCode::Enter => return Outcome::Closed,
             _ => {}
@@ -38,9 +35,9 @@ impl Help {
         Outcome::Open
     }
 
-    pub(super) fn scroll(&mut self, lines: i32) {
+    pub(super) fn go(&mut self, motion: Motion) {
         let last = bindings(self.view).count().saturating_sub(1);
-        self.top = self.top.saturating_add_signed(lines as isize).min(last);
+        self.top = motion.target(self.top, last, PAGE).unwrap_or(self.top);
     }
 
     pub(super) fn draw(&self, frame: &mut Frame<'_>, area: Rect, theme: &Theme) {

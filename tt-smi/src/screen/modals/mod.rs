@@ -12,7 +12,7 @@ use ratatui::layout::Rect;
 use ratatui::text::Line;
 use ratatui::widgets::{Block, Clear, Paragraph};
 
-use super::action::View;
+use super::action::{Motion, View};
 use super::theme::Theme;
 use super::widgets::text::centered;
 use crate::escape::Foreign;
@@ -107,7 +107,7 @@ impl Modal {
     /// Handles the mouse wheel.
     pub(crate) fn scroll(&mut self, lines: i32) {
         match self {
-            Modal::Help(help) => help.scroll(lines),
+            Modal::Help(help) => help.go(Motion::Lines(lines)),
             Modal::Sort(menu) | Modal::Signal(_, menu) => menu.go(lines),
             Modal::Confirm(_) | Modal::Filter(_) => {}
         }

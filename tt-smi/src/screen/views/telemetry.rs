@@ -8,11 +8,11 @@ use ratatui::widgets::Paragraph;
 use crate::escape::escape;
 use crate::model::Device;
 use crate::output::units::{UNKNOWN, plural};
-use crate::screen::action::{Action, Motion};
+use crate::screen::action::Action;
 use crate::screen::page::{Page, Reply, Scene};
 use crate::screen::theme::Theme;
 use crate::screen::widgets::device::{draw_headline, draw_none};
-use crate::screen::widgets::text::split_top;
+use crate::screen::widgets::text::{or_unknown, split_top};
 
 /// From this width on, both groups are side by side.
 const WIDE: u16 = 100;
@@ -66,15 +66,11 @@ impl Page for TelemetryPage {
     fn act(&mut self, action: Action, scene: &Scene<'_>) -> Reply {
         let Some(device) = scene.device() else { return Reply::Ignored };
         let last = TelemetryLayout::of(scene, device).last_top();
-        let by =
-            |lines: i64| (self.top.min(last) as i64).saturating_add(lines).clamp(0, last as i64) as usize;
-        self.top = match action {
-            Action::Move(Motion::Lines(lines)) => by(lines.into()),
-            Action::Move(Motion::Pages(pages)) => by(i64::from(pages) * i64::from(scene.area.height)),
-            Action::Move(Motion::First) => 0,
-            Action::Move(Motion::Last) => last,
-            _ => return Reply::Ignored,
-        };
+        let Action::Move(motion) = action else { return Reply::Ignored };
+        match motion.target(self.top.min(last), last, scene.area.height.into()) {
+            Some(top) => self.top = top,
+            None => return Reply::Ignored,
+        }
         Reply::Done
     }
 
@@ -112,7 +108,7 @@ fn quantity_lines(list: &[Quantity], telemetry: &Telemetry, width: u16, theme: &
 }
 
 fn cells(quantity: &Quantity, value: Option<String>, telemetry: &Telemetry) -> [String; 4] {
-    let shown = |text: Option<String>| text.map_or_else(|| UNKNOWN.to_owned(), |text| escape(&text));
+    let shown = |text: Option<String>| or_unknown(text, |text| escape(&text));
     if !quantity.changes {
         return [shown(value), String::new(), String::new(), String::new()];
     }

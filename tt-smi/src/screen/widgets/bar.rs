@@ -2,6 +2,7 @@
 
 use ratatui::text::Span;
 
+use crate::output::units::UNKNOWN;
 use crate::screen::theme::{Part, Theme};
 
 /// The parts of a bar `width` wide, in order, each as long as its share of `total`.
@@ -28,6 +29,27 @@ pub(crate) fn cells(parts: &[(Part, u64)], total: u64, width: usize) -> Vec<Part
     cells
 }
 
+/// A bar in brackets, `width` wide without them; a word in its place if the total is unknown.
+pub(crate) fn bracketed(
+    parts: &[(Part, u64)],
+    peak: u64,
+    total: Option<u64>,
+    width: usize,
+    theme: &Theme,
+) -> Vec<Span<'static>> {
+    let mut spans = vec![Span::styled("▕", theme.dim())];
+    match total {
+        Some(total) => spans.extend(self::spans(&cells(parts, total, width), peak, total, theme)),
+        None => {
+            const TEXT: &str = "capacity unknown";
+            let text = if width >= TEXT.len() { TEXT } else { UNKNOWN };
+            spans.push(Span::styled(format!("{text:^width$}"), theme.dim()));
+        }
+    }
+    spans.push(Span::styled("▏", theme.dim()));
+    spans
+}
+
 /// The bar as text. The peak is marked in the cell where it ends.
 pub(crate) fn spans(cells: &[Part], peak: u64, total: u64, theme: &Theme) -> Vec<Span<'static>> {
     let width = cells.len();
@@ -36,32 +58,22 @@ pub(crate) fn spans(cells: &[Part], peak: u64, total: u64, theme: &Theme) -> Vec
         _ => Some(((peak as f64 / total as f64 * width as f64).ceil() as usize).min(width)),
     };
     let mark = mark.filter(|_| peak > 0).map(|end| end.saturating_sub(1));
-    let mut spans: Vec<Span<'static>> = Vec::new();
-    for run in cells.chunk_by(|a, b| a == b) {
-        let (sign, style) = theme.part(run[0]);
-        spans.push(Span::styled(sign.to_string().repeat(run.len()), style));
-    }
     // Only in free cells: a peak within the bar is not shown.
     match mark.filter(|mark| cells.get(*mark) == Some(&Part::Free)) {
-        None => spans,
-        Some(mark) => with_mark(cells, mark, theme),
+        None => runs(cells, theme).collect(),
+        Some(mark) => {
+            let mark_span = Span::styled("│", theme.peak());
+            runs(&cells[..mark], theme).chain([mark_span]).chain(runs(&cells[mark + 1..], theme)).collect()
+        }
     }
 }
 
-fn with_mark(cells: &[Part], mark: usize, theme: &Theme) -> Vec<Span<'static>> {
-    let piece = |cells: &[Part]| {
-        let runs = cells.chunk_by(|a, b| a == b);
-        let span = |run: &[Part]| {
-            let (sign, style) = theme.part(run[0]);
-            Span::styled(sign.to_string().repeat(run.len()), style)
-        };
-        runs.map(span).collect::<Vec<_>>()
-    };
-    let (before, rest) = cells.split_at(mark);
-    let mut spans = piece(before);
-    spans.push(Span::styled("│", theme.peak()));
-    spans.extend(piece(&rest[1..]));
-    spans
+/// A span for each run of equal cells.
+fn runs(cells: &[Part], theme: &Theme) -> impl Iterator<Item = Span<'static>> {
+    cells.chunk_by(|a, b| a == b).map(|run| {
+        let (sign, style) = theme.part(run[0]);
+        Span::styled(sign.to_string().repeat(run.len()), style)
+    })
 }
 
 #[cfg(test)]

@@ -1,12 +1,33 @@
 //! Text helpers shared by views.
 
+use ratatui::Frame;
 use ratatui::layout::Rect;
+use ratatui::text::Line;
+
+use crate::output::units::UNKNOWN;
 
 /// Text at the left and at the right of a line; the right one is dropped if there is no room for both.
 pub(crate) fn between(left: &str, right: &str, width: u16) -> String {
     match usize::from(width).checked_sub(left.chars().count() + right.chars().count()) {
         Some(gap @ 1..) => format!("{left}{}{right}", " ".repeat(gap)),
         _ => left.to_owned(),
+    }
+}
+
+/// A value as text, or the sign for an unknown one.
+pub(crate) fn or_unknown<T>(value: Option<T>, text: impl FnOnce(T) -> String) -> String {
+    value.map_or_else(|| UNKNOWN.to_owned(), text)
+}
+
+/// An address or id in hexadecimal.
+pub(crate) fn hex(number: u64) -> String {
+    format!("{number:#x}")
+}
+
+/// Draws lines from the top of an area on, as many as fit.
+pub(crate) fn draw_lines<'a>(frame: &mut Frame<'_>, area: Rect, lines: impl IntoIterator<Item = Line<'a>>) {
+    for (y, line) in (area.y..area.bottom()).zip(lines) {
+        frame.render_widget(line, Rect { y, height: 1, ..area });
     }
 }
 

@@ -12,8 +12,8 @@ use crate::lists::suspects::{AT_LEAST_NS, RISES, STEPS};
 use crate::output::units::{age, bytes, count, plural};
 use crate::screen::page::Scene;
 use crate::screen::theme::{Part, Theme};
-use crate::screen::widgets::list::Look;
-use crate::screen::widgets::text::split_top;
+use crate::screen::widgets::list::{Look, draw_empty};
+use crate::screen::widgets::text::{draw_lines, split_top};
 
 /// The pane with the focus.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -150,12 +150,12 @@ fn by_name(by: GroupBy) -> &'static str {
 fn draw_doubts(view: &Allocations, frame: &mut Frame<'_>, area: Rect, theme: &Theme) {
     let doubts = view.listing.as_ref().map_or(&[][..], |listing| &listing.doubts);
     let hidden = doubts.len().saturating_sub(usize::from(area.height));
-    for ((place, y), doubt) in (area.y..area.bottom()).enumerate().zip(doubts) {
+    let line = |(place, doubt): (usize, &String)| {
         let is_last = place + 1 == usize::from(area.height);
         let more = if is_last && hidden > 0 { format!(" (and {hidden} more)") } else { String::new() };
-        let text = format!(" {}{more}", escape(doubt));
-        frame.render_widget(Line::styled(text, theme.warn()), Rect { y, height: 1, ..area });
-    }
+        Line::styled(format!(" {}{more}", escape(doubt)), theme.warn())
+    };
+    draw_lines(frame, area, doubts.iter().enumerate().map(line));
 }
 
 fn draw_list(view: &Allocations, frame: &mut Frame<'_>, area: Rect, theme: &Theme) {
@@ -165,12 +165,12 @@ fn draw_list(view: &Allocations, frame: &mut Frame<'_>, area: Rect, theme: &Them
         }),
         Some(_) => view.group_list.draw(frame, area, &view.groups, theme, |_| Look::default()),
     }
-    if view.list.len() == 0 && view.listing.is_some() && area.height > 1 {
+    if view.list.len() == 0 && view.listing.is_some() {
         let text = match view.query.is_empty() {
             true => " No live allocations.",
             false => " No matching allocations. Press Esc to show all.",
         };
-        frame.render_widget(Line::styled(text, theme.dim()), Rect { y: area.y + 1, height: 1, ..area });
+        draw_empty(frame, area, text, theme);
     }
 }
 
@@ -206,9 +206,7 @@ fn draw_suspects(view: &Allocations, frame: &mut Frame<'_>, area: Rect, theme: &
         format!(" A suspect's count rose {RISES} times or more, over {} or {STEPS}", age(AT_LEAST_NS)),
         " steps or more, never fell, and is still rising.".to_owned(),
     ];
-    for (y, line) in (rest.y..rest.bottom()).zip(lines) {
-        frame.render_widget(Line::styled(line, theme.dim()), Rect { y, height: 1, ..rest });
-    }
+    draw_lines(frame, rest, lines.map(|line| Line::styled(line, theme.dim())));
 }
 
 /// Columns of the histogram: a bin between two powers of two, and its contents.

@@ -8,6 +8,7 @@ use crate::lists::suspects::{Place, Suspect};
 use crate::model::core_type_name;
 use crate::output::units::{UNKNOWN, age, bytes, percent, plural};
 use crate::screen::widgets::list::{Column, List};
+use crate::screen::widgets::text::{hex, or_unknown};
 use crate::segments::pid_text;
 
 /// Live allocations. With little room: size, class and name.
@@ -17,11 +18,17 @@ const ITEM_COLUMNS: &[Column<Item>] = &[
     Column::ids("DEV", 4, 3, |item| item.device.to_string(), |item| Some(item.device as u64)),
     Column::ids("PID", 7, 4, |item| pid_text(item.pid, item.claimed), |item| Some(item.pid.into())),
     Column::number("AGE", 6, 5, |item| age(item.age_ns), |item| Some(item.age_ns)),
-    Column::ids("ADDRESS", 12, 6, |item| hex(item.address), |item| item.address),
-    Column::number("CORES", 5, 7, |item| or_unknown(item.cores), |item| item.cores.map(u64::from)),
+    Column::ids("ADDRESS", 12, 6, |item| or_unknown(item.address, hex), |item| item.address),
+    Column::number(
+        "CORES",
+        5,
+        7,
+        |item| or_unknown(item.cores, |cores| cores.to_string()),
+        |item| item.cores.map(u64::from),
+    ),
     Column::new("CORE", 8, 10, |item| item.core_type.map_or(UNKNOWN, core_type_name).to_owned()),
-    Column::ids("PROGRAM", 10, 8, |item| hex(item.program), |item| item.program),
-    Column::ids("ID", 18, 11, |item| format!("{:#x}", item.id), |item| Some(item.id)),
+    Column::ids("PROGRAM", 10, 8, |item| or_unknown(item.program, hex), |item| item.program),
+    Column::ids("ID", 18, 11, |item| hex(item.id), |item| Some(item.id)),
     Column::words("NAME", 0, 1, label, |item| item.name.as_ref().map(|name| name.raw())),
     Column::words("SITE", 30, 9, site, |item| item.site.as_ref().map(|site| site.raw())),
 ];
@@ -40,15 +47,7 @@ fn label(item: &Item) -> String {
 }
 
 fn site(item: &Item) -> String {
-    item.site.as_ref().map_or_else(|| UNKNOWN.to_owned(), |site| site.to_string())
-}
-
-fn hex(number: Option<u64>) -> String {
-    number.map_or_else(|| UNKNOWN.to_owned(), |number| format!("{number:#x}"))
-}
-
-fn or_unknown(number: Option<u32>) -> String {
-    number.map_or_else(|| UNKNOWN.to_owned(), |number| number.to_string())
+    or_unknown(item.site.as_ref(), |site| site.to_string())
 }
 
 /// A key that identifies an allocation. A hash of process, device and id: a collision could only make the selection jump.

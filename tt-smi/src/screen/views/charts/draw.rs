@@ -15,7 +15,7 @@ use crate::screen::data::History;
 use crate::screen::page::Scene;
 use crate::screen::theme::{Part, Theme};
 use crate::screen::widgets::graph::{Canvas, Curve, Dots};
-use crate::screen::widgets::text::{between, split_top};
+use crate::screen::widgets::text::{between, or_unknown, split_top};
 
 /// Least width with axes at the sides.
 const WITH_SIDES: u16 = 40;
@@ -235,7 +235,7 @@ fn time_label(rfc3339: Option<String>, bucket_length: u64) -> String {
     const LONG: u64 = 360_000_000_000;
     let range = if bucket_length >= LONG { 5..16 } else { 11..19 };
     let part = rfc3339.as_deref().and_then(|text| text.get(range));
-    part.map_or_else(|| UNKNOWN.to_owned(), |text| text.replace('T', " "))
+    or_unknown(part, |text| text.replace('T', " "))
 }
 
 /// From this width on there is room for exact byte counts.
@@ -288,7 +288,7 @@ fn draw_readout(
 
 fn readout_text(values: Option<&Values>, memory: &Memory, width: u16) -> String {
     let figure = |name: &str, of: fn(&Values) -> u64| {
-        let text = values.map_or_else(|| UNKNOWN.to_owned(), |values| bytes(of(values)));
+        let text = or_unknown(values, |values| bytes(of(values)));
         let exact = values.filter(|_| width >= WITH_BYTES).map(|values| format!(" ({} B)", of(values)));
         format!("{name} {text:>9}{}  ", exact.unwrap_or_default())
     };
@@ -296,7 +296,7 @@ fn readout_text(values: Option<&Values>, memory: &Memory, width: u16) -> String 
         let text = |values: &Values| {
             format!("{} to {}, last {}", bytes(values.min), bytes(values.max), bytes(values.last))
         };
-        return values.map_or_else(|| UNKNOWN.to_owned(), text);
+        return or_unknown(values, text);
     }
     let all = [figure("min", |of| of.min), figure("max", |of| of.max), figure("last", |of| of.last)].concat();
     match memory.total {

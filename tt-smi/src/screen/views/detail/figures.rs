@@ -15,6 +15,7 @@ use crate::output::units::{
 use crate::screen::page::Scene;
 use crate::screen::theme::{Part, Theme, parts};
 use crate::screen::widgets::bar;
+use crate::screen::widgets::text::or_unknown;
 
 /// From this width on there is room for the number of allocations.
 const WITH_COUNTS: u16 = 70;
@@ -145,21 +146,8 @@ impl Columns {
 
 fn bar_spans(row: &FigureRow, width: usize, theme: &Theme) -> Vec<Span<'static>> {
     let Some(total) = row.total else { return vec![Span::raw(" ".repeat(width + 2))] };
-    let mut spans = vec![Span::styled("▕", theme.dim())];
-    match total {
-        Some(total) => {
-            let peak = row.peak.map_or(0, |peak| peak.range.low);
-            spans.extend(bar::spans(&bar::cells(&row.parts, total, width), peak, total, theme));
-        }
-        None => spans.push(Span::styled(format!("{:^width$}", no_capacity(width)), theme.dim())),
-    }
-    spans.push(Span::styled("▏", theme.dim()));
-    spans
-}
-
-fn no_capacity(width: usize) -> &'static str {
-    const TEXT: &str = "capacity unknown";
-    if width >= TEXT.len() { TEXT } else { UNKNOWN }
+    let peak = row.peak.map_or(0, |peak| peak.range.low);
+    bar::bracketed(&row.parts, peak, total, width, theme)
 }
 
 /// `4.1 GiB`; `4.1 to 5.0 GiB` or `≥4.1 GiB` for a range; empty if it is not counted.
@@ -199,7 +187,7 @@ fn heading(text: &'static str, theme: &Theme) -> Line<'static> {
 }
 
 fn activity(device: &Device) -> [String; 2] {
-    let rate = |rate: Option<f64>| rate.map_or_else(|| UNKNOWN.to_owned(), count);
+    let rate = |rate: Option<f64>| or_unknown(rate, count);
     let cached = percent(device.held.cached_dispatches, Some(device.held.dispatches));
     [
         format!(

@@ -35,16 +35,11 @@ impl Detail {
         if self.pane == Pane::Processes || layout.last_top() == 0 {
             return self.lists.go(scene.device, motion, layout.processes);
         }
-        let by =
-            |lines: i64| (self.top as i64).saturating_add(lines).clamp(0, layout.last_top() as i64) as usize;
-        self.top = match motion {
-            Motion::Lines(lines) => by(i64::from(lines)),
-            Motion::Pages(pages) => by(i64::from(pages) * i64::from(layout.figures.height.max(1))),
+        match motion.target(self.top, layout.last_top(), layout.figures.height.max(1).into()) {
+            Some(top) => self.top = top,
             // Only the processes have columns.
-            Motion::Aside(_) => return self.lists.go(scene.device, motion, layout.processes),
-            Motion::First => 0,
-            Motion::Last => layout.last_top(),
-        };
+            None => self.lists.go(scene.device, motion, layout.processes),
+        }
     }
 
     fn open(&self, scene: &Scene<'_>) -> Reply {

@@ -15,7 +15,7 @@ use crate::screen::action::{Action, Motion};
 use crate::screen::data::{Data, More, Needs};
 use crate::screen::page::{Page, Reply, Scene};
 use crate::screen::theme::Theme;
-use crate::screen::widgets::list::{Column, Hit, List, Look};
+use crate::screen::widgets::list::{Column, Hit, List, Look, draw_empty};
 use log::{Entry, Log};
 use rates::Rates;
 
@@ -184,14 +184,13 @@ impl Page for Events {
             "ALLOC_FAILED" => Look::warn(theme),
             _ => Look::default(),
         });
-        if self.list.len() == 0 && layout.list.height > 1 {
+        if self.list.len() == 0 {
             let text = match self.log.entries() {
                 [] if scene.frozen => &scene.unread("events"),
                 [] => " No events yet.",
                 _ => " No matching events. Press Esc to show all.",
             };
-            let line = Rect { y: layout.list.y + 1, height: 1, ..layout.list };
-            frame.render_widget(Line::styled(text, theme.dim()), line);
+            draw_empty(frame, layout.list, text, theme);
         }
         if let Some(entry) = self.list.selected(self.log.entries()) {
             let block = Block::new().borders(Borders::TOP).border_style(theme.dim());

@@ -10,6 +10,7 @@ use crate::model::{CLASSES, Device, Memory, Model};
 use crate::output::units::{UNKNOWN, bytes, bytes_short, count, percent, plural, used_share};
 use crate::screen::theme::{Part, Theme, parts};
 use crate::screen::widgets::bar;
+use crate::screen::widgets::text::or_unknown;
 
 /// How much fits side by side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -56,8 +57,7 @@ pub(super) fn lines(
     selected: bool,
     theme: &Theme,
 ) -> Vec<Line<'static>> {
-    let flagged = if device.flags().is_empty() { Style::new() } else { theme.warn() };
-    let style = if selected { theme.selected() } else { flagged };
+    let style = head_style(device, selected, theme);
     let (width, columns) = (Width::of(columns), usize::from(columns));
     match each {
         1 => vec![one_line(device, width, columns, style, theme)],
@@ -71,6 +71,15 @@ pub(super) fn lines(
     }
 }
 
+/// The style of a device's identity.
+fn head_style(device: &Device, selected: bool, theme: &Theme) -> Style {
+    match selected {
+        true => theme.selected(),
+        false if device.flags().is_empty() => Style::new(),
+        false => theme.warn(),
+    }
+}
+
 /// `2 procs`.
 pub(super) fn processes(device: &Device) -> String {
     plural(device.processes, "proc")
@@ -78,7 +87,7 @@ pub(super) fn processes(device: &Device) -> String {
 
 /// Events of the last second.
 fn rate(device: &Device) -> String {
-    format!("{} ev/s", device.events_per_second.map_or_else(|| UNKNOWN.to_owned(), count))
+    format!("{} ev/s", or_unknown(device.events_per_second, count))
 }
 
 fn dram_parts(device: &Device) -> Vec<(Part, u64)> {
@@ -158,29 +167,17 @@ fn kernel_line(device: &Device, theme: &Theme) -> Line<'static> {
 }
 
 fn bracketed(memory: &Memory, parts: &[(Part, u64)], width: usize, theme: &Theme) -> Vec<Span<'static>> {
-    if width == 0 {
-        return Vec::new();
+    match width {
+        0 => Vec::new(),
+        _ => bar::bracketed(parts, memory.peak.range.low, memory.total, width, theme),
     }
-    let mut spans = vec![Span::styled("▕", theme.dim())];
-    match memory.total {
-        Some(total) => {
-            let cells = bar::cells(parts, total, width);
-            spans.extend(bar::spans(&cells, memory.peak.range.low, total, theme));
-        }
-        None => {
-            let text = ["capacity unknown", UNKNOWN].into_iter().find(|text| text.len() <= width);
-            spans.push(Span::styled(format!("{:^width$}", text.unwrap_or(UNKNOWN)), theme.dim()));
-        }
-    }
-    spans.push(Span::styled("▏", theme.dim()));
-    spans
 }
 
 /// Only what is used. A narrow screen has no room for bars.
 fn one_line(device: &Device, width: Width, columns: usize, style: Style, theme: &Theme) -> Line<'static> {
     let names = if width == Width::Narrow { 6 } else { 10 };
     let head = format!("{:>3} {:<names$} ", device.index, fit(&device.kind(), names));
-    let rate = device.events_per_second.map_or_else(|| UNKNOWN.to_owned(), count);
+    let rate = or_unknown(device.events_per_second, count);
     let figures = |memory: &Memory| {
         let (mark, used) = (memory.used_range().mark(), bytes(memory.used));
         format!("{mark}{used:>9} {:>4} ", percent(memory.used, memory.total))
@@ -236,7 +233,7 @@ fn place(device: &Device) -> String {
 /// The line above a device's bars, `with_counts` of processes and events if these are not beside the bars.
 fn identity_line(device: &Device, width: Width, with_counts: bool, style: Style) -> Line<'static> {
     let names = width.names();
-    let board = device.board.as_ref().map_or_else(|| UNKNOWN.to_owned(), |board| fit(board, names));
+    let board = or_unknown(device.board.as_ref(), |board| fit(board, names));
     let head = format!("{:>3} {board:<names$} {}", device.index, place(device));
     let counts = match with_counts {
         true => format!(" {:>8} {:>9}", processes(device), rate(device)),
@@ -280,8 +277,8 @@ impl RowTexts {
 
 fn row_texts(device: &Device) -> RowTexts {
     let (arch, pci) = (device.arch.unwrap_or(UNKNOWN), device.id.pci.as_deref().unwrap_or(UNKNOWN));
-    let board = device.board.as_ref().map_or_else(|| UNKNOWN.to_owned(), |board| fit(board, 8));
-    let rate = device.events_per_second.map_or_else(|| UNKNOWN.to_owned(), count);
+    let board = or_unknown(device.board.as_ref(), |board| fit(board, 8));
+    let rate = or_unknown(device.events_per_second, count);
     let [temperature, power, clock] = DRIVER.map(|(value, _)| value);
     RowTexts {
         head: format!("{:>3} {board:<8} {:<11} {pci:<12} ", device.index, fit(arch, 11)),
@@ -309,8 +306,7 @@ pub(super) fn wide_heading(width: usize, theme: &Theme) -> Line<'static> {
 pub(super) fn wide_line(device: &Device, width: usize, selected: bool, theme: &Theme) -> Line<'static> {
     let texts = row_texts(device);
     let bar = texts.bar(width);
-    let flagged = if device.flags().is_empty() { Style::new() } else { theme.warn() };
-    let style = if selected { theme.selected() } else { flagged };
+    let style = head_style(device, selected, theme);
     let mut spans = vec![Span::styled(texts.head, style)];
     spans.extend(bracketed(&device.held.dram, &dram_parts(device), bar, theme));
     spans.push(Span::raw(texts.dram));

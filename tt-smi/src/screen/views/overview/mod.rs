@@ -11,10 +11,11 @@ use ratatui::widgets::Paragraph;
 use crate::escape::fit;
 use crate::model::{Device, Memory, Model, ProcessState};
 use crate::output::units::{UNKNOWN, age, bytes, percent, share};
-use crate::screen::action::{Action, Motion, View};
+use crate::screen::action::{Action, View};
 use crate::screen::data::Data;
 use crate::screen::page::{Page, Reply, Scene};
 use crate::screen::theme::Theme;
+use crate::screen::widgets::text::or_unknown;
 use devices::Width;
 
 /// Least lines for processes, if there are that many: the heading and three rows.
@@ -121,18 +122,17 @@ impl Page for Overview {
 
     fn act(&mut self, action: Action, scene: &Scene<'_>) -> Reply {
         let last = scene.data.model.devices.len().saturating_sub(1);
-        let page = OverviewLayout::of(scene.area, &scene.data.model).seen() as isize;
-        let by = |steps: isize| self.selected.saturating_add_signed(steps).min(last);
-        self.selected = match action {
-            Action::Move(Motion::Lines(lines)) => by(lines as isize),
-            Action::Move(Motion::Pages(pages)) => by(pages as isize * page),
-            Action::Move(Motion::First) => 0,
-            Action::Move(Motion::Last) => last,
+        let page = OverviewLayout::of(scene.area, &scene.data.model).seen();
+        match action {
+            Action::Move(motion) => match motion.target(self.selected, last, page) {
+                Some(place) => self.selected = place,
+                None => return Reply::Ignored,
+            },
             Action::Open => return Reply::Device(self.selected, View::Detail),
             // There is nothing to go back to from the overview.
-            Action::Back => return Reply::Done,
+            Action::Back => {}
             _ => return Reply::Ignored,
-        };
+        }
         Reply::Done
     }
 
@@ -163,10 +163,6 @@ impl Page for Overview {
         let notes = notes(model).into_iter().take(usize::from(layout.notes.height));
         let lines: Vec<Line<'_>> = notes.map(|note| Line::styled(note, theme.warn())).collect();
         frame.render_widget(Paragraph::new(lines), layout.notes);
-    }
-
-    fn summary(&self) -> Option<String> {
-        None
     }
 }
 
@@ -213,7 +209,7 @@ fn last_failure(model: &Model) -> Option<String> {
     Some(format!(
         " {} ago on device {index}: {} allocation of {} failed (pid {who}); {} free, largest block {}",
         age(model.clock.age_ns(failure.time)),
-        failure.class.map_or_else(|| UNKNOWN.to_owned(), |class| class.name().to_uppercase()),
+        or_unknown(failure.class, |class| class.name().to_uppercase()),
         bytes(failure.shortage.request),
         failure.shortage.free_text(),
         failure.shortage.largest_text(),

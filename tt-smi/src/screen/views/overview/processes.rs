@@ -8,9 +8,9 @@ use tt_shm_reader::Class;
 
 use crate::escape::fit;
 use crate::model::{Model, Process, ProcessState};
-use crate::output::units::{UNKNOWN, age, bytes_or_unknown, count};
+use crate::output::units::{age, bytes_or_unknown, count};
 use crate::screen::theme::Theme;
-use crate::screen::widgets::text::split_top;
+use crate::screen::widgets::text::{or_unknown, split_top};
 
 /// A column: heading, width, whether right-aligned, and its text.
 type Column = (&'static str, u16, bool, fn(&Process) -> String);
@@ -23,15 +23,13 @@ const COLUMNS: [Column; 11] = [
     ("DRAM", 9, true, |process| bytes_or_unknown(process.total(|held| held.dram.used))),
     ("L1", 9, true, |process| bytes_or_unknown(process.total(|held| held.l1.used))),
     ("KERNELS", 9, true, |process| bytes_or_unknown(process.total(|held| held.kernel_loaded.used))),
-    ("EV/S", 5, true, |process| process.events_per_second.map_or_else(|| UNKNOWN.to_owned(), count)),
+    ("EV/S", 5, true, |process| or_unknown(process.events_per_second, count)),
     ("CB ALLOC", 9, true, |process| bytes_or_unknown(process.total(|held| held.class(Class::Cb).used))),
-    ("DISPATCHES", 10, true, |process| or_unknown(process.total(|held| held.dispatches))),
+    ("DISPATCHES", 10, true, |process| {
+        or_unknown(process.total(|held| held.dispatches), |count| count.to_string())
+    }),
     ("AGE", 6, true, |process| age(process.age_ns)),
 ];
-
-fn or_unknown(number: Option<u64>) -> String {
-    number.map_or_else(|| UNKNOWN.to_owned(), |number| number.to_string())
-}
 
 /// Draws them below a gap.
 pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, theme: &Theme) {

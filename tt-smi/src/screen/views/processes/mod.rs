@@ -8,15 +8,15 @@ use ratatui::layout::{Position, Rect};
 use ratatui::text::Line;
 
 use crate::escape::escape;
-use crate::model::{Model, Process};
+use crate::model::{Model, Process, Reclaimed};
 use crate::output::units::age;
 use crate::query::{Field, PROCESS_FIELDS, Query};
 use crate::screen::action::Action;
 use crate::screen::data::Data;
 use crate::screen::page::{Page, ProcessKey, Reply, Scene};
 use crate::screen::views::drill_down::{DrillDown, HasDetail};
-use crate::screen::widgets::list::{Hit, List, Look};
-use crate::screen::widgets::text::split_bottom;
+use crate::screen::widgets::list::{Hit, List, Look, draw_empty};
+use crate::screen::widgets::text::{draw_lines, split_bottom};
 use process_detail::ProcessDetail;
 use rows::{COLUMNS, ProcessRow, SORTED_BY};
 
@@ -81,11 +81,11 @@ impl ProcessList {
     }
 
     fn draw_ends(frame: &mut Frame<'_>, area: Rect, scene: &Scene<'_>) {
-        let ends = scene.data.model.reclaimed.iter().take(usize::from(area.height));
-        for (y, gone) in (area.y..).zip(ends) {
+        let line = |gone: &Reclaimed| {
             let text = format!(" pid {} ended {} ago, {}", gone.pid, age(gone.age_ns), rows::held_text(gone));
-            frame.render_widget(Line::styled(text, scene.theme.dim()), Rect { y, height: 1, ..area });
-        }
+            Line::styled(text, scene.theme.dim())
+        };
+        draw_lines(frame, area, scene.data.model.reclaimed.iter().map(line));
     }
 }
 
@@ -146,12 +146,12 @@ impl Page for ProcessList {
             "stopped" => Look { style: theme.warn(), mark: None },
             _ => theme.dim().into(),
         });
-        if self.rows.is_empty() && area.height > 1 {
+        if self.rows.is_empty() {
             let text = match self.all {
                 0 => " No process reports here. Try `tt-smi demo`.",
                 _ => " No matching processes. Press Esc to show all.",
             };
-            frame.render_widget(Line::styled(text, theme.dim()), Rect { y: area.y + 1, height: 1, ..area });
+            draw_empty(frame, area, text, theme);
         }
         ProcessList::draw_ends(frame, ends, scene);
     }

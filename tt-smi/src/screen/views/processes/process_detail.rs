@@ -9,13 +9,13 @@ use ratatui::text::Line;
 use super::rows::held;
 use crate::lists::allocations::{Item, Listing};
 use crate::model::{Clock, FIGURES, Figure, Interval, Model, Process, ProcessState, Rank, Usage};
-use crate::output::units::{UNKNOWN, age, bytes, count, plural};
+use crate::output::units::{age, bytes, count, plural};
 use crate::screen::action::Action;
 use crate::screen::data::{Data, More, Needs};
 use crate::screen::page::{Page, ProcessKey, Reply, Scene};
 use crate::screen::views::allocations::item_list;
 use crate::screen::widgets::list::{Column, Hit, List, Look};
-use crate::screen::widgets::text::split_top;
+use crate::screen::widgets::text::{draw_lines, or_unknown, split_top};
 
 /// The process, and what is known about it.
 #[derive(Debug)]
@@ -95,7 +95,7 @@ impl ProcessDetail {
             let pid = self.key.pid.unwrap_or(self.key.namespace_pid);
             return vec![(format!(" Process {pid} does not report in this namespace."), true)];
         };
-        let rate = process.events_per_second.map_or_else(|| UNKNOWN.to_owned(), count);
+        let rate = or_unknown(process.events_per_second, count);
         let (pid, name, owner) = (process.pid_text(), &process.name, process.owner());
         let state = process.state_text();
         let mut lines = vec![(
@@ -198,10 +198,9 @@ impl Page for ProcessDetail {
 
     fn draw(&self, frame: &mut Frame<'_>, scene: &Scene<'_>) {
         let (layout, theme) = (self.layout(scene.area), scene.theme);
-        for (y, (text, is_warning)) in (layout.head.y..layout.head.bottom()).zip(self.head_lines()) {
-            let style = if is_warning { theme.warn() } else { theme.heading() };
-            frame.render_widget(Line::styled(text, style), Rect { y, height: 1, ..layout.head });
-        }
+        let line =
+            |(text, is_warning)| Line::styled(text, if is_warning { theme.warn() } else { theme.heading() });
+        draw_lines(frame, layout.head, self.head_lines().into_iter().map(line));
         self.figure_list.draw(frame, layout.figures, &self.figures, theme, |figure| {
             Look::from(if figure.is_whole { theme.heading() } else { Default::default() })
         });
@@ -258,21 +257,17 @@ pub(super) const COLUMNS: &[Column<FigureRow>] = &[
         false => row.what.to_owned(),
     }),
     Column::number("LIVE", 10, 2, |row| bytes(row.live), |row| Some(row.live)),
-    Column::number("COUNT", 7, 4, |row| or_unknown(row.count), |row| row.count),
+    Column::number("COUNT", 7, 4, |row| or_unknown(row.count, |count| count.to_string()), |row| row.count),
     Column::number("PEAK", 10, 3, |row| peak_text(row.peak), |row| row.peak.map(|peak| peak.low)),
     Column::number("PEAK WAS", 12, 5, |row| ago(row.peak_age_ns), |row| row.peak_age_ns),
 ];
 
-fn or_unknown(number: Option<u64>) -> String {
-    number.map_or_else(|| UNKNOWN.to_owned(), |number| number.to_string())
-}
-
 fn peak_text(peak: Option<Interval>) -> String {
-    peak.map_or_else(|| UNKNOWN.to_owned(), |peak| peak.short())
+    or_unknown(peak, |peak| peak.short())
 }
 
 fn ago(age_ns: Option<u64>) -> String {
-    age_ns.map_or_else(|| UNKNOWN.to_owned(), |age_ns| format!("{} ago", age(age_ns)))
+    or_unknown(age_ns, |age_ns| format!("{} ago", age(age_ns)))
 }
 
 impl FigureRow {

@@ -9,6 +9,7 @@ use crate::model::{Model, Process, ProcessState, Reclaimed};
 use crate::output::units::{UNKNOWN, age, bytes, bytes_or_unknown, count};
 use crate::screen::page::ProcessKey;
 use crate::screen::widgets::list::Column;
+use crate::screen::widgets::text::or_unknown;
 
 #[derive(Clone, Debug)]
 pub(super) struct ProcessRow {
@@ -178,13 +179,7 @@ pub(super) const COLUMNS: &[Column<ProcessRow>] = &[
         |row| bytes_or_unknown(row.class(Class::SystemMemory)),
         |row| row.class(Class::SystemMemory),
     ),
-    Column::number(
-        "EV/S",
-        5,
-        7,
-        |row| row.rate.map_or_else(|| UNKNOWN.to_owned(), count),
-        |row| milli(row.rate),
-    ),
+    Column::number("EV/S", 5, 7, |row| or_unknown(row.rate, count), |row| milli(row.rate)),
     Column::number("AGE", 6, 9, |row| age(row.age_ns), |row| Some(row.age_ns)),
     Column::words(
         "CONTAINER",

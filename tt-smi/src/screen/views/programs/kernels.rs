@@ -1,7 +1,7 @@
 //! One program: its kernels on all of its devices.
 
 use ratatui::Frame;
-use ratatui::layout::{Position, Rect};
+use ratatui::layout::Position;
 use ratatui::text::Line;
 use tt_shm_reader::{Kernel, KernelType};
 
@@ -12,7 +12,7 @@ use crate::screen::action::Action;
 use crate::screen::data::{Data, More, Needs};
 use crate::screen::page::{Page, Reply, Scene};
 use crate::screen::widgets::list::{Column, Hit, List, Look};
-use crate::screen::widgets::text::split_top;
+use crate::screen::widgets::text::{draw_lines, hex, or_unknown, split_top};
 
 /// A kernel on a device.
 #[derive(Clone, Debug)]
@@ -35,19 +35,13 @@ const COLUMNS: &[Column<Loaded>] = &[
         "BINARY",
         10,
         2,
-        |loaded| loaded.kernel.binary_bytes().map_or_else(|| UNKNOWN.to_owned(), bytes),
+        |loaded| or_unknown(loaded.kernel.binary_bytes(), bytes),
         |loaded| loaded.kernel.binary_bytes(),
     ),
-    Column::number(
-        "CORES",
-        5,
-        5,
-        |loaded| cores(loaded).map_or_else(|| UNKNOWN.to_owned(), |n| n.to_string()),
-        cores,
-    ),
+    Column::number("CORES", 5, 5, |loaded| or_unknown(cores(loaded), |n| n.to_string()), cores),
     Column::number("TOTAL", 10, 1, |loaded| bytes(loaded.kernel.bytes), |loaded| Some(loaded.kernel.bytes)),
-    Column::ids("HASH", 18, 6, |loaded| hex(loaded.kernel.hash), |loaded| loaded.kernel.hash),
-    Column::ids("ID", 18, 8, |loaded| format!("{:#x}", loaded.kernel.id), |loaded| Some(loaded.kernel.id)),
+    Column::ids("HASH", 18, 6, |loaded| or_unknown(loaded.kernel.hash, hex), |loaded| loaded.kernel.hash),
+    Column::ids("ID", 18, 8, |loaded| hex(loaded.kernel.id), |loaded| Some(loaded.kernel.id)),
     Column::new("LATE", 4, 7, |loaded| if loaded.kernel.late { "late" } else { "" }.to_owned()),
 ];
 
@@ -63,15 +57,11 @@ fn label(loaded: &Loaded) -> Option<&str> {
 }
 
 fn device_text(loaded: &Loaded) -> String {
-    loaded.device.map_or_else(|| UNKNOWN.to_owned(), |device| device.to_string())
+    or_unknown(loaded.device, |device| device.to_string())
 }
 
 fn cores(loaded: &Loaded) -> Option<u64> {
     Some(u64::from(loaded.kernel.cores)).filter(|cores| *cores > 0)
-}
-
-fn hex(number: Option<u64>) -> String {
-    number.map_or_else(|| UNKNOWN.to_owned(), |number| format!("{number:#x}"))
 }
 
 #[derive(Debug)]
@@ -164,9 +154,7 @@ impl Page for Kernels {
 
     fn draw(&self, frame: &mut Frame<'_>, scene: &Scene<'_>) {
         let (head, area) = split_top(scene.area, 2);
-        for (y, line) in (head.y..head.bottom()).zip(self.head()) {
-            frame.render_widget(Line::styled(line, scene.theme.heading()), Rect { y, height: 1, ..head });
-        }
+        draw_lines(frame, head, self.head().map(|line| Line::styled(line, scene.theme.heading())));
         self.list.draw(frame, area, &self.loaded, scene.theme, |_| Look::default());
     }
 

@@ -17,7 +17,8 @@ use crate::screen::action::Action;
 use crate::screen::data::{Data, More, Needs};
 use crate::screen::page::{Page, Reply, Scene};
 use crate::screen::views::drill_down::{DrillDown, HasDetail};
-use crate::screen::widgets::list::{Hit, List, Look};
+use crate::screen::widgets::list::{Hit, List, Look, draw_empty};
+use crate::screen::widgets::text::draw_lines;
 use kernels::Kernels;
 use rows::{COLUMNS, ProgramRow, Rates, SORTED_BY};
 
@@ -103,13 +104,13 @@ impl ProgramList {
             true => Look { style: Default::default(), mark: Some('~') },
             false => Look::default(),
         });
-        if self.list.len() == 0 && area.height > 1 {
+        if self.list.len() == 0 {
             let text = match (&self.listing, self.query.is_empty()) {
                 (None, _) => &scene.unread("programs"),
                 (Some(_), true) => " No programs loaded.",
                 (Some(_), false) => " No matching programs. Press Esc to show all.",
             };
-            frame.render_widget(Line::styled(text, theme.dim()), Rect { y: area.y + 1, height: 1, ..area });
+            draw_empty(frame, area, text, theme);
         }
     }
 }
@@ -176,10 +177,8 @@ impl Page for ProgramList {
     fn draw(&self, frame: &mut Frame<'_>, scene: &Scene<'_>) {
         let (layout, theme) = (self.layout(scene.area), scene.theme);
         let errors = self.listing.as_ref().map_or(&[][..], |listing| &listing.errors);
-        for (y, error) in (layout.errors.y..layout.errors.bottom()).zip(errors) {
-            let line = Line::styled(format!(" {}", escape(error)), theme.warn());
-            frame.render_widget(line, Rect { y, height: 1, ..layout.errors });
-        }
+        let errors = errors.iter().map(|error| Line::styled(format!(" {}", escape(error)), theme.warn()));
+        draw_lines(frame, layout.errors, errors);
         self.draw_list(frame, layout.list, scene);
         if let Some(sharing) = self.sharing_text() {
             frame.render_widget(Line::styled(sharing, theme.dim()), layout.sharing);

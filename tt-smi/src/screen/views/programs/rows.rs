@@ -6,8 +6,9 @@ use std::sync::Arc;
 use crate::escape::escape;
 use crate::lists::programs::{Entry, Listing};
 use crate::model::ranges;
-use crate::output::units::{UNKNOWN, age, bytes, count};
+use crate::output::units::{age, bytes, count};
 use crate::screen::widgets::list::Column;
+use crate::screen::widgets::text::{hex, or_unknown};
 use crate::segments::pid_text;
 
 #[derive(Clone, Debug)]
@@ -29,7 +30,7 @@ impl ProgramRow {
 
     /// Its name, escaped.
     pub(super) fn name(&self) -> String {
-        self.entry().program.name.as_deref().map_or_else(|| UNKNOWN.to_owned(), escape)
+        or_unknown(self.entry().program.name.as_deref(), escape)
     }
 }
 
@@ -53,13 +54,7 @@ pub(super) const COLUMNS: &[Column<ProgramRow>] = &[
         |row| pid_text(row.entry().pid, row.entry().claimed),
         |row| Some(row.entry().pid.into()),
     ),
-    Column::ids(
-        "ID",
-        8,
-        4,
-        |row| format!("{:#x}", row.entry().program.id),
-        |row| Some(row.entry().program.id),
-    ),
+    Column::ids("ID", 8, 4, |row| hex(row.entry().program.id), |row| Some(row.entry().program.id)),
     Column::words("NAME", 0, 0, ProgramRow::name, |row| row.entry().program.name.as_deref()),
     Column::words("TYPES", 12, 9, |row| row.entry().types(), types_key),
     Column::ids(
@@ -94,7 +89,7 @@ pub(super) const COLUMNS: &[Column<ProgramRow>] = &[
         "DISP/S",
         7,
         1,
-        |row| row.rate.map_or_else(|| UNKNOWN.to_owned(), rate_text),
+        |row| or_unknown(row.rate, rate_text),
         |row| row.rate.map(|rate| (rate * 1000.0) as u64),
     ),
     Column::number(
@@ -122,7 +117,7 @@ pub(super) const COLUMNS: &[Column<ProgramRow>] = &[
         "LAST",
         6,
         7,
-        |row| row.entry().last_dispatch_ns.map_or_else(|| UNKNOWN.to_owned(), age),
+        |row| or_unknown(row.entry().last_dispatch_ns, age),
         |row| row.entry().last_dispatch_ns,
     ),
     Column::new("LATE", 4, 13, |row| if row.entry().program.late { "late" } else { "" }.to_owned()),

@@ -163,15 +163,9 @@ impl<T> List<T> {
         }
         let height = visible_rows(area);
         let last = self.order.len().saturating_sub(1);
-        let by = |steps: i64| (self.selected as i64).saturating_add(steps).clamp(0, last as i64) as usize;
-        let place = match motion {
-            Motion::Lines(lines) => by(i64::from(lines)),
-            Motion::Pages(pages) => by(i64::from(pages) * height.max(1) as i64),
-            Motion::Aside(_) => self.selected,
-            Motion::First => 0,
-            Motion::Last => last,
-        };
-        self.select(place, items, height);
+        if let Some(place) = motion.target(self.selected, last, height.max(1)) {
+            self.select(place, items, height);
+        }
     }
 
     /// Selects the last row, whatever the height.
@@ -317,6 +311,13 @@ impl<T> List<T> {
         };
         let cells: Vec<String> = viewport.widths.iter().map(cell).collect();
         format!("{mark}{}", cells.join(" "))
+    }
+}
+
+/// Draws a text below the headings of an empty list.
+pub(crate) fn draw_empty(frame: &mut Frame<'_>, area: Rect, text: &str, theme: &Theme) {
+    if area.height > 1 {
+        frame.render_widget(Line::styled(text, theme.dim()), Rect { y: area.y + 1, height: 1, ..area });
     }
 }
 
