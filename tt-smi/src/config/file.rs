@@ -10,7 +10,7 @@ use rustix::fs::{Mode, OFlags};
 use toml::Spanned;
 
 use super::error::Place;
-use super::{Config, ConfigError, Key, Origin};
+use super::{Config, ConfigError, Key, SettingOrigin};
 
 /// More is no list of settings.
 const MAX_BYTES: u64 = 64 * 1024;
@@ -50,7 +50,11 @@ fn read_start(path: &Path) -> io::Result<String> {
 }
 
 /// Sets what a file says, and tells which keys those are, with their lines.
-pub(super) fn apply(config: &mut Config, path: &Path, text: &str) -> Result<Vec<(Key, Origin)>, ConfigError> {
+pub(super) fn apply(
+    config: &mut Config,
+    path: &Path,
+    text: &str,
+) -> Result<Vec<(Key, SettingOrigin)>, ConfigError> {
     let place = |at: usize| Place::of(path, text, at);
     let table: BTreeMap<Spanned<String>, Spanned<toml::Value>> =
         toml::from_str(text).map_err(|error| ConfigError::Syntax {
@@ -68,7 +72,7 @@ pub(super) fn apply(config: &mut Config, path: &Path, text: &str) -> Result<Vec<
             let at = place(value.span().start).to_string();
             return Err(ConfigError::BadValue { at, key, value: given });
         }
-        set.push((key, Origin::File { path: path.to_owned(), line: named.line }));
+        set.push((key, SettingOrigin::File { path: path.to_owned(), line: named.line }));
     }
     Ok(set)
 }

@@ -9,7 +9,7 @@ mod resolve;
 pub(crate) use error::ConfigError;
 pub(crate) use file::path;
 pub(crate) use key::Key;
-pub(crate) use resolve::{Origin, Resolved};
+pub(crate) use resolve::{Resolved, SettingOrigin};
 
 use std::time::Duration;
 

@@ -10,7 +10,7 @@ use crate::escape::escape;
 
 /// Where a setting comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Origin {
+pub(crate) enum SettingOrigin {
     /// Nobody set it.
     Default,
     File {
@@ -23,13 +23,13 @@ pub(crate) enum Origin {
     Flag(&'static str),
 }
 
-impl fmt::Display for Origin {
+impl fmt::Display for SettingOrigin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Origin::Default => f.write_str("default"),
-            Origin::File { path, line } => write!(f, "{}:{line}", escape(&path.to_string_lossy())),
-            Origin::Environment(name) => f.write_str(name),
-            Origin::Flag(flag) => f.write_str(flag),
+            SettingOrigin::Default => f.write_str("default"),
+            SettingOrigin::File { path, line } => write!(f, "{}:{line}", escape(&path.to_string_lossy())),
+            SettingOrigin::Environment(name) => f.write_str(name),
+            SettingOrigin::Flag(flag) => f.write_str(flag),
         }
     }
 }
@@ -40,7 +40,7 @@ pub(crate) struct Resolved {
     pub config: Config,
     /// The file that was read, if there is one.
     pub file: Option<PathBuf>,
-    set: Vec<(Key, Origin)>,
+    set: Vec<(Key, SettingOrigin)>,
 }
 
 impl Resolved {
@@ -82,7 +82,7 @@ impl Resolved {
             if !key.set(&mut resolved.config, &value) {
                 return Err(ConfigError::BadValue { at: name, key, value });
             }
-            resolved.set.push((key, Origin::Environment(name)));
+            resolved.set.push((key, SettingOrigin::Environment(name)));
         }
         Ok(resolved)
     }
@@ -91,13 +91,17 @@ impl Resolved {
     pub(crate) fn with_color(mut self, flag: Option<ColorChoice>) -> Resolved {
         if let Some(color) = flag {
             self.config.color = color;
-            self.set.push((Key::Color, Origin::Flag("--color")));
+            self.set.push((Key::Color, SettingOrigin::Flag("--color")));
         }
         self
     }
 
     /// Where a setting comes from.
-    pub(crate) fn origin(&self, key: Key) -> &Origin {
-        self.set.iter().rev().find(|(set, _)| *set == key).map_or(&Origin::Default, |(_, origin)| origin)
+    pub(crate) fn origin(&self, key: Key) -> &SettingOrigin {
+        self.set
+            .iter()
+            .rev()
+            .find(|(set, _)| *set == key)
+            .map_or(&SettingOrigin::Default, |(_, origin)| origin)
     }
 }

@@ -42,10 +42,10 @@ fn a_flag_wins_over_the_environment_over_the_file_over_the_default() {
         Config { theme: Palette::Safe, ascii: true, color: ColorChoice::Auto, ..Config::default() };
     assert_eq!(resolved.config, expected);
     let origin = |key| resolved.origin(key).clone();
-    assert_eq!(origin(Key::Color), Origin::Flag("--color"));
-    assert_eq!(origin(Key::Theme), Origin::Environment("TT_SMI_THEME".to_owned()));
-    assert_eq!(origin(Key::Ascii), Origin::File { path: home.file(), line: 5 });
-    assert_eq!(origin(Key::View), Origin::Default);
+    assert_eq!(origin(Key::Color), SettingOrigin::Flag("--color"));
+    assert_eq!(origin(Key::Theme), SettingOrigin::Environment("TT_SMI_THEME".to_owned()));
+    assert_eq!(origin(Key::Ascii), SettingOrigin::File { path: home.file(), line: 5 });
+    assert_eq!(origin(Key::View), SettingOrigin::Default);
     assert_eq!(home.load(&[]).unwrap().config.color, ColorChoice::Always);
 }
 
@@ -94,12 +94,12 @@ fn the_file_is_where_the_specification_says() {
 fn the_template_sets_nothing_and_its_lines_are_the_defaults() {
     let untouched = Home::new(&template()).load(&[]).unwrap();
     assert_eq!(untouched.config, Config::default());
-    assert_eq!(untouched.origin(Key::Theme), &Origin::Default);
+    assert_eq!(untouched.origin(Key::Theme), &SettingOrigin::Default);
     let lines: Vec<String> = template()
         .lines()
         .map(|line| line.strip_prefix('#').filter(|line| !line.starts_with(' ')).unwrap_or("").to_owned())
         .collect();
     let all = Home::new(&lines.join("\n")).load(&[]).unwrap();
     assert_eq!(all.config, Config::default());
-    assert!(Key::ALL.into_iter().all(|key| matches!(all.origin(key), Origin::File { .. })));
+    assert!(Key::ALL.into_iter().all(|key| matches!(all.origin(key), SettingOrigin::File { .. })));
 }

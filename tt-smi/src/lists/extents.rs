@@ -1,4 +1,4 @@
-//! Where in memory things lie: stretches of addresses, the gaps between them, and how broken up these are.
+//! Address ranges of allocations, the gaps between them, and fragmentation.
 //!
 //! Addresses on Tenstorrent chips are those of one bank of DRAM, or of the L1 of one core: a buffer lies at the
 //! same address in each bank, with a part of its bytes. So all of this is about one bank.
@@ -15,7 +15,7 @@ use tt_shm_reader::Class;
 
 use super::allocations::{Item, Listing};
 
-/// A stretch of addresses that something claims; `end` is not in it.
+/// A range of addresses that an allocation claims; `end` is not in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Extent {
     pub start: u64,
@@ -64,7 +64,7 @@ struct Piece {
 /// Which memory of a device has addresses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Bank {
+pub enum BankKind {
     /// A bank of DRAM.
     #[default]
     Dram,
@@ -72,12 +72,19 @@ pub enum Bank {
     L1,
 }
 
-impl Bank {
+impl BankKind {
+    pub(crate) fn other(self) -> BankKind {
+        match self {
+            BankKind::Dram => BankKind::L1,
+            BankKind::L1 => BankKind::Dram,
+        }
+    }
+
     /// Where an item lies. Kernels have no addresses, and system memory is not the device's.
-    pub fn of(item: &Item) -> Option<Bank> {
+    pub fn of(item: &Item) -> Option<BankKind> {
         match item.class {
-            Class::Dram | Class::Trace => Some(Bank::Dram),
-            Class::L1 | Class::L1Small | Class::Cb => Some(Bank::L1),
+            Class::Dram | Class::Trace => Some(BankKind::Dram),
+            Class::L1 | Class::L1Small | Class::Cb => Some(BankKind::L1),
             _ => None,
         }
     }
@@ -88,8 +95,8 @@ impl Bank {
 pub struct Overlaps {
     /// Index of the device.
     pub device: usize,
-    pub memory: Bank,
-    /// Stretches that are claimed more than once; `None` if no address is known.
+    pub memory: BankKind,
+    /// Ranges that are claimed more than once; `None` if no address is known.
     pub overlap_count: Option<u64>,
     /// Bytes in these, in one bank or core.
     pub overlap_bank_bytes: Option<u64>,
@@ -100,12 +107,12 @@ pub struct Overlaps {
 impl Overlaps {
     /// Of each memory of each device that has something in it. `is_part`: whether only some were asked for.
     pub fn all(listing: &Listing, is_part: bool) -> Vec<Overlaps> {
-        let mut banks: BTreeMap<(usize, Bank), (Vec<Extent>, u64)> = BTreeMap::new();
+        let mut banks: BTreeMap<(usize, BankKind), (Vec<Extent>, u64)> = BTreeMap::new();
         // A circular buffer inside an L1 buffer is in that one's extent.
         let own =
             listing.items.iter().enumerate().filter(|(_, item)| !item.globally_allocated && item.size > 0);
         for (place, item) in own {
-            let Some(bank) = Bank::of(item) else { continue };
+            let Some(bank) = BankKind::of(item) else { continue };
             let (extents, unknown) = banks.entry((item.device, bank)).or_default();
             match Extent::of(place, item) {
                 Some(extent) => extents.push(extent),
@@ -142,7 +149,7 @@ pub struct Survey {
     pub free: u64,
     /// The largest of them, the first if there are several: start and end.
     pub largest: Option<(u64, u64)>,
-    /// Stretches where claims overlap.
+    /// Ranges where claims overlap.
     pub overlaps: u64,
     /// Bytes in these.
     pub overlapping: u64,
@@ -163,7 +170,7 @@ impl Survey {
             let is_shared = piece.is_shared;
             survey.used += bytes;
             survey.overlapping += if is_shared { bytes } else { 0 };
-            // Neighbours are one stretch.
+            // Adjacent pieces are one range.
             survey.overlaps += u64::from(is_shared && !(was_shared && before == piece.start));
             (before, was_shared) = (piece.end, is_shared);
         }
@@ -189,7 +196,7 @@ impl Survey {
     }
 }
 
-/// The stretches where claims overlap, in order.
+/// The ranges where claims overlap, in order.
 pub fn overlaps(extents: &[Extent]) -> Vec<(u64, u64)> {
     let shared = pieces(extents).into_iter().filter(|piece| piece.is_shared);
     shared.map(|piece| (piece.start, piece.end)).collect()
@@ -287,12 +294,16 @@ mod tests {
         };
         let (buffer, cb) = (at(Class::L1, Some(0)), at(Class::Cb, Some(4)));
         let both = vec![buffer, cb];
-        assert_eq!(all(both.clone(), false), [(Bank::L1, Some(1), Some(6), true)]);
-        assert_eq!(all(both.clone(), true), [(Bank::L1, Some(1), Some(6), false)], "not all was asked for");
+        assert_eq!(all(both.clone(), false), [(BankKind::L1, Some(1), Some(6), true)]);
+        assert_eq!(
+            all(both.clone(), true),
+            [(BankKind::L1, Some(1), Some(6), false)],
+            "not all was asked for"
+        );
         let unknown = [both, vec![at(Class::L1, None), at(Class::Dram, None)]].concat();
         assert_eq!(
             all(unknown, false),
-            [(Bank::Dram, None, None, false), (Bank::L1, Some(1), Some(6), false)]
+            [(BankKind::Dram, None, None, false), (BankKind::L1, Some(1), Some(6), false)]
         );
     }
 

@@ -26,7 +26,7 @@ pub enum GroupBy {
 
 /// What the members of a group have in common.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Key {
+pub enum GroupKey {
     /// Their name; `None`: they have none.
     Name(Option<Foreign>),
     Class(Class),
@@ -39,7 +39,7 @@ pub enum Key {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Group {
     /// What they have in common.
-    pub key: Key,
+    pub key: GroupKey,
     /// How many they are.
     pub count: u64,
     pub bytes: u64,
@@ -63,7 +63,7 @@ pub fn histogram<'a>(items: impl IntoIterator<Item = &'a Item>) -> Vec<Group> {
     let mut found = [const { None::<Group> }; u64::BITS as usize + 1];
     for item in items {
         let place = item.size.checked_ilog2().map_or(0, |power| power as usize + 1);
-        found[place].get_or_insert_with(|| Group::before(Key::Size(power(item.size)), item)).add(item);
+        found[place].get_or_insert_with(|| Group::before(GroupKey::Size(power(item.size)), item)).add(item);
     }
     let mut buckets: Vec<Group> = Vec::new();
     for group in found.into_iter().flatten() {
@@ -76,9 +76,11 @@ pub fn histogram<'a>(items: impl IntoIterator<Item = &'a Item>) -> Vec<Group> {
 }
 
 /// The next size, if it is not the one that follows anyway. Nothing lies between no bytes and some.
-fn gap(last: &Key, next: &Key) -> Option<Key> {
+fn gap(last: &GroupKey, next: &GroupKey) -> Option<GroupKey> {
     match (last, next) {
-        (Key::Size(last), Key::Size(next)) if *last > 0 && last * 2 < *next => Some(Key::Size(last * 2)),
+        (GroupKey::Size(last), GroupKey::Size(next)) if *last > 0 && last * 2 < *next => {
+            Some(GroupKey::Size(last * 2))
+        }
         _ => None,
     }
 }
@@ -90,9 +92,9 @@ pub(super) fn power(size: u64) -> u64 {
 
 /// The groups, by key.
 fn collect<'a>(items: impl IntoIterator<Item = &'a Item>, by: GroupBy) -> Vec<Group> {
-    let mut groups: HashMap<Key, Group> = HashMap::new();
+    let mut groups: HashMap<GroupKey, Group> = HashMap::new();
     for item in items {
-        let key = Key::of(item, by);
+        let key = GroupKey::of(item, by);
         match groups.get_mut(&key) {
             Some(group) => group.add(item),
             None => {
@@ -108,12 +110,12 @@ fn collect<'a>(items: impl IntoIterator<Item = &'a Item>, by: GroupBy) -> Vec<Gr
 }
 
 impl Group {
-    fn empty(key: Key) -> Group {
+    fn empty(key: GroupKey) -> Group {
         Group { key, count: 0, bytes: 0, largest: 0, oldest_ns: 0, newest_ns: 0 }
     }
 
     /// Empty, but about to get its first member.
-    fn before(key: Key, first: &Item) -> Group {
+    fn before(key: GroupKey, first: &Item) -> Group {
         Group { newest_ns: first.age_ns, ..Group::empty(key) }
     }
 
@@ -126,13 +128,13 @@ impl Group {
     }
 }
 
-impl Key {
-    fn of(item: &Item, by: GroupBy) -> Key {
+impl GroupKey {
+    fn of(item: &Item, by: GroupBy) -> GroupKey {
         match by {
-            GroupBy::Name => Key::Name(item.name.clone()),
-            GroupBy::Class => Key::Class(item.class),
-            GroupBy::Size => Key::Size(power(item.size)),
-            GroupBy::Pid => Key::Pid(item.pid),
+            GroupBy::Name => GroupKey::Name(item.name.clone()),
+            GroupBy::Class => GroupKey::Class(item.class),
+            GroupBy::Size => GroupKey::Size(power(item.size)),
+            GroupBy::Pid => GroupKey::Pid(item.pid),
         }
     }
 
@@ -140,12 +142,12 @@ impl Key {
     pub fn query(&self) -> String {
         match self {
             // What has no name does not contain even nothing.
-            Key::Name(None) => "name!~\"\"".to_owned(),
-            Key::Name(Some(name)) => format!("name={}", quoted(name)),
-            Key::Class(class) => format!("class={}", class.name()),
-            Key::Size(0) => "size=0".to_owned(),
-            Key::Size(from) => format!("size={from}-{}", from + (from - 1)),
-            Key::Pid(pid) => format!("pid={pid}"),
+            GroupKey::Name(None) => "name!~\"\"".to_owned(),
+            GroupKey::Name(Some(name)) => format!("name={}", quoted(name)),
+            GroupKey::Class(class) => format!("class={}", class.name()),
+            GroupKey::Size(0) => "size=0".to_owned(),
+            GroupKey::Size(from) => format!("size={from}-{}", from + (from - 1)),
+            GroupKey::Pid(pid) => format!("pid={pid}"),
         }
     }
 }
@@ -156,18 +158,18 @@ pub(super) fn quoted(text: &Foreign) -> String {
 }
 
 /// For people: `64 KiB - 128 KiB`.
-impl fmt::Display for Key {
+impl fmt::Display for GroupKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Key::Name(Some(name)) => name.fmt(f),
-            Key::Name(None) => f.write_str("(no name)"),
-            Key::Class(class) => f.write_str(class.name()),
-            Key::Size(0) => f.write_str("0 B"),
-            Key::Size(from) => match from.checked_mul(2) {
+            GroupKey::Name(Some(name)) => name.fmt(f),
+            GroupKey::Name(None) => f.write_str("(no name)"),
+            GroupKey::Class(class) => f.write_str(class.name()),
+            GroupKey::Size(0) => f.write_str("0 B"),
+            GroupKey::Size(from) => match from.checked_mul(2) {
                 Some(to) => write!(f, "{} - {}", bytes_short(*from), bytes_short(to)),
                 None => write!(f, "from {}", bytes_short(*from)),
             },
-            Key::Pid(pid) => write!(f, "pid {pid}"),
+            GroupKey::Pid(pid) => write!(f, "pid {pid}"),
         }
     }
 }

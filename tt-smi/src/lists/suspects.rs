@@ -24,7 +24,7 @@ use std::collections::HashMap;
 use tt_shm_reader::Class;
 
 use super::allocations::{Item, Listing};
-use super::groups::{Key, power, quoted};
+use super::groups::{GroupKey, power, quoted};
 use crate::escape::Foreign;
 use steps::StepEnd;
 
@@ -41,7 +41,7 @@ const BETWEEN_NS: u64 = 900_000_000;
 
 /// What the allocations of a group have in common.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Origin {
+pub struct LeakOrigin {
     pub pid: u32,
     pub class: Class,
     /// Where they come from.
@@ -57,11 +57,11 @@ pub enum Place {
     Like(Option<Foreign>, u64),
 }
 
-impl Origin {
-    fn of(item: &Item) -> Origin {
+impl LeakOrigin {
+    fn of(item: &Item) -> LeakOrigin {
         let like = || Place::Like(item.name.clone(), power(item.size));
         let place = item.site.clone().map_or_else(like, Place::Site);
-        Origin { pid: item.pid, class: item.class, place }
+        LeakOrigin { pid: item.pid, class: item.class, place }
     }
 
     /// The query that asks for these.
@@ -69,7 +69,7 @@ impl Origin {
         let place = match &self.place {
             Place::Site(site) => format!("site={}", quoted(site)),
             Place::Like(name, size) => {
-                format!("{} {}", Key::Name(name.clone()).query(), Key::Size(*size).query())
+                format!("{} {}", GroupKey::Name(name.clone()).query(), GroupKey::Size(*size).query())
             }
         };
         format!("pid={} class={} {place}", self.pid, self.class.name())
@@ -123,7 +123,7 @@ struct Found {
 /// A group that may be a leak.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Suspect {
-    pub origin: Origin,
+    pub origin: LeakOrigin,
     /// Live now.
     pub count: u64,
     pub bytes: u64,
@@ -140,7 +140,7 @@ pub struct Suspect {
 /// What was seen of all groups.
 #[derive(Debug, Default)]
 pub struct Suspects {
-    tracks: HashMap<Origin, Track>,
+    tracks: HashMap<LeakOrigin, Track>,
     looked_ns: Option<u64>,
     /// By process.
     steps: HashMap<u32, Stepped>,
@@ -159,9 +159,9 @@ impl Suspects {
         }
         self.looked_ns = Some(now_ns);
         self.steps = ends.iter().map(|end| (end.pid, self.stepped(*end))).collect();
-        let mut groups: HashMap<Origin, Found> = HashMap::new();
+        let mut groups: HashMap<LeakOrigin, Found> = HashMap::new();
         for item in &listing.items {
-            let found = groups.entry(Origin::of(item)).or_default();
+            let found = groups.entry(LeakOrigin::of(item)).or_default();
             found.all.add(item);
             if self.steps.get(&item.pid).is_some_and(|steps| item.age_ns >= steps.end.age_ns) {
                 found.outlived.add(item);
@@ -183,14 +183,15 @@ impl Suspects {
     }
 
     /// Steps of the process of a group after which somebody looked.
-    fn looks(&self, origin: &Origin) -> Option<u64> {
+    fn looks(&self, origin: &LeakOrigin) -> Option<u64> {
         self.steps.get(&origin.pid).map(|steps| steps.looks)
     }
 
     /// Who is suspected at this time, those that grew most first.
     pub fn suspects(&self) -> Vec<Suspect> {
         let now_ns = self.looked_ns.unwrap_or(0);
-        let suspect = |(origin, track): (&Origin, &Track)| track.suspect(origin, now_ns, self.looks(origin));
+        let suspect =
+            |(origin, track): (&LeakOrigin, &Track)| track.suspect(origin, now_ns, self.looks(origin));
         let mut suspects: Vec<Suspect> = self.tracks.iter().filter_map(suspect).collect();
         let rank = |suspect: &Suspect| (suspect.more_bytes, suspect.more, suspect.origin.pid);
         suspects.sort_by_key(|suspect| std::cmp::Reverse(rank(suspect)));
@@ -199,7 +200,7 @@ impl Suspects {
 
     /// Whether something belongs to a group that is suspected.
     pub fn is_suspect(&self, item: &Item) -> bool {
-        let origin = Origin::of(item);
+        let origin = LeakOrigin::of(item);
         let (now_ns, looks) = (self.looked_ns.unwrap_or(0), self.looks(&origin));
         self.tracks.get(&origin).is_some_and(|track| track.is_suspect(now_ns, looks))
     }
@@ -266,7 +267,7 @@ impl Track {
         self.time.is_suspect(now_ns, AT_LEAST_NS) || self.over_steps(looks).is_some()
     }
 
-    fn suspect(&self, origin: &Origin, now_ns: u64, looks: Option<u64>) -> Option<Suspect> {
+    fn suspect(&self, origin: &LeakOrigin, now_ns: u64, looks: Option<u64>) -> Option<Suspect> {
         let over_steps = self.over_steps(looks);
         if over_steps.is_none() && !self.time.is_suspect(now_ns, AT_LEAST_NS) {
             return None;

@@ -7,7 +7,7 @@ use super::Shown;
 use crate::escape::Foreign;
 use crate::lists::allocations::{Item, Listing};
 use crate::lists::extents::Overlaps;
-use crate::lists::groups::{Group, Key};
+use crate::lists::groups::{Group, GroupKey};
 use crate::model::{Clock, core_type_name};
 use crate::output::json::Envelope;
 
@@ -104,7 +104,7 @@ impl<'a> ListingJson<'a> {
 
 impl SizeJson {
     fn new(group: &Group) -> SizeJson {
-        let from_bytes = if let Key::Size(from) = group.key { from } else { 0 };
+        let from_bytes = if let GroupKey::Size(from) = group.key { from } else { 0 };
         SizeJson { from_bytes, live_count: group.count, live_bytes: group.bytes }
     }
 }
@@ -112,10 +112,10 @@ impl SizeJson {
 impl GroupJson {
     fn new(group: &Group) -> GroupJson {
         let key = match &group.key {
-            Key::Name(name) => name.as_ref().map(|name| name.raw().to_owned()),
-            Key::Class(class) => Some(class.name().to_owned()),
-            Key::Size(from) => Some(from.to_string()),
-            Key::Pid(pid) => Some(pid.to_string()),
+            GroupKey::Name(name) => name.as_ref().map(|name| name.raw().to_owned()),
+            GroupKey::Class(class) => Some(class.name().to_owned()),
+            GroupKey::Size(from) => Some(from.to_string()),
+            GroupKey::Pid(pid) => Some(pid.to_string()),
         };
         GroupJson {
             key,

@@ -7,7 +7,7 @@ use std::io::{self, Write};
 use crate::cli::AllocationsArgs;
 use crate::escape::fit;
 use crate::lists::allocations::{Item, Listing};
-use crate::lists::groups::{Group, Key, groups, histogram};
+use crate::lists::groups::{Group, GroupKey, groups, histogram};
 use crate::output::columns::{Align, Columns};
 use crate::output::json::write as write_json;
 use crate::output::paint::Paint;
@@ -176,13 +176,13 @@ fn write_histogram(out: &mut dyn Write, sizes: &[Group], paint: Paint) -> io::Re
     columns.write(out, paint)
 }
 
-fn group_name(key: &Key) -> String {
+fn group_name(key: &GroupKey) -> String {
     match key {
-        Key::Name(name) => name.as_ref().map_or_else(|| UNKNOWN.to_owned(), |name| fit(name, 48)),
-        Key::Class(class) => class.name().to_owned(),
-        Key::Pid(pid) => format!("pid {pid}"),
-        Key::Size(0) => "no size of its own".to_owned(),
-        Key::Size(from) => match from.checked_mul(2) {
+        GroupKey::Name(name) => name.as_ref().map_or_else(|| UNKNOWN.to_owned(), |name| fit(name, 48)),
+        GroupKey::Class(class) => class.name().to_owned(),
+        GroupKey::Pid(pid) => format!("pid {pid}"),
+        GroupKey::Size(0) => "no size of its own".to_owned(),
+        GroupKey::Size(from) => match from.checked_mul(2) {
             Some(to) => format!("{} to {}", bytes_short(*from), bytes_short(to)),
             None => format!("from {}", bytes_short(*from)),
         },

@@ -6,7 +6,7 @@ use tt_shm_reader::{Class, Counters, DeviceStats};
 
 use super::Followed;
 use super::child::End;
-use super::watch::{Held, Inner, Observed};
+use super::watch::{FoundProcesses, Observed, Unfreed};
 use crate::directory::{Claims, DeviceId, Directory};
 use crate::escape::Foreign;
 use crate::model::{Device, Interval, Peak};
@@ -54,7 +54,12 @@ pub(super) struct Peaks {
 }
 
 /// Builds the report from what was found.
-pub(super) fn report(end: End, lasted: Duration, found: Inner, followed: Option<&Followed>) -> Report {
+pub(super) fn report(
+    end: End,
+    lasted: Duration,
+    found: FoundProcesses,
+    followed: Option<&Followed>,
+) -> Report {
     let (processes, unknown) = found.into_observed();
     let mut claims = Claims::new();
     processes.iter().for_each(|process| claims.add_entries(process.uid, &process.devices));
@@ -129,7 +134,7 @@ fn joined(merged: Option<Peak>, own: &[u64], forgot: bool) -> Peak {
 
 fn ran(process: &Observed, directory: &Directory) -> Ran {
     let index = |device: u8| directory.index_of(process.devices.get(usize::from(device))?.chip_id);
-    let leak = |held: &Held| Leak {
+    let leak = |held: &Unfreed| Leak {
         device: index(held.device),
         class: held.class,
         name: held.name.clone(),
@@ -168,7 +173,7 @@ mod tests {
     }
 
     fn dram(processes: Vec<Observed>, unknown: Vec<u32>) -> Interval {
-        let found = Inner::of(processes, unknown);
+        let found = FoundProcesses::of(processes, unknown);
         let report = report(End::Exited(0), Duration::ZERO, found, None);
         report.devices[0].figures[0].1.range
     }

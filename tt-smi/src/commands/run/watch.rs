@@ -31,11 +31,11 @@ const TIGHT: u64 = 8 << 20;
 #[derive(Clone)]
 pub(super) struct Found {
     run: RunId,
-    inner: Arc<Mutex<Inner>>,
+    inner: Arc<Mutex<FoundProcesses>>,
 }
 
 #[derive(Default)]
-pub(super) struct Inner {
+pub(super) struct FoundProcesses {
     /// Processes of the run that have not been seen to end.
     kept: Vec<Kept>,
     /// What the report needs of the ended ones, by order of appearance.
@@ -89,7 +89,7 @@ impl Found {
         });
     }
 
-    fn with<T>(&self, work: impl FnOnce(&mut Inner) -> T) -> T {
+    fn with<T>(&self, work: impl FnOnce(&mut FoundProcesses) -> T) -> T {
         // A panic leaves nothing in here half done.
         work(&mut self.inner.lock().unwrap_or_else(PoisonError::into_inner))
     }
@@ -98,7 +98,7 @@ impl Found {
     /// if it is this run's to remove (see `docs/layout.md`, Liveness). Returns whether to come again soon.
     pub(super) fn sweep(&self, sweep: Sweep) -> bool {
         self.with(|inner| {
-            let Inner { kept, ended, followed, polls, .. } = inner;
+            let FoundProcesses { kept, ended, followed, polls, .. } = inner;
             let mut is_closing = false;
             let mut index = 0;
             while let Some(one) = kept.get_mut(index) {
@@ -119,7 +119,7 @@ impl Found {
     }
 
     /// Everything that was found.
-    pub(super) fn take(&self) -> Inner {
+    pub(super) fn take(&self) -> FoundProcesses {
         self.with(std::mem::take)
     }
 
@@ -150,11 +150,15 @@ impl Found {
     }
 }
 
-impl Inner {
+impl FoundProcesses {
     /// The result of a run of these.
     #[cfg(test)]
-    pub(super) fn of(ended: Vec<Observed>, unknown: Vec<u32>) -> Inner {
-        Inner { ended: ended.into_iter().enumerate().collect(), unknown, ..Inner::default() }
+    pub(super) fn of(ended: Vec<Observed>, unknown: Vec<u32>) -> FoundProcesses {
+        FoundProcesses {
+            ended: ended.into_iter().enumerate().collect(),
+            unknown,
+            ..FoundProcesses::default()
+        }
     }
 
     /// All processes in order of appearance, and the pids that could not be assigned.
@@ -300,13 +304,13 @@ pub(super) struct Observed {
     /// In the order of `devices`; `None` if they could not be read.
     pub(super) counters: Option<Vec<Counters>>,
     /// Largest first.
-    pub(super) leaks: Vec<Held>,
+    pub(super) leaks: Vec<Unfreed>,
     /// `None` if its live allocations could not be read.
     pub(super) leaks_exact: Option<bool>,
 }
 
 /// Live allocations of one class with the same name and call site.
-pub(super) struct Held {
+pub(super) struct Unfreed {
     /// Index in [`Observed::devices`].
     pub(super) device: u8,
     pub(super) class: Class,
@@ -328,12 +332,19 @@ impl Observed {
             let (bytes, count) = groups.entry(key).or_default();
             (*bytes, *count) = (bytes.saturating_add(one.row.size), *count + 1);
         }
-        let held = |((device, class, name, site), (bytes, count)): ((_, _, Option<Arc<str>>, _), _)| {
+        let unfreed = |((device, class, name, site), (bytes, count)): ((_, _, Option<Arc<str>>, _), _)| {
             let site: Option<Arc<str>> = site;
-            Held { device, class, name: name.map(Foreign::from), site: site.map(Foreign::from), bytes, count }
+            Unfreed {
+                device,
+                class,
+                name: name.map(Foreign::from),
+                site: site.map(Foreign::from),
+                bytes,
+                count,
+            }
         };
-        let mut leaks: Vec<Held> = groups.into_iter().map(held).collect();
-        leaks.sort_by_key(|held| std::cmp::Reverse(held.bytes));
+        let mut leaks: Vec<Unfreed> = groups.into_iter().map(unfreed).collect();
+        leaks.sort_by_key(|unfreed| std::cmp::Reverse(unfreed.bytes));
         Observed {
             identity: segment.identity(),
             pid: shown_pid(segment),

@@ -12,7 +12,7 @@ use crate::lists::suspects::{AT_LEAST_NS, RISES, STEPS};
 use crate::output::units::{age, bytes, count, plural};
 use crate::screen::page::Scene;
 use crate::screen::theme::{Part, Theme};
-use crate::screen::widgets::list::{Look, draw_empty};
+use crate::screen::widgets::list::{RowStyle, draw_empty};
 use crate::screen::widgets::text::{draw_lines, split_top};
 
 /// The pane with the focus.
@@ -161,9 +161,9 @@ fn draw_doubts(view: &Allocations, frame: &mut Frame<'_>, area: Rect, theme: &Th
 fn draw_list(view: &Allocations, frame: &mut Frame<'_>, area: Rect, theme: &Theme) {
     match view.by {
         None => view.list.draw(frame, area, items_of(&view.listing), theme, |item| {
-            if view.seen.is_suspect(item) { Look::warn(theme) } else { Look::default() }
+            if view.seen.is_suspect(item) { RowStyle::warn(theme) } else { RowStyle::default() }
         }),
-        Some(_) => view.group_list.draw(frame, area, &view.groups, theme, |_| Look::default()),
+        Some(_) => view.group_list.draw(frame, area, &view.groups, theme, |_| RowStyle::default()),
     }
     if view.list.len() == 0 && view.listing.is_some() {
         let text = match view.query.is_empty() {
@@ -198,7 +198,7 @@ fn draw_suspects(view: &Allocations, frame: &mut Frame<'_>, area: Rect, theme: &
     }
     let rest = draw_title(frame, area, "leak suspects", view.pane == Pane::Suspects, theme);
     if !view.suspects.is_empty() {
-        view.suspect_list.draw(frame, rest, &view.suspects, theme, |_| Look::from(theme.warn()));
+        view.suspect_list.draw(frame, rest, &view.suspects, theme, |_| RowStyle::from(theme.warn()));
         return;
     }
     let lines = [

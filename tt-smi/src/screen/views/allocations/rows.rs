@@ -3,7 +3,7 @@
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use crate::lists::allocations::Item;
-use crate::lists::groups::{Group, GroupBy, Key, groups};
+use crate::lists::groups::{Group, GroupBy, GroupKey, groups};
 use crate::lists::suspects::{Place, Suspect};
 use crate::model::core_type_name;
 use crate::output::units::{UNKNOWN, age, bytes, percent, plural};
@@ -135,8 +135,8 @@ fn over(suspect: &Suspect) -> String {
 fn what(suspect: &Suspect) -> String {
     match &suspect.origin.place {
         Place::Site(site) => format!("at {site}"),
-        Place::Like(Some(name), size) => format!("{name}, {}", Key::Size(*size)),
-        Place::Like(None, size) => format!("no name, {}", Key::Size(*size)),
+        Place::Like(Some(name), size) => format!("{name}, {}", GroupKey::Size(*size)),
+        Place::Like(None, size) => format!("no name, {}", GroupKey::Size(*size)),
     }
 }
 

@@ -25,7 +25,7 @@ const WITH_CLOCK: u16 = 76;
 const LEAST_BAR: usize = 3;
 
 /// A line of the table.
-struct FigureRow {
+struct MemoryRow {
     name: String,
     is_part: bool,
     memory: Memory,
@@ -41,7 +41,8 @@ pub(super) fn memory_lines(scene: &Scene<'_>, width: u16) -> Vec<Line<'static>> 
     let Some(device) = scene.device() else { return Vec::new() };
     let rows = rows(device);
     let peaks = rows.iter().map(|row| peak_text(row.peak.as_ref()).chars().count());
-    let columns = Columns { width, peak: peaks.max().unwrap_or(0).max(9), clock: scene.data.model.clock };
+    let columns =
+        TableColumns { width, peak: peaks.max().unwrap_or(0).max(9), clock: scene.data.model.clock };
     let heading = columns.heading(&scene.data.model, scene.theme);
     let warnings =
         warnings(device, &scene.data.model).into_iter().map(|text| Line::styled(text, scene.theme.warn()));
@@ -49,12 +50,12 @@ pub(super) fn memory_lines(scene: &Scene<'_>, width: u16) -> Vec<Line<'static>> 
     warnings.chain([heading]).chain(rows).collect()
 }
 
-fn rows(device: &Device) -> Vec<FigureRow> {
+fn rows(device: &Device) -> Vec<MemoryRow> {
     let shown = FIGURES.iter().filter(|figure| figure.class() != Some(Class::SystemMemory));
     shown.filter_map(|figure| Some(row(figure, figure.of(&device.held)?, &device.held))).collect()
 }
 
-fn row(figure: &Figure, memory: &Memory, held: &Held) -> FigureRow {
+fn row(figure: &Figure, memory: &Memory, held: &Held) -> MemoryRow {
     use tt_shm_reader::Memory as Place;
     let total = match figure.rank {
         Rank::Whole => Some(memory.total),
@@ -69,7 +70,7 @@ fn row(figure: &Figure, memory: &Memory, held: &Held) -> FigureRow {
         _ => vec![(Part::Of(figure.class().unwrap_or(Class::KernelApplication)), memory.used)],
     };
     let is_part = matches!(figure.rank, Rank::Part(_) | Rank::PartApart);
-    FigureRow {
+    MemoryRow {
         name: format!("{}{}", if is_part { "  " } else { "" }, figure.label),
         is_part,
         memory: *memory,
@@ -80,13 +81,13 @@ fn row(figure: &Figure, memory: &Memory, held: &Held) -> FigureRow {
 }
 
 /// Widths of the columns.
-struct Columns {
+struct TableColumns {
     width: u16,
     peak: usize,
     clock: Clock,
 }
 
-impl Columns {
+impl TableColumns {
     fn heading(&self, model: &Model, theme: &Theme) -> Line<'static> {
         let head = self.head("MEMORY", "N");
         // Peaks since a reset are marked as such.
@@ -96,7 +97,7 @@ impl Columns {
         Line::styled(format!("{head}{gap}{tail}"), theme.heading())
     }
 
-    fn line(&self, row: &FigureRow, theme: &Theme) -> Line<'static> {
+    fn line(&self, row: &MemoryRow, theme: &Theme) -> Line<'static> {
         let count = row.memory.count.map_or_else(String::new, |count| count.to_string());
         let head = self.head(&row.name, &count);
         let tail = self.tail_of(row);
@@ -113,7 +114,7 @@ impl Columns {
         if with_counts { format!(" {name:<14} {count:>5} ") } else { format!(" {name:<14} ") }
     }
 
-    fn tail_of(&self, row: &FigureRow) -> String {
+    fn tail_of(&self, row: &MemoryRow) -> String {
         let memory = &row.memory;
         let share = row.total.map_or_else(String::new, |total| percent(memory.used, total));
         let used = match row.total {
@@ -144,7 +145,7 @@ impl Columns {
     }
 }
 
-fn bar_spans(row: &FigureRow, width: usize, theme: &Theme) -> Vec<Span<'static>> {
+fn bar_spans(row: &MemoryRow, width: usize, theme: &Theme) -> Vec<Span<'static>> {
     let Some(total) = row.total else { return vec![Span::raw(" ".repeat(width + 2))] };
     let peak = row.peak.map_or(0, |peak| peak.range.low);
     bar::bracketed(&row.parts, peak, total, width, theme)

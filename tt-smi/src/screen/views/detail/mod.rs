@@ -14,14 +14,14 @@ use crate::screen::data::Data;
 use crate::screen::page::{Page, Reply, Scene};
 use crate::screen::widgets::device::{draw_headline, draw_none};
 use crate::screen::widgets::text::{split_bottom, split_top};
-use processes::Lists;
+use processes::ProcessLists;
 
 /// The focused pane, the scroll position of the figures, and the processes of every device.
 #[derive(Debug, Default)]
 pub(crate) struct Detail {
     pane: Pane,
     top: usize,
-    lists: Lists,
+    lists: ProcessLists,
 }
 
 impl Detail {

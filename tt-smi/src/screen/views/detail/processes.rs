@@ -98,11 +98,11 @@ impl OnDevice {
 
 /// One list per device, so that each keeps its state.
 #[derive(Debug, Default)]
-pub(super) struct Lists {
+pub(super) struct ProcessLists {
     devices: Vec<(List<OnDevice>, Vec<OnDevice>)>,
 }
 
-impl Lists {
+impl ProcessLists {
     pub(super) fn refresh(&mut self, model: &Model) {
         let empty = || (List::new(COLUMNS, BY_DRAM, |row: &OnDevice| row.key.identity), Vec::new());
         self.devices.resize_with(model.devices.len(), empty);

@@ -10,7 +10,7 @@ const SLACK: usize = 5_000;
 
 /// An event, and its sequence number in the log.
 #[derive(Debug)]
-pub(super) struct Entry {
+pub(super) struct LogEntry {
     pub number: u64,
     pub event: Happened,
 }
@@ -28,7 +28,7 @@ pub(super) enum Taken {
 
 #[derive(Debug, Default)]
 pub(super) struct Log {
-    entries: Vec<Entry>,
+    entries: Vec<LogEntry>,
     next: u64,
     /// Pass and read number of the last events taken in.
     last: (u64, u64),
@@ -42,7 +42,7 @@ pub(super) struct Log {
 
 impl Log {
     /// The events kept, oldest first.
-    pub(super) fn entries(&self) -> &[Entry] {
+    pub(super) fn entries(&self) -> &[LogEntry] {
         &self.entries
     }
 
@@ -74,7 +74,7 @@ impl Log {
             self.dropped += old as u64;
         }
         for event in kept {
-            self.entries.push(Entry { number: self.next, event: event.clone() });
+            self.entries.push(LogEntry { number: self.next, event: event.clone() });
             self.next += 1;
         }
     }

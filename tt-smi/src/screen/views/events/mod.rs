@@ -15,18 +15,18 @@ use crate::screen::action::{Action, Motion};
 use crate::screen::data::{Data, More, Needs};
 use crate::screen::page::{Page, Reply, Scene};
 use crate::screen::theme::Theme;
-use crate::screen::widgets::list::{Column, Hit, List, Look, draw_empty};
-use log::{Entry, Log};
-use rates::Rates;
+use crate::screen::widgets::list::{Column, Hit, List, RowStyle, draw_empty};
+use log::{Log, LogEntry};
+use rates::EventRates;
 
 /// Formatted only when visible.
-const COLUMNS: &[Column<Entry>] =
+const COLUMNS: &[Column<LogEntry>] =
     &[Column::new("TIME", 15, 1, |entry| split(entry).0), Column::new("EVENT", 0, 0, |entry| split(entry).1)];
 /// Most lines for an event shown in full.
 const WHOLE: u16 = 4;
 
 /// The time, which stays in place when scrolling sideways, and the text.
-fn split(entry: &Entry) -> (String, String) {
+fn split(entry: &LogEntry) -> (String, String) {
     let line = entry.event.to_string();
     let (time, what) = line.split_once(' ').unwrap_or(("", &line));
     (time.to_owned(), what.to_owned())
@@ -36,8 +36,8 @@ fn split(entry: &Entry) -> (String, String) {
 #[derive(Debug)]
 pub(crate) struct Events {
     log: Log,
-    rates: Rates,
-    list: List<Entry>,
+    rates: EventRates,
+    list: List<LogEntry>,
     query: Query,
     is_following: bool,
     /// Whether the selected event is shown in full.
@@ -48,7 +48,7 @@ impl Default for Events {
     fn default() -> Events {
         Events {
             log: Log::default(),
-            rates: Rates::default(),
+            rates: EventRates::default(),
             list: List::new(COLUMNS, 0, |entry| entry.number),
             query: Query::default(),
             is_following: true,
@@ -142,7 +142,7 @@ impl Page for Events {
         let More::Events(news) = &data.more else { return };
         match self.log.take(news) {
             log::Taken::Nothing => return,
-            log::Taken::First => self.rates = Rates::begin(data.model.clock.monotonic_ns),
+            log::Taken::First => self.rates = EventRates::begin(data.model.clock.monotonic_ns),
             log::Taken::More => self.rates.take(&news.events, data.model.clock.monotonic_ns),
         }
         self.arrange();
@@ -181,8 +181,8 @@ impl Page for Events {
             frame.render_widget(Line::styled(lost, theme.warn()), layout.lost);
         }
         self.list.draw(frame, layout.list, self.log.entries(), theme, |entry| match entry.event.event {
-            "ALLOC_FAILED" => Look::warn(theme),
-            _ => Look::default(),
+            "ALLOC_FAILED" => RowStyle::warn(theme),
+            _ => RowStyle::default(),
         });
         if self.list.len() == 0 {
             let text = match self.log.entries() {

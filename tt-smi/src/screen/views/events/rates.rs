@@ -11,22 +11,22 @@ const LEAST_NS: u64 = 200_000_000;
 
 /// Counts of the last reads, by kind.
 #[derive(Debug, Default)]
-pub(super) struct Rates {
+pub(super) struct EventRates {
     /// When the oldest counted read ended; `None` if there was none.
     start_ns: Option<u64>,
-    looks: VecDeque<Look>,
+    reads: VecDeque<ReadCounts>,
 }
 
 #[derive(Debug)]
-struct Look {
+struct ReadCounts {
     end_ns: u64,
     kinds: Vec<(&'static str, u64)>,
 }
 
-impl Rates {
+impl EventRates {
     /// Starts now: when the events so far happened is not known.
-    pub(super) fn begin(now_ns: u64) -> Rates {
-        Rates { start_ns: Some(now_ns), looks: VecDeque::new() }
+    pub(super) fn begin(now_ns: u64) -> EventRates {
+        EventRates { start_ns: Some(now_ns), reads: VecDeque::new() }
     }
 
     /// Counts the events since the last read.
@@ -38,20 +38,20 @@ impl Rates {
                 None => kinds.push((event.event, 1)),
             }
         }
-        self.looks.push_back(Look { end_ns: now_ns, kinds });
-        while self.looks.len() > 1 && self.looks[0].end_ns.saturating_add(WINDOW_NS) < now_ns {
-            self.start_ns = self.looks.pop_front().map(|look| look.end_ns);
+        self.reads.push_back(ReadCounts { end_ns: now_ns, kinds });
+        while self.reads.len() > 1 && self.reads[0].end_ns.saturating_add(WINDOW_NS) < now_ns {
+            self.start_ns = self.reads.pop_front().map(|read| read.end_ns);
         }
     }
 
-    /// Rates above zero, highest first; `None` if not known yet.
+    /// EventRates above zero, highest first; `None` if not known yet.
     pub(super) fn per_second(&self) -> Option<Vec<(&'static str, f64)>> {
-        let time_ns = self.looks.back()?.end_ns.saturating_sub(self.start_ns?);
+        let time_ns = self.reads.back()?.end_ns.saturating_sub(self.start_ns?);
         if time_ns < LEAST_NS {
             return None;
         }
         let mut sums: Vec<(&'static str, u64)> = Vec::new();
-        for (kind, count) in self.looks.iter().flat_map(|look| &look.kinds) {
+        for (kind, count) in self.reads.iter().flat_map(|read| &read.kinds) {
             match sums.iter_mut().find(|(known, _)| known == kind) {
                 Some((_, sum)) => *sum += count,
                 None => sums.push((kind, *count)),
@@ -75,7 +75,7 @@ mod tests {
 
     #[test]
     fn unknown_at_first_and_measured_over_the_last_seconds() {
-        let mut rates = Rates::begin(SECOND);
+        let mut rates = EventRates::begin(SECOND);
         assert_eq!(rates.per_second(), None);
         rates.take(&events("ALLOC", 10), SECOND + SECOND / 10);
         assert_eq!(rates.per_second(), None, "too short");
@@ -89,9 +89,9 @@ mod tests {
 
     #[test]
     fn nothing_is_known_to_be_nothing() {
-        let mut rates = Rates::begin(0);
+        let mut rates = EventRates::begin(0);
         rates.take(&[], SECOND);
         assert_eq!(rates.per_second(), Some(Vec::new()));
-        assert_eq!(Rates::default().per_second(), None);
+        assert_eq!(EventRates::default().per_second(), None);
     }
 }

@@ -6,49 +6,10 @@ use ratatui::text::Line;
 use ratatui::widgets::Paragraph;
 
 use crate::lists::allocations::{Item, Listing};
-use crate::lists::extents::{self, Extent, Survey, overlaps};
+use crate::lists::extents::{BankKind, Extent, Survey, overlaps};
 use crate::model::{Device, Model};
 use crate::output::units::{UNKNOWN, bytes, bytes_or_unknown, plural};
-use crate::screen::theme::{Part, Theme};
-
-/// The memory shown.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Kind {
-    /// A bank of DRAM.
-    #[default]
-    Dram,
-    /// The L1 of a Tensix core.
-    L1,
-}
-
-impl Kind {
-    pub(super) fn other(self) -> Kind {
-        match self {
-            Kind::Dram => Kind::L1,
-            Kind::L1 => Kind::Dram,
-        }
-    }
-
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Kind::Dram => "DRAM, one bank",
-            Kind::L1 => "L1, one core",
-        }
-    }
-
-    /// The extent of an allocation.
-    fn of(item: &Item) -> Option<Kind> {
-        extents::Bank::of(item).map(|bank| match bank {
-            extents::Bank::Dram => Kind::Dram,
-            extents::Bank::L1 => Kind::L1,
-        })
-    }
-}
-
-/// The part of a bar that an allocation is drawn as.
-pub(super) fn part(item: &Item) -> Part {
-    Part::Of(item.class)
-}
+use crate::screen::theme::Theme;
 
 #[derive(Debug, Default)]
 pub(super) struct Bank {
@@ -92,11 +53,11 @@ impl Bank {
         }
     }
 
-    fn finish(&mut self, kind: Kind, device: &Device, listing: &Listing) {
+    fn finish(&mut self, kind: BankKind, device: &Device, listing: &Listing) {
         self.extents.sort_unstable_by_key(|extent| (extent.start, extent.end));
         self.size = match kind {
-            Kind::Dram => device.dram_per_bank,
-            Kind::L1 => device.l1_per_core,
+            BankKind::Dram => device.dram_per_bank,
+            BankKind::L1 => device.l1_per_core,
         };
         let is_beyond = |extent: &&Extent| self.size.is_some_and(|size| extent.end > size);
         self.beyond = self.extents.iter().filter(is_beyond).count() as u64;
@@ -116,12 +77,12 @@ pub(super) fn all(model: &Model, listing: &Listing) -> Vec<[Bank; 2]> {
     let mut banks: Vec<[Bank; 2]> = model.devices.iter().map(|_| Default::default()).collect();
     for (place, item) in listing.items.iter().enumerate() {
         let device = model.devices.iter().position(|device| device.index == item.device);
-        if let (Some(device), Some(kind)) = (device, Kind::of(item)) {
+        if let (Some(device), Some(kind)) = (device, BankKind::of(item)) {
             banks[device][kind as usize].add(place, item);
         }
     }
     for (banks, device) in banks.iter_mut().zip(&model.devices) {
-        for kind in [Kind::Dram, Kind::L1] {
+        for kind in [BankKind::Dram, BankKind::L1] {
             banks[kind as usize].finish(kind, device, listing);
         }
     }
@@ -129,10 +90,16 @@ pub(super) fn all(model: &Model, listing: &Listing) -> Vec<[Bank; 2]> {
 }
 
 /// How much is known, used and fragmented: one line per memory, and one for the gaps of the memory shown.
-pub(super) fn draw_summary(frame: &mut Frame<'_>, area: Rect, banks: &[Bank; 2], shown: Kind, theme: &Theme) {
-    let memory = |kind: Kind| {
+pub(super) fn draw_summary(
+    frame: &mut Frame<'_>,
+    area: Rect,
+    banks: &[Bank; 2],
+    shown: BankKind,
+    theme: &Theme,
+) {
+    let memory = |kind: BankKind| {
         let (mark, style) = if kind == shown { ('▶', theme.heading()) } else { (' ', theme.dim()) };
-        Line::styled(format!("{mark}{:<14}  {}", kind.name(), known(&banks[kind as usize])), style)
+        Line::styled(format!("{mark}{:<14}  {}", bank_name(kind), known(&banks[kind as usize])), style)
     };
     let bank = &banks[shown as usize];
     let style = if bank.overlaps.is_empty() && bank.beyond == 0 && bank.knows_gaps() {
@@ -141,7 +108,14 @@ pub(super) fn draw_summary(frame: &mut Frame<'_>, area: Rect, banks: &[Bank; 2],
         theme.warn()
     };
     let gaps = Line::styled(format!(" {}", gaps(bank)), style);
-    frame.render_widget(Paragraph::new(vec![memory(Kind::Dram), memory(Kind::L1), gaps]), area);
+    frame.render_widget(Paragraph::new(vec![memory(BankKind::Dram), memory(BankKind::L1), gaps]), area);
+}
+
+fn bank_name(kind: BankKind) -> &'static str {
+    match kind {
+        BankKind::Dram => "DRAM, one bank",
+        BankKind::L1 => "L1, one core",
+    }
 }
 
 fn known(bank: &Bank) -> String {

@@ -10,12 +10,13 @@ use ratatui::layout::{Constraint, Layout, Position, Rect};
 use ratatui::text::Line;
 
 use crate::lists::allocations::Listing;
+use crate::lists::extents::BankKind;
 use crate::screen::action::{Action, Motion};
 use crate::screen::data::{Data, More, Needs};
 use crate::screen::page::{Page, Reply, Scene};
 use crate::screen::widgets::device::{draw_headline, draw_none};
 use crate::screen::widgets::text::split_top;
-use bank::{Bank, Kind};
+use bank::Bank;
 use strip::Strip;
 
 /// Most times that the range can be halved.
@@ -28,7 +29,7 @@ pub(crate) struct Map {
     listing: Option<Arc<Listing>>,
     /// By device index; computed when data arrive, as sorting takes time.
     banks: Vec<[Bank; 2]>,
-    kind: Kind,
+    kind: BankKind,
     zoom: u32,
     /// The address of the cursor.
     cursor: Option<u64>,

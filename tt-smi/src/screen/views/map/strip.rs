@@ -7,7 +7,7 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::Paragraph;
 
 use super::MapLayout;
-use super::bank::{Bank, part};
+use super::bank::Bank;
 use crate::lists::allocations::{Item, Listing};
 use crate::lists::extents::Extent;
 use crate::output::units::{age, bytes};
@@ -73,7 +73,7 @@ fn cells(bank: &Bank, strip: &Strip, listing: &Listing) -> Vec<(Part, u64, bool)
             let bytes = extent.end.min(end).saturating_sub(extent.start.max(start));
             let best = &mut cells[cell as usize];
             if bytes > best.1 {
-                (best.0, best.1) = (part(item), bytes);
+                (best.0, best.1) = (Part::Of(item.class), bytes);
             }
         }
     }

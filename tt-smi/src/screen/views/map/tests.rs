@@ -74,7 +74,7 @@ fn the_cursor_stays_where_there_is_something_to_see() {
         assert!((start..end).contains(&0x9fff), "{strip:?}");
     }
     page.act(Action::NextPane, &scene);
-    assert_eq!((page.kind, page.cursor, page.zoom), (Kind::L1, None, 0));
+    assert_eq!((page.kind, page.cursor, page.zoom), (BankKind::L1, None, 0));
     for action in [
         Action::Move(Motion::Aside(1)),
         Action::ZoomIn,

@@ -15,7 +15,7 @@ use crate::screen::action::Action;
 use crate::screen::data::Data;
 use crate::screen::page::{Page, ProcessKey, Reply, Scene};
 use crate::screen::views::drill_down::{DrillDown, HasDetail};
-use crate::screen::widgets::list::{Hit, List, Look, draw_empty};
+use crate::screen::widgets::list::{Hit, List, RowStyle, draw_empty};
 use crate::screen::widgets::text::{draw_lines, split_bottom};
 use process_detail::ProcessDetail;
 use rows::{COLUMNS, ProcessRow, SORTED_BY};
@@ -141,9 +141,9 @@ impl Page for ProcessList {
     fn draw(&self, frame: &mut Frame<'_>, scene: &Scene<'_>) {
         let (theme, (area, ends)) = (scene.theme, ProcessList::parts(scene.area, &scene.data.model));
         self.list.draw(frame, area, &self.rows, theme, |row| match row.state {
-            _ if row.is_flagged => Look::warn(theme),
-            "alive" => Look::default(),
-            "stopped" => Look { style: theme.warn(), mark: None },
+            _ if row.is_flagged => RowStyle::warn(theme),
+            "alive" => RowStyle::default(),
+            "stopped" => RowStyle { style: theme.warn(), mark: None },
             _ => theme.dim().into(),
         });
         if self.rows.is_empty() {

@@ -14,7 +14,7 @@ use crate::screen::action::Action;
 use crate::screen::data::{Data, More, Needs};
 use crate::screen::page::{Page, ProcessKey, Reply, Scene};
 use crate::screen::views::allocations::item_list;
-use crate::screen::widgets::list::{Column, Hit, List, Look};
+use crate::screen::widgets::list::{Column, Hit, List, RowStyle};
 use crate::screen::widgets::text::{draw_lines, or_unknown, split_top};
 
 /// The process, and what is known about it.
@@ -30,7 +30,7 @@ pub(crate) struct ProcessDetail {
     is_in_items: bool,
 }
 
-struct DetailLayout {
+struct ProcessLayout {
     head: Rect,
     figures: Rect,
     title: Rect,
@@ -81,13 +81,13 @@ impl ProcessDetail {
         self.listing.as_ref().map_or(&[], |listing| &listing.items)
     }
 
-    fn layout(&self, area: Rect) -> DetailLayout {
+    fn layout(&self, area: Rect) -> ProcessLayout {
         let head = self.head_lines().len().min(usize::from(area.height / 3).max(1)) as u16;
         let (head, rest) = split_top(area, head);
         let wanted = (self.figures.len() as u16).saturating_add(1).min(rest.height / 2);
         let rows = [Constraint::Length(wanted), Constraint::Length(1), Constraint::Min(0)];
         let [figures, title, items] = rest.layout(&Layout::vertical(rows));
-        DetailLayout { head, figures, title, items }
+        ProcessLayout { head, figures, title, items }
     }
 
     fn head_lines(&self) -> Vec<(String, bool)> {
@@ -202,14 +202,14 @@ impl Page for ProcessDetail {
             |(text, is_warning)| Line::styled(text, if is_warning { theme.warn() } else { theme.heading() });
         draw_lines(frame, layout.head, self.head_lines().into_iter().map(line));
         self.figure_list.draw(frame, layout.figures, &self.figures, theme, |figure| {
-            Look::from(if figure.is_whole { theme.heading() } else { Default::default() })
+            RowStyle::from(if figure.is_whole { theme.heading() } else { Default::default() })
         });
         let title = match (&self.listing, self.item_list.len()) {
             (None, _) => scene.unread("live allocations"),
             (Some(_), number) => format!(" {}, Tab switches", plural(number as u64, "live allocation")),
         };
         frame.render_widget(Line::styled(title, theme.dim()), layout.title);
-        self.item_list.draw(frame, layout.items, self.items(), theme, |_| Look::default());
+        self.item_list.draw(frame, layout.items, self.items(), theme, |_| RowStyle::default());
     }
 
     fn sorts(&self) -> (Vec<&'static str>, Option<usize>) {

@@ -11,7 +11,7 @@ use crate::output::units::{UNKNOWN, bytes, plural};
 use crate::screen::action::Action;
 use crate::screen::data::{Data, More, Needs};
 use crate::screen::page::{Page, Reply, Scene};
-use crate::screen::widgets::list::{Column, Hit, List, Look};
+use crate::screen::widgets::list::{Column, Hit, List, RowStyle};
 use crate::screen::widgets::text::{draw_lines, hex, or_unknown, split_top};
 
 /// A kernel on a device.
@@ -155,7 +155,7 @@ impl Page for Kernels {
     fn draw(&self, frame: &mut Frame<'_>, scene: &Scene<'_>) {
         let (head, area) = split_top(scene.area, 2);
         draw_lines(frame, head, self.head().map(|line| Line::styled(line, scene.theme.heading())));
-        self.list.draw(frame, area, &self.loaded, scene.theme, |_| Look::default());
+        self.list.draw(frame, area, &self.loaded, scene.theme, |_| RowStyle::default());
     }
 
     fn sorts(&self) -> (Vec<&'static str>, Option<usize>) {

@@ -17,10 +17,10 @@ use crate::screen::action::Action;
 use crate::screen::data::{Data, More, Needs};
 use crate::screen::page::{Page, Reply, Scene};
 use crate::screen::views::drill_down::{DrillDown, HasDetail};
-use crate::screen::widgets::list::{Hit, List, Look, draw_empty};
+use crate::screen::widgets::list::{Hit, List, RowStyle, draw_empty};
 use crate::screen::widgets::text::draw_lines;
 use kernels::Kernels;
-use rows::{COLUMNS, ProgramRow, Rates, SORTED_BY};
+use rows::{COLUMNS, DispatchRates, ProgramRow, SORTED_BY};
 
 /// Most problems shown.
 const ERRORS: usize = 3;
@@ -32,7 +32,7 @@ pub(crate) type Programs = DrillDown<ProgramList>;
 pub(crate) struct ProgramList {
     /// `None` until the list has been read.
     listing: Option<Arc<Listing>>,
-    rates: Rates,
+    rates: DispatchRates,
     rows: Vec<ProgramRow>,
     list: List<ProgramRow>,
     query: Query,
@@ -42,7 +42,7 @@ impl Default for ProgramList {
     fn default() -> ProgramList {
         ProgramList {
             listing: None,
-            rates: Rates::default(),
+            rates: DispatchRates::default(),
             rows: Vec::new(),
             list: List::new(COLUMNS, SORTED_BY, ProgramRow::number),
             query: Query::default(),
@@ -101,8 +101,8 @@ impl ProgramList {
     fn draw_list(&self, frame: &mut Frame<'_>, area: Rect, scene: &Scene<'_>) {
         let theme = scene.theme;
         self.list.draw(frame, area, &self.rows, theme, |row| match row.entry().program.late {
-            true => Look { style: Default::default(), mark: Some('~') },
-            false => Look::default(),
+            true => RowStyle { style: Default::default(), mark: Some('~') },
+            false => RowStyle::default(),
         });
         if self.list.len() == 0 {
             let text = match (&self.listing, self.query.is_empty()) {

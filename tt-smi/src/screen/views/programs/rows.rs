@@ -133,13 +133,13 @@ const LEAST_NS: u64 = 200_000_000;
 
 /// Dispatches per second, from two lists: the last counts, and the rates computed from them.
 #[derive(Debug, Default)]
-pub(super) struct Rates {
+pub(super) struct DispatchRates {
     counted: HashMap<(u32, u64), u64>,
     counted_ns: Option<u64>,
     rates: HashMap<(u32, u64), f64>,
 }
 
-impl Rates {
+impl DispatchRates {
     /// Takes in a new list.
     pub(super) fn take(&mut self, entries: &[Entry], now_ns: u64) {
         let time_ns = self.counted_ns.map(|counted| now_ns.saturating_sub(counted));
@@ -177,7 +177,7 @@ mod tests {
 
     #[test]
     fn a_rate_needs_two_lists() {
-        let mut rates = Rates::default();
+        let mut rates = DispatchRates::default();
         rates.take(&[entry(1, 100)], SECOND);
         assert_eq!(rates.of(&entry(1, 100)), None);
         rates.take(&[entry(1, 300), entry(2, 5)], 3 * SECOND);

@@ -30,22 +30,22 @@ pub(crate) enum Hit {
 
 /// The look of a row.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Look {
+pub(crate) struct RowStyle {
     /// Its style, unless it is selected.
     pub style: Style,
     /// The mark before it.
     pub mark: Option<char>,
 }
 
-impl From<Style> for Look {
-    fn from(style: Style) -> Look {
-        Look { style, mark: None }
+impl From<Style> for RowStyle {
+    fn from(style: Style) -> RowStyle {
+        RowStyle { style, mark: None }
     }
 }
 
-impl Look {
-    pub(crate) fn warn(theme: &Theme) -> Look {
-        Look { style: theme.warn(), mark: Some('!') }
+impl RowStyle {
+    pub(crate) fn warn(theme: &Theme) -> RowStyle {
+        RowStyle { style: theme.warn(), mark: Some('!') }
     }
 }
 
@@ -247,7 +247,7 @@ impl<T> List<T> {
     }
 
     /// Draws the headings and the visible rows.
-    pub(crate) fn draw<L: Into<Look>>(
+    pub(crate) fn draw<L: Into<RowStyle>>(
         &self,
         frame: &mut Frame<'_>,
         area: Rect,
