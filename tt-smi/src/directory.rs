@@ -1,4 +1,4 @@
-//! Which number a device has: the same in every command.
+//! Device indices, the same in every command.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,17 +13,17 @@ pub struct DeviceId {
     /// The processes' own number for it; `None` if they have none or disagree.
     pub logical: Option<u64>,
     pub pci: Option<String>,
-    /// The best of the living processes that have it; `None` if none has.
+    /// The most trusted live process that uses it; `None` if none does.
     pub standing: Option<Standing>,
-    /// PCI addresses that it may be selected by, and who says so. While processes disagree, it has several, and `pci`
+    /// PCI addresses it can be selected by, and who claims them. While processes disagree there are several, and `pci`
     /// is unknown.
     pub addresses: Vec<(Standing, String)>,
 }
 
-/// The devices: root's first, then the user's own, then those of others, and those that no living process has; each by
-/// logical id, then chip id. The place in it is a device's index.
+/// The devices: root's first, then the user's own, then those of others, then those that no live process uses; each
+/// group by logical id, then chip id. The position is the device's index.
 ///
-/// So nobody can move a device that root uses, by naming it otherwise or by making devices up.
+/// So no other user can move a device that root uses, neither by claiming other ids for it nor by inventing devices.
 #[derive(Clone, Debug, Default)]
 pub struct Directory {
     /// The devices in order.
@@ -31,7 +31,7 @@ pub struct Directory {
     pub(crate) claims: Claims,
 }
 
-/// What living processes say of the devices, before it is put in order.
+/// What live processes claim about the devices, before sorting.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Claims {
     user: u32,
@@ -42,14 +42,14 @@ pub(crate) struct Claims {
 struct Chip {
     said: claims::Claims,
     standing: Option<Standing>,
-    /// PCI addresses, and who says so.
+    /// PCI addresses, and who claims them.
     addresses: BTreeSet<(Standing, String)>,
-    /// PCI address that an aggregator settled, which may know more processes than its table has rows for.
+    /// The PCI address settled by an aggregator, which may know more processes than its table has rows for.
     settled: Option<String>,
 }
 
 impl Claims {
-    /// Nothing yet, for the user of this process.
+    /// No claims yet, for the user of this process.
     pub(crate) fn new() -> Claims {
         Claims::of_user(rustix::process::geteuid().as_raw())
     }
@@ -58,7 +58,7 @@ impl Claims {
         Claims { user, chips: BTreeMap::new() }
     }
 
-    /// What the table says.
+    /// Adds the claims in a table.
     pub(crate) fn add_snapshot(&mut self, snapshot: &TableSnapshot) {
         let alive = snapshot.processes.iter().filter(|(_, process)| process.state == process_state::ALIVE);
         let owners: BTreeMap<u64, u32> =
@@ -79,12 +79,12 @@ impl Claims {
         }
     }
 
-    /// What a process says.
+    /// Adds the claims of a process.
     pub(crate) fn add_segment(&mut self, segment: &Segment) {
         self.add_entries(segment.uid(), &segment.devices());
     }
 
-    /// What a process of this user says.
+    /// Adds the claims of a process of this user.
     pub(crate) fn add_entries(&mut self, uid: u32, entries: &[DeviceEntry]) {
         let standing = Standing::for_user(uid, self.user);
         let mut by_chip: BTreeMap<u64, Vec<&DeviceEntry>> = BTreeMap::new();
@@ -94,7 +94,7 @@ impl Claims {
         }
     }
 
-    /// Puts the devices in order.
+    /// Sorts the devices.
     pub(crate) fn finish(self) -> Directory {
         let mut devices: Vec<DeviceId> = self.chips.iter().map(|(chip_id, chip)| chip.id(*chip_id)).collect();
         devices.sort_by_key(|device| {
@@ -106,7 +106,7 @@ impl Claims {
 }
 
 impl Chip {
-    /// What one process says.
+    /// The claims of one process.
     fn add(&mut self, standing: Standing, entries: &[&DeviceEntry]) {
         self.said.add(standing, entries.iter().copied());
         self.standing = Some(self.standing.map_or(standing, |best| best.min(standing)));
@@ -119,7 +119,7 @@ impl Chip {
         DeviceId { chip_id, logical, pci, standing: self.standing, addresses: self.selected_by() }
     }
 
-    /// The address that was settled; else those of whoever counts most.
+    /// The settled address, else those of the most trusted user.
     fn selected_by(&self) -> Vec<(Standing, String)> {
         if let Some(pci) = &self.settled {
             let claim = self.addresses.iter().find(|(_, claimed)| claimed == pci);
@@ -136,12 +136,12 @@ impl Directory {
         self.devices.iter().position(|device| device.chip_id == chip_id)
     }
 
-    /// What is taken for true of a chip.
+    /// The settled entry of a chip.
     pub fn settled(&self, chip_id: u64) -> Option<DeviceEntry> {
         Some(self.claims.chips.get(&chip_id)?.said.settle(chip_id).entry)
     }
 
-    /// What one process more says.
+    /// Adds the claim of one more process.
     pub fn add_segment(&mut self, segment: &Segment) {
         let mut claims = std::mem::take(&mut self.claims);
         claims.add_segment(segment);

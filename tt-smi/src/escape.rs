@@ -1,4 +1,4 @@
-//! Foreign text on a terminal: shown, never obeyed.
+//! Foreign text on a terminal: shown, never interpreted.
 
 use std::fmt;
 use std::sync::Arc;
@@ -6,8 +6,8 @@ use std::sync::Arc;
 use serde::{Serialize, Serializer};
 use unicode_width::UnicodeWidthStr;
 
-/// Text that another process wrote. Shown to people it is escaped, in JSON it is what was written: a type, so
-/// that nobody has to remember which of the two a string is.
+/// Text that another process wrote. It is escaped for display and verbatim in JSON; being a type, it cannot be confused
+/// with text that is already safe.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Foreign(Arc<str>);
 
@@ -36,8 +36,8 @@ impl fmt::Display for Foreign {
     }
 }
 
-/// A name from another process with everything that a terminal might obey written out: control characters,
-/// escapes, and the marks that change the direction of text or have no width.
+/// Escapes everything that a terminal might interpret: control characters, escape sequences, and marks that change the
+/// direction of text or have no width.
 ///
 /// ```
 /// assert_eq!(tt_smi::escape::escape("a\u{1b}[2Jb\n"), "a\\u{1b}[2Jb\\n");
@@ -55,7 +55,7 @@ pub fn escape(text: &str) -> String {
     shown
 }
 
-/// Whether a terminal might obey a character, or hide it.
+/// Whether a terminal might interpret or hide a character.
 pub(crate) fn is_harmful(c: char) -> bool {
     c.is_control()
         || matches!(c,
@@ -63,14 +63,14 @@ pub(crate) fn is_harmful(c: char) -> bool {
             | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
 }
 
-/// The columns that a text takes on a terminal: two for most signs of Chinese, Japanese and Korean, none for marks
-/// that go above others.
+/// Width of a text on a terminal: two columns for most Chinese, Japanese and Korean characters, none for combining
+/// marks.
 pub fn columns(text: &str) -> usize {
-    // Most names; and looking up widths costs more than all the rest of a line.
+    // The usual case; looking up widths costs more than the rest of a line.
     if text.is_ascii() { text.len() } else { text.width() }
 }
 
-/// Cuts a text to at most `width` columns, with a mark where something is missing.
+/// Cuts a text to at most `width` columns, with a mark if something is cut.
 pub fn fit(text: &(impl fmt::Display + ?Sized), width: usize) -> String {
     let mut text = text.to_string();
     if columns(&text) <= width {
@@ -84,7 +84,7 @@ pub fn fit(text: &(impl fmt::Display + ?Sized), width: usize) -> String {
     text
 }
 
-/// The text in exactly so many columns, cut or with blanks.
+/// The text in exactly `width` columns, cut or padded.
 ///
 /// ```
 /// assert_eq!(tt_smi::escape::pad("重み", 6, false), "重み  ");
@@ -96,12 +96,12 @@ pub fn pad(text: &str, width: usize, right: bool) -> String {
     if right { blanks + &text } else { text + &blanks }
 }
 
-/// Where the longest beginning ends that takes at most so many columns.
+/// Length of the longest prefix that takes at most this many columns.
 fn end_of(text: &str, width: usize) -> usize {
     let mut end = 0;
     for (start, c) in text.char_indices() {
         let next = start + c.len_utf8();
-        // Of the whole beginning: a mark may widen the sign before it.
+        // Measured as a whole: a mark may widen the character before it.
         if columns(&text[..next]) > width {
             break;
         }

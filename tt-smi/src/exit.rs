@@ -1,10 +1,10 @@
-//! Ends that mean more than success and failure.
+//! Exit codes beyond success and failure.
 
 use std::fmt;
 
 use tt_shm_writer::OpenError;
 
-/// Wrong usage that only a command can notice: exit code 2, as for what the arguments alone tell.
+/// A usage error that only a command can detect: exit code 2, as for errors in the arguments themselves.
 #[derive(Debug)]
 pub(crate) struct Usage(pub(crate) String);
 
@@ -16,7 +16,7 @@ impl fmt::Display for Usage {
 
 impl std::error::Error for Usage {}
 
-/// Whether an error is one of usage. A setting in the environment that is out of range is one, too.
+/// Whether an error is a usage error. So is an environment variable that is out of range.
 pub(crate) fn is_usage(error: &anyhow::Error) -> bool {
     let is_setting = |cause: &(dyn std::error::Error + 'static)| {
         matches!(cause.downcast_ref(), Some(OpenError::Setting { .. } | OpenError::Namespace(_)))
@@ -24,7 +24,7 @@ pub(crate) fn is_usage(error: &anyhow::Error) -> bool {
     error.is::<Usage>() || error.chain().any(is_setting)
 }
 
-/// The exit code of a command that has said all there is to say.
+/// The exit code of a command that has already reported its result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Exit(pub(crate) u8);
 

@@ -1,4 +1,4 @@
-//! Histories of sources that were read before this one, so that a change of the source drops nothing.
+//! Histories of previous backends, so that a change of the backend loses nothing.
 
 use std::collections::HashMap;
 
@@ -9,7 +9,7 @@ use tt_shm_reader::{Bucket, HISTORY_BUCKETS, HISTORY_RESOLUTIONS, bucket_flags};
 pub(crate) struct Past(HashMap<(u64, usize), Vec<Bucket>>);
 
 impl Past {
-    /// Keeps what a source knew of a chip. Of the newest bucket it saw a part only, whoever comes next.
+    /// Keeps a backend's history of a chip. It saw only a part of the newest bucket.
     pub(crate) fn keep(&mut self, chip_id: u64, resolution: usize, mut buckets: Vec<Bucket>) {
         if let Some(newest) = buckets.last_mut() {
             newest.flags |= bucket_flags::INEXACT;
@@ -18,7 +18,7 @@ impl Past {
         *kept = merged(kept, &buckets, HISTORY_RESOLUTIONS[resolution]);
     }
 
-    /// What the source that is read now knows of a chip, and before it what others knew.
+    /// The current backend's history of a chip, preceded by those of earlier ones.
     pub(crate) fn with(&self, chip_id: u64, resolution: usize, now: Vec<Bucket>) -> Vec<Bucket> {
         match self.0.get(&(chip_id, resolution)) {
             Some(kept) => merged(kept, &now, HISTORY_RESOLUTIONS[resolution]),
@@ -27,11 +27,11 @@ impl Past {
     }
 }
 
-/// Both histories by time. Of a time that both know, each may have seen a part: all of it is in the range.
+/// Merges two histories by time. Each may have seen only a part of a bucket that both have: its range covers both.
 fn merged(earlier: &[Bucket], later: &[Bucket], length: u64) -> Vec<Bucket> {
     let number = |bucket: &Bucket| bucket.start / length;
     let mut all: Vec<Bucket> = earlier.iter().chain(later).copied().collect();
-    // Stable: the earlier source stays before the later one.
+    // Stable: the earlier backend stays before the later one.
     all.sort_by_key(number);
     all.dedup_by(|later, earlier| {
         let is_same = number(later) == number(earlier);

@@ -1,4 +1,4 @@
-//! Files that are nobody else's business: mode 0600, no links followed, complete or not there.
+//! Private files: mode 0600, no links followed, written completely or not at all.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -7,17 +7,17 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{Mode, OFlags};
 
-/// Writes a new file; an error if something has that name.
+/// Writes a new file; an error if the name exists.
 pub(crate) fn create(path: &Path, content: &[u8]) -> io::Result<()> {
     let mut file = open_new(path)?;
     file.write_all(content).and_then(|()| file.sync_all()).inspect_err(|_| {
-        // Half of it is worse than nothing; why it failed is what counts.
+        // A partial file is worse than none; the first error is the one to report.
         let _ = std::fs::remove_file(path);
     })
 }
 
-/// Writes a file, or replaces one as a whole: who reads it sees the old content or the new, never a part. What is
-/// there and is no regular file stays: a device would be replaced, and a link may be somebody else's.
+/// Writes a file, or replaces one atomically: a reader sees the old content or the new, never a part. Anything but a
+/// regular file is left alone: a device would be replaced, and a link may belong to another user.
 pub(crate) fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
     match path.symlink_metadata() {
         Ok(stat) if !stat.is_file() => {
@@ -38,7 +38,7 @@ fn open_new(path: &Path) -> io::Result<File> {
     Ok(File::from(rustix::fs::open(path, flags, Mode::RUSR | Mode::WUSR)?))
 }
 
-/// A hidden name in the same folder that nobody can guess.
+/// A hidden, unguessable name in the same folder.
 fn name_beside(path: &Path) -> io::Result<PathBuf> {
     let name = path.file_name().ok_or_else(|| io::Error::other("it names no file"))?;
     let mut hidden = OsString::from(".");

@@ -20,17 +20,17 @@ const MAX_PER_UID: usize = MAX_PROCESSES;
 /// The segments of a namespace.
 #[derive(Debug, Default)]
 pub struct Segments {
-    /// Of processes that live.
+    /// Segments of live processes.
     pub live: Vec<Segment>,
-    /// Of processes that ended and could not remove theirs.
+    /// Segments of processes that ended without removing them.
     pub dead: Vec<Segment>,
-    /// Those that were left out, and why.
+    /// Segments that were skipped, and why.
     pub unread: Unread,
 }
 
 impl Segments {
-    /// Opens what is there, this user's own first: however many others have, they cannot use up the files that this
-    /// process may open before its own user's turn comes.
+    /// Opens all segments, this user's own first, so that other users cannot use up the files that this process may
+    /// open.
     pub fn open(namespace: &Namespace) -> io::Result<Segments> {
         let mut segments = Segments::default();
         let mut per_uid: HashMap<u32, usize> = HashMap::new();
@@ -48,7 +48,7 @@ impl Segments {
                 }
             }
             match opened {
-                // If the kernel will not say, it counts: unknown is not dead.
+                // If the kernel does not say, it counts as alive: unknown is not dead.
                 Ok(segment) if segment.is_alive().unwrap_or(true) => segments.live.push(segment),
                 // An orderly end that unlinks the file at this moment.
                 Ok(segment) if segment.is_closed() => {}
@@ -60,7 +60,7 @@ impl Segments {
         Ok(segments)
     }
 
-    /// Notes which living processes of a table have no file here that can be opened: nothing they have is listed.
+    /// Records which live processes of a table have no file that can be opened: they are missing from the lists.
     pub fn compare(&mut self, table: &TableSnapshot) {
         let nameless = process_flags::UNLINKED | process_flags::UNSEEN;
         for (_, process) in &table.processes {
@@ -81,7 +81,7 @@ impl Segments {
         claims.finish()
     }
 
-    /// The living processes that are meant; all if none was named. An error if one of them is not there.
+    /// The live processes with these pids; all if none is given. An error if one of them does not exist.
     pub fn of(&self, pids: &[u32]) -> anyhow::Result<impl Iterator<Item = &Segment>> {
         let is_here = |pid: &u32| self.live.iter().any(|segment| is_pid(segment, *pid));
         if let Some(pid) = pids.iter().find(|pid| !is_here(pid)) {
@@ -91,9 +91,9 @@ impl Segments {
         Ok(self.live.iter().filter(meant))
     }
 
-    /// Tells on stderr whose segments are left out because they are dead. An error if nothing is left.
+    /// Reports on stderr which segments are skipped because their processes are dead. An error if none is left.
     pub fn warn_dead(&self) -> anyhow::Result<()> {
-        // What is left to a run is the run's to remove.
+        // A segment left to a run is for the run to remove.
         let stale = self.dead.iter().filter(|segment| !segment.header().is_left_to_run(monotonic_ns()));
         let pids: Vec<String> = stale.map(|segment| segment.pid().to_string()).collect();
         if !pids.is_empty() {
@@ -107,7 +107,7 @@ impl Segments {
         Ok(())
     }
 
-    /// Tells on stderr which segments were not read.
+    /// Reports on stderr which segments were not read.
     pub fn warn_unread(&self) {
         self.unread.errors().iter().for_each(|error| eprintln!("tt-smi: {error}"));
     }
@@ -116,9 +116,9 @@ impl Segments {
 /// How a process is called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Called {
-    /// Its pid here; as it calls itself if it cannot be seen from here.
+    /// Its pid in this namespace, or in its own if it is not visible here.
     pub pid: u32,
-    /// Whether the pid is only what its segment claims: /proc does not confirm it.
+    /// Whether /proc does not confirm the pid that its segment claims.
     pub claimed: bool,
 }
 
@@ -128,7 +128,7 @@ pub fn called(segment: &Segment) -> Called {
     Called { pid: confirmed.unwrap_or(segment.pid()), claimed: confirmed.is_none() }
 }
 
-/// A pid for people: `4711`, or `4711?` if it is only claimed.
+/// `4711`, or `4711?` if it is only claimed.
 pub fn pid_text(pid: u32, claimed: bool) -> String {
     format!("{pid}{}", if claimed { "?" } else { "" })
 }
@@ -138,34 +138,34 @@ pub fn shown_pid(segment: &Segment) -> u32 {
     called(segment).pid
 }
 
-/// Whether a user who names this pid means this process.
+/// Whether a pid typed by the user means this process.
 pub fn is_pid(segment: &Segment, pid: u32) -> bool {
     shown_pid(segment) == pid
 }
 
-/// What to say of a segment that could not be read to its end.
+/// What to report about a segment that could not be read completely.
 pub fn lost(segment: &Segment) -> Option<String> {
     let pid = shown_pid(segment);
     segment.loss().map(|loss| format!("pid {pid}: {loss}; what it holds is unknown"))
 }
 
-/// A segment of a user who lets nobody else read it.
+/// A segment that its owner lets no other user read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hidden {
-    /// Its process, as the name says.
+    /// The pid in its file name.
     pub pid: Option<u32>,
     pub uid: u32,
     pub file: String,
 }
 
-/// The segments of a namespace that this user may not read: what their processes use is missing in every sum.
+/// The segments of a namespace that this user may not read: their use is missing from every sum.
 pub fn hidden(namespace: &Namespace) -> io::Result<Vec<Hidden>> {
     let mut hidden = Vec::new();
     for path in segment_paths(namespace)? {
         if access(&path, Access::READ_OK) != Err(Errno::ACCESS) {
             continue;
         }
-        // Gone meanwhile: it hides nothing.
+        // It no longer exists, so it hides nothing.
         let Ok(stat) = path.symlink_metadata() else { continue };
         let file = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         hidden.push(Hidden { pid: parse_segment_name(&file).map(|name| name.pid), uid: stat.uid(), file });

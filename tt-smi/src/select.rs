@@ -1,4 +1,4 @@
-//! Which devices and classes a user means.
+//! Resolves the devices and classes that a user typed.
 
 use std::str::FromStr;
 
@@ -55,8 +55,8 @@ fn pci(text: &str) -> Option<String> {
 }
 
 impl DeviceSelector {
-    /// The devices that it means, by index. An address that several claim is that of the one whose word counts most, so
-    /// that nobody's device can pass for root's; more than one only if they count the same.
+    /// Indices of the devices it means. If several devices claim an address, the claim of the most trusted user counts,
+    /// so that no user's device can pass for root's; several only if their users are equally trusted.
     pub fn meant(&self, directory: &Directory) -> Vec<usize> {
         let devices = directory.devices.iter().enumerate();
         match self {
@@ -75,7 +75,7 @@ impl DeviceSelector {
         }
     }
 
-    /// Whether it is the id of this chip, which need not be there any more.
+    /// Whether it is the id of this chip, which may be gone.
     pub fn is_chip(&self, chip_id: u64) -> bool {
         match self {
             DeviceSelector::Number(chip) => *chip >= TABLE_DEVICES as u64 && *chip == chip_id,
@@ -95,7 +95,7 @@ impl std::fmt::Display for DeviceSelector {
     }
 }
 
-/// Who says that a device has this address, if anybody does.
+/// The most trusted user who claims that a device has this address.
 fn claim(device: &DeviceId, address: &str) -> Option<Standing> {
     device.addresses.iter().find(|(_, claimed)| claimed == address).map(|(standing, _)| *standing)
 }
@@ -116,7 +116,7 @@ pub(crate) fn refuse_ambiguous(selectors: &[DeviceSelector], directory: &Directo
     Ok(())
 }
 
-/// The indices that are meant; all if nothing was said. A selector that means no device, or several, is an error.
+/// The selected indices; all if there is no selector. A selector that means no device, or several, is an error.
 pub(crate) fn select(selectors: &[DeviceSelector], directory: &Directory) -> anyhow::Result<Vec<usize>> {
     if selectors.is_empty() {
         return Ok((0..directory.devices.len()).collect());
@@ -133,7 +133,7 @@ pub(crate) fn select(selectors: &[DeviceSelector], directory: &Directory) -> any
     Ok(selected)
 }
 
-/// What there is instead.
+/// The devices that exist, for an error message.
 fn known(devices: usize) -> String {
     match devices {
         0 => "no process reports any here (`tt-smi doctor` says what to do)".to_owned(),
@@ -145,7 +145,7 @@ fn known(devices: usize) -> String {
 /// A class as typed; `kernel` means all three.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ClassFilter {
-    /// This one.
+    /// A single class.
     One(Class),
     /// Application, fabric and dispatch kernels.
     Kernels,

@@ -12,19 +12,19 @@ use crate::output::paint::Paint;
 /// Settings that every command has.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// The namespace to look at.
+    /// The namespace to read.
     pub namespace: Namespace,
     /// Whether the user chose it: `demo` makes a private one otherwise.
     pub namespace_given: bool,
     /// Whether stdout is a terminal.
     pub stdout_is_terminal: bool,
-    /// Its columns, if it is one that says how many it has.
+    /// Its width, if stdout is a terminal that reports one.
     pub columns: Option<usize>,
-    /// Whether to colour what goes there.
+    /// Whether to colour stdout.
     pub paint: Paint,
-    /// What the user set for good.
+    /// The user's configuration.
     pub config: Config,
-    /// What `--color` said: it wins over the settings.
+    /// The argument of `--color`, which wins over the configuration.
     pub color_flag: Option<ColorChoice>,
 }
 
@@ -58,7 +58,7 @@ fn terminal_columns() -> Option<usize> {
     Some(usize::from(size.ws_col)).filter(|columns| *columns > 0)
 }
 
-/// No command stops working because somebody's file has a mistake: it is told, and the defaults count.
+/// A mistake in the config file stops no command: it is reported, and the defaults apply.
 fn resolve_config() -> Result<Resolved, ConfigError> {
     let (resolved, broken) = Resolved::load_without_broken(|name| std::env::var_os(name))?;
     if let Some(broken) = broken {

@@ -1,10 +1,10 @@
-//! SIGINT and SIGTERM as a flag that loops look at.
+//! SIGINT, SIGTERM and SIGHUP as a flag that loops check.
 
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Set once somebody wants the program to end.
+/// Set once the program should end.
 #[derive(Clone, Debug)]
 pub(crate) struct Stop(Arc<AtomicBool>);
 
@@ -19,7 +19,7 @@ impl Stop {
         Ok(Stop(flag))
     }
 
-    /// Whether it is time to end.
+    /// Whether to end.
     pub(crate) fn is_set(&self) -> bool {
         // Relaxed: the flag guards no other memory.
         self.0.load(Ordering::Relaxed)

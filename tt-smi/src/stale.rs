@@ -1,4 +1,4 @@
-//! Files in /dev/shm that nobody will write again: what `clean` removes and `doctor` tells of.
+//! Files in /dev/shm that no process will write again: `clean` removes them and `doctor` reports them.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -11,17 +11,17 @@ use tt_shm_os::{
 };
 use tt_shm_reader::Segment;
 
-/// A file that nobody will write again.
+/// A file that no process will write again.
 #[derive(Debug)]
 pub(crate) struct StaleFile {
     pub(crate) path: PathBuf,
     pub(crate) name: String,
-    /// Device and inode: the path may name another file by the time that it is removed.
+    /// Device and inode: the path may name another file when it is removed.
     inode: (u64, u64),
 }
 
 impl StaleFile {
-    /// The process that a segment's name tells of, as that process saw itself.
+    /// The pid in a segment's name, in the process's own namespace.
     pub(crate) fn pid(&self) -> Option<u32> {
         parse_segment_name(&self.name).map(|name| name.pid)
     }
@@ -57,7 +57,7 @@ pub(crate) fn stale_files(folder: &Path, only: Option<&Namespace>) -> io::Result
 }
 
 /// Device and inode of a segment whose process is dead. A segment has its name only while its lock is held or after its
-/// process ended: no lock, no process. What is left to a run is not stale yet.
+/// process ended: no lock, no process. A segment left to a run is not stale yet.
 fn dead_segment(path: &Path) -> Option<(u64, u64)> {
     let file = open(path)?;
     let dead = is_write_locked(file.as_fd()).is_ok_and(|locked| !locked);

@@ -1,4 +1,4 @@
-//! `--fail-above 'dram>90%'`: how full a device may be before a script hears of it by the exit code.
+//! `--fail-above 'dram>90%'`: reports by exit code that a device is fuller than allowed.
 
 use std::fmt;
 use std::str::FromStr;
@@ -11,7 +11,7 @@ use crate::query::{share_millionths, size_bytes};
 /// The exit code if a device is above.
 const ABOVE: u8 = 3;
 
-/// How much of a memory may be used.
+/// The limit of a memory.
 #[derive(Clone, Debug)]
 pub struct Threshold {
     text: String,
@@ -29,13 +29,13 @@ enum Limit {
     Share(u64),
 }
 
-/// What a threshold says of a device.
+/// The result for a device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Verdict {
     Below,
-    /// What to tell.
+    /// It is above; the message.
     Above(String),
-    /// Why nobody can say.
+    /// It cannot be known; the reason.
     Unknown(String),
 }
 
@@ -95,9 +95,9 @@ impl Threshold {
         }
     }
 
-    /// Whether what is certainly used is above; `None` if the capacity is not known.
+    /// Whether the lower bound of its use is above; `None` if the capacity is unknown.
     fn is_above(&self, memory: &Memory) -> Option<bool> {
-        // Exactly, without rounding: both sides times a million.
+        // Exact, without rounding: both sides times a million.
         let (used, limit) = match self.limit {
             Limit::Bytes(limit) => (u128::from(memory.used), u128::from(limit)),
             Limit::Share(millionths) => {
@@ -109,8 +109,8 @@ impl Threshold {
     }
 }
 
-/// Exit code 3 if a device is above one of the thresholds, which is told on stderr; an error if that cannot be known. No
-/// device is above if there is none.
+/// Exit code 3 if a device is above one of the thresholds, reported on stderr; an error if that cannot be known.
+/// Without devices, none is above.
 pub(crate) fn ensure_below(thresholds: &[Threshold], model: &Model) -> anyhow::Result<()> {
     let verdicts = model.devices.iter().flat_map(|device| thresholds.iter().map(|one| one.judge(device)));
     let (mut is_above, mut unknown) = (false, Vec::new());

@@ -1,4 +1,4 @@
-//! Segments that could not be read: what is said of them, and whether something is missing because of them.
+//! Segments that could not be read: what is reported about them, and whether data is missing because of them.
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::MetadataExt;
@@ -9,14 +9,14 @@ use tt_shm_reader::OpenError;
 use crate::escape::escape;
 use crate::output::units::plural;
 
-/// Reasons told one by one: a hostile user can make as many as files.
+/// Most reasons reported one by one: a hostile user can cause as many as there are files.
 const MAX_REASONS: usize = 32;
 
 /// The segments that were left out, by owner and reason.
 #[derive(Debug, Default)]
 pub struct Unread {
     alike: BTreeMap<(u32, String), Alike>,
-    /// What is missing may be of a process that lives: sums and lists are not all there is.
+    /// Whether one of them may belong to a live process, so that sums and lists are incomplete.
     pub is_missing: bool,
     /// Of these, a process is known to live whose file has no name.
     pub is_nameless: bool,
@@ -38,7 +38,7 @@ impl Unread {
         self.add(uid, reason, file_name(path));
     }
 
-    /// One of more segments than are read of one user.
+    /// A segment beyond the limit per user.
     pub fn leave_out(&mut self, path: &Path, uid: u32, most: usize) {
         self.is_missing = true;
         self.add(
@@ -48,7 +48,7 @@ impl Unread {
         );
     }
 
-    /// A living process whose segment nobody finds any more by its name.
+    /// A live process whose segment file has been unlinked.
     pub fn miss(&mut self, pid: u64, uid: u32) {
         (self.is_missing, self.is_nameless) = (true, true);
         let reason = "it lives, but its file in /dev/shm has no name any more; only a daemon that knew it still counts it";
@@ -65,7 +65,7 @@ impl Unread {
         self.alike.is_empty()
     }
 
-    /// For people and scripts: file, owner, reason, what to do. Own ones first, many alike in one line.
+    /// Lines with file, owner, reason and what to do. The user's own come first; similar ones share a line.
     pub fn errors(&self) -> Vec<String> {
         let own = rustix::process::geteuid().as_raw();
         let mut all: Vec<_> = self.alike.iter().collect();

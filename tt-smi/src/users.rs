@@ -1,4 +1,4 @@
-//! Names of users, from /etc/passwd. Directory services are not asked: that may take seconds.
+//! User names from /etc/passwd. Directory services are not queried: that may take seconds.
 
 use std::collections::HashMap;
 use std::sync::OnceLock;
@@ -19,7 +19,7 @@ pub fn parse(passwd: &str) -> HashMap<u32, Foreign> {
         let name = fields.next().filter(|name| !name.is_empty())?;
         Some((fields.nth(1)?.parse().ok()?, name.into()))
     };
-    // The first entry of a number counts, as for the system.
+    // The first entry of an id counts, as in libc.
     passwd.lines().rev().filter_map(user).collect()
 }
 

@@ -1,4 +1,4 @@
-//! What is live, one by one.
+//! Live allocations, one by one.
 
 use std::collections::BTreeMap;
 
@@ -19,24 +19,24 @@ use crate::unread::Unread;
 pub struct Item {
     /// Index of the device.
     pub device: usize,
-    /// Its process's own number of the device: one for each allocator on a chip.
+    /// The process's own number of the device: one for each allocator on a chip.
     pub entry: u8,
     /// Identity of the segment that lists it.
     pub identity: u64,
-    /// Its process, as it is called here.
+    /// Pid of its process in this namespace.
     pub pid: u32,
     /// Whether that pid is only claimed.
     pub claimed: bool,
     pub class: Class,
     /// Buffer, circular buffer or kernel id.
     pub id: u64,
-    /// Program that it belongs to.
+    /// The program it belongs to.
     pub program: Option<u64>,
-    /// Bytes that it occupies on that device.
+    /// Bytes it occupies on the device.
     pub size: u64,
-    /// Where it lies, if the producer says so.
+    /// Its address, if the producer reports it.
     pub address: Option<u64>,
-    /// Bytes in each bank, or in the L1 of each core, if the producer says so.
+    /// Bytes in each bank, or in the L1 of each core, if the producer reports them.
     pub bank_bytes: Option<u64>,
     /// Number of cores, if known.
     pub cores: Option<u32>,
@@ -44,46 +44,46 @@ pub struct Item {
     pub core_type: Option<CoreType>,
     /// A circular buffer inside an L1 buffer, without bytes of its own.
     pub globally_allocated: bool,
-    /// What the process calls it.
+    /// The name the process gave it.
     pub name: Option<Foreign>,
-    /// Where it was made, if the process records that.
+    /// Its call site, if the process records it.
     pub site: Option<Foreign>,
     /// How long it has been live.
     pub age_ns: u64,
 }
 
-/// What is live, and what is in doubt about it.
+/// Live allocations, and what the list lacks.
 #[derive(Debug, Default)]
 pub struct Listing {
     pub items: Vec<Item>,
     /// By device and class: bytes and number.
     pub subtotals: BTreeMap<(usize, Class), (u64, u64)>,
-    /// For people: what the list lacks.
+    /// What the list lacks, in words.
     pub doubts: Vec<String>,
-    /// Processes whose list is not that of one moment.
+    /// Processes whose list is not a consistent snapshot.
     pub inexact: u64,
     pub inexact_pids: Vec<u32>,
-    /// Live allocations that had no room in a list.
+    /// Number of live allocations that did not fit into a process's list.
     pub unlisted: u64,
-    /// A process that may live could not be read.
+    /// Whether a process that may be alive could not be read.
     pub is_missing: bool,
-    /// Live allocations that are too many of one process to be listed; subtotals have them.
+    /// Number of live allocations beyond the limit per process; subtotals include them.
     pub left_out: u64,
 }
 
 impl Listing {
-    /// Whether it is all that is live, at one moment for each process.
+    /// Whether the list is complete, and consistent for each process.
     pub fn is_exact(&self) -> bool {
         self.inexact == 0 && self.unlisted == 0 && self.left_out == 0 && !self.is_missing
     }
 
-    /// Notes what could not be read.
+    /// Records what could not be read.
     pub fn lack(&mut self, unread: &Unread) {
         self.is_missing |= unread.is_missing;
         self.doubts.extend(unread.errors());
     }
 
-    /// Adds what a process lists, as far as it is wanted.
+    /// Adds the wanted allocations of a process.
     pub fn add(&mut self, segment: &Segment, directory: &Directory, wanted: impl Fn(&Item) -> bool) {
         let devices: Vec<Listed> = segment
             .devices()
@@ -130,13 +130,13 @@ impl Listing {
         self.doubts.extend(left_out(pid, more).into_iter().chain(names.doubt(pid)));
     }
 
-    /// Puts them in order.
+    /// Sorts them.
     pub fn sort(&mut self, by: SortBy) {
         match by {
             SortBy::Size => {
                 self.items.sort_by_key(|item| (std::cmp::Reverse(item.size), item.device, item.pid))
             }
-            // Unknown is not low: it stands behind all that is known.
+            // Unknown is not low: it sorts after everything known.
             SortBy::Address => {
                 let place = |item: &Item| (item.device, item.address.is_none(), item.address, item.pid);
                 self.items.sort_by_key(place);
@@ -148,14 +148,14 @@ impl Listing {
     }
 }
 
-/// A device of a process: its index, if it is listed, and what the process says of it.
+/// A device of a process: its index, if it is listed, and its entry.
 struct Listed {
     index: Option<usize>,
     entry: DeviceEntry,
 }
 
 impl Item {
-    /// `None` for a row of a later version, or of a device that is not listed.
+    /// `None` for a row of a later version, or for a device that is not listed.
     fn new(allocation: Allocation, identity: u64, called: Called, devices: &[Listed]) -> Option<Item> {
         let Allocation { row, name, site, age_ns } = allocation;
         let is_kernel = row.kind()? == RowKind::Kernel;
@@ -183,13 +183,13 @@ impl Item {
         })
     }
 
-    /// With as much of its name and site as its process has left to say.
+    /// Shortens name and site if the process has used up its allowance.
     fn bounded(self, names: &mut Names) -> Item {
         let mut fit = |name: Option<Foreign>| name.map(|name| names.fit(name));
         Item { name: fit(self.name), site: fit(self.site), ..self }
     }
 
-    /// Its name, and why it has no bytes if that is so.
+    /// Its name, and the reason if it has no bytes.
     pub fn label(&self) -> String {
         let inside = if self.globally_allocated { " (inside an L1 buffer)" } else { "" };
         let name = self.name.as_ref().map_or_else(|| UNKNOWN.to_owned(), |name| fit(name, 40));
@@ -202,7 +202,7 @@ impl Item {
 fn bank_bytes(row: &Row, entry: &DeviceEntry) -> Option<u64> {
     match row.kind()? {
         RowKind::Buffer if row.is_requested_basis() => None,
-        // In hybrid mode it may be in some of them only.
+        // In hybrid mode it may be in only some of them.
         RowKind::Buffer if entry.is_hybrid() == Some(true) => None,
         RowKind::Buffer => row.size.checked_div(entry.pool(row.class()?)?.banks),
         RowKind::Cb => row.size.checked_div(u64::from(row.cores)),
@@ -210,7 +210,7 @@ fn bank_bytes(row: &Row, entry: &DeviceEntry) -> Option<u64> {
     }
 }
 
-/// Whether what is in this class lies in the L1 of cores.
+/// Whether allocations of this class are in the L1 of cores.
 fn in_cores(class: Class) -> bool {
     matches!(class.memory(), Memory::L1 | Memory::Kernels)
 }

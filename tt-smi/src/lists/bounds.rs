@@ -1,19 +1,19 @@
-//! What one process may make a list hold and print. Numbers are short and names are long: a process may repeat one
-//! in every row.
+//! Limits on how much of a list one process can fill. Names are ids in the segment and text in the list, so a process
+//! can repeat a long one in every row.
 
 use std::collections::HashMap;
 
 use crate::escape::{Foreign, is_harmful};
 use crate::output::units::plural;
 
-/// Rows of one process that are listed one by one.
+/// Most rows of one process that are listed.
 pub(crate) const MOST_ROWS: usize = 1 << 17;
-/// Bytes of names, as JSON writes them, that the rows of one process have at most in full: 160 for each of 100 000.
+/// Most bytes of names, as JSON writes them, that the rows of one process get in full: 160 for each of 100 000.
 const MOST_NAME_BYTES: usize = 16 << 20;
-/// Characters that are left of a name beyond that.
+/// Characters of a name that are kept beyond that.
 const CUT_NAME: usize = 32;
 
-/// What is left for the names of a process.
+/// The remaining allowance for the names of a process.
 #[derive(Default)]
 pub(crate) struct Names {
     bytes: usize,
@@ -22,7 +22,7 @@ pub(crate) struct Names {
 }
 
 impl Names {
-    /// The name, or its beginning if too much was said already.
+    /// The name, or its beginning if the allowance is used up.
     pub(crate) fn fit(&mut self, name: Foreign) -> Foreign {
         let written = |c: char| if is_harmful(c) { 6 } else { c.len_utf8() };
         let bytes: usize = name.raw().chars().map(written).sum();
@@ -37,7 +37,7 @@ impl Names {
         self.short.entry(name).or_insert_with_key(short).clone()
     }
 
-    /// For people: what was cut, if anything.
+    /// What was cut, in words.
     pub(crate) fn doubt(&self, pid: u32) -> Option<String> {
         let names = plural(self.cut, "name");
         (self.cut > 0)
@@ -51,7 +51,7 @@ fn short(name: &Foreign) -> Foreign {
     short.into()
 }
 
-/// For people: that more rows of a process are there than are listed.
+/// Says that a process has more rows than are listed.
 pub(crate) fn left_out(pid: u32, more: u64) -> Option<String> {
     (more > 0).then(|| format!("{more} more of pid {pid} left out (over {MOST_ROWS} rows of one process)"))
 }

@@ -1,12 +1,12 @@
 //! Address ranges of allocations, the gaps between them, and fragmentation.
 //!
-//! Addresses on Tenstorrent chips are those of one bank of DRAM, or of the L1 of one core: a buffer lies at the
-//! same address in each bank, with a part of its bytes. So all of this is about one bank.
+//! An address on a Tenstorrent chip refers to one bank of DRAM, or to the L1 of one core: a buffer has the same address
+//! in each bank, with a part of its bytes in each. So everything here is about one bank.
 //!
 //! What overlaps: claims of two processes, of two allocators (device entries) of one process, as of a mesh and its
 //! submesh, and of program memory and a buffer. Also two buffers of one allocator: it never hands out the same bytes
-//! twice, so a free was missed or an address is wrong, and nobody else would notice. Not two pieces of program memory of
-//! one allocator: programs take turns.
+//! twice, so a free was missed or an address is wrong, and nothing else would detect it. Two pieces of program memory
+//! of one allocator do not overlap in this sense: programs take turns.
 
 use std::collections::BTreeMap;
 
@@ -22,12 +22,12 @@ pub struct Extent {
     /// The address after the last.
     pub end: u64,
     pub owner: Owner,
-    /// Its place in the list that it was made of.
+    /// Its index in the list it was made from.
     pub item: usize,
 }
 
 impl Extent {
-    /// Where an item lies; `None` if its process does not say so, or if it has no bytes of its own.
+    /// The extent of an item; `None` if its process does not report it, or if it has no bytes of its own.
     pub fn of(place: usize, item: &Item) -> Option<Extent> {
         let (start, bytes) = (item.address?, item.bank_bytes?);
         let end = start.checked_add(bytes).filter(|_| bytes > 0 && !item.globally_allocated)?;
@@ -35,7 +35,7 @@ impl Extent {
     }
 }
 
-/// Who claims memory, and what for.
+/// The allocator that claims memory, and the purpose.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Owner {
     /// Identity of the process's segment.
@@ -52,7 +52,7 @@ impl Owner {
     }
 }
 
-/// A piece of memory that the same owners claim from end to end.
+/// A range claimed by the same owners from end to end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Piece {
     start: u64,
@@ -61,7 +61,7 @@ struct Piece {
     is_shared: bool,
 }
 
-/// Which memory of a device has addresses.
+/// A memory of a device that has addresses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum BankKind {
@@ -80,7 +80,7 @@ impl BankKind {
         }
     }
 
-    /// Where an item lies. Kernels have no addresses, and system memory is not the device's.
+    /// The memory of an item. Kernels have no addresses, and system memory is not the device's.
     pub fn of(item: &Item) -> Option<BankKind> {
         match item.class {
             Class::Dram | Class::Trace => Some(BankKind::Dram),
@@ -100,12 +100,12 @@ pub struct Overlaps {
     pub overlap_count: Option<u64>,
     /// Bytes in these, in one bank or core.
     pub overlap_bank_bytes: Option<u64>,
-    /// Whether that is all: every address is known, and the list is complete.
+    /// Whether these are all: every address is known, and the list is complete.
     pub exact: bool,
 }
 
 impl Overlaps {
-    /// Of each memory of each device that has something in it. `is_part`: whether only some were asked for.
+    /// The overlaps in each memory that is in use. `is_part`: the list was filtered.
     pub fn all(listing: &Listing, is_part: bool) -> Vec<Overlaps> {
         let mut banks: BTreeMap<(usize, BankKind), (Vec<Extent>, u64)> = BTreeMap::new();
         // A circular buffer inside an L1 buffer is in that one's extent.
@@ -133,17 +133,17 @@ impl Overlaps {
     }
 }
 
-/// What a bank looks like.
+/// Use and fragmentation of a bank.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Survey {
-    /// The lowest address that is claimed. What is below is not counted as free: firmware and kernels lie
-    /// there, and nobody tells their addresses.
+    /// The lowest claimed address. Memory below is not counted as free: firmware and kernels are there, and their
+    /// addresses are not reported.
     pub lowest: u64,
-    /// Where counting ended: the end of the bank if known, else the highest address that is claimed.
+    /// Where counting ended: the end of the bank if known, else the highest claimed address.
     pub end: u64,
-    /// Bytes that are claimed, however often.
+    /// Claimed bytes, each counted once.
     pub used: u64,
-    /// Gaps between what is claimed, and after it.
+    /// Number of gaps between and after claimed ranges.
     pub gaps: u64,
     /// Bytes in all of them.
     pub free: u64,
@@ -188,8 +188,8 @@ impl Survey {
         }
     }
 
-    /// How broken up the free memory is: 1 - largest gap / all free bytes. 0 if it is in one piece, near 1 if it
-    /// is in many small ones, `None` if nothing is free.
+    /// Fragmentation of the free memory: 1 - largest gap / all free bytes. 0 if it is in one piece, near 1 if it is in
+    /// many small ones, `None` if nothing is free.
     pub fn fragmentation(&self) -> Option<f64> {
         let (start, end) = self.largest?;
         Some(1.0 - (end - start) as f64 / self.free as f64)
@@ -313,7 +313,7 @@ mod tests {
             let there = extents.iter().filter(|extent| (extent.start..extent.end).contains(&at));
             let there: Vec<Owner> = there.map(|extent| extent.owner).collect();
             let owners = there.iter().collect::<BTreeSet<_>>().len();
-            // Buffers count each, program memory once.
+            // Each buffer counts, program memory counts once.
             owners.max(there.iter().filter(|owner| !owner.is_program).count())
         };
         let Some(lowest) = extents.iter().map(|extent| extent.start).min() else { return Survey::default() };

@@ -1,4 +1,4 @@
-//! Live allocations that have something in common.
+//! Groups of live allocations.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -27,7 +27,7 @@ pub enum GroupBy {
 /// What the members of a group have in common.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum GroupKey {
-    /// Their name; `None`: they have none.
+    /// Their name; `None` if they have none.
     Name(Option<Foreign>),
     Class(Class),
     /// Their size, down to a power of two; 0 for those without bytes of their own.
@@ -40,7 +40,7 @@ pub enum GroupKey {
 pub struct Group {
     /// What they have in common.
     pub key: GroupKey,
-    /// How many they are.
+    /// Number of members.
     pub count: u64,
     pub bytes: u64,
     pub largest: u64,
@@ -57,9 +57,9 @@ pub fn groups<'a>(items: impl IntoIterator<Item = &'a Item>, by: GroupBy) -> Vec
     groups
 }
 
-/// How many there are of each size, smallest first; also of the sizes between that nothing has.
+/// A histogram of sizes, smallest first, with the empty bins in between.
 pub fn histogram<'a>(items: impl IntoIterator<Item = &'a Item>) -> Vec<Group> {
-    // Not `collect`: a screen counts a hundred thousand each second, and a place in an array needs no hash.
+    // Not `collect`: the screen counts a hundred thousand each second, and an array index needs no hash.
     let mut found = [const { None::<Group> }; u64::BITS as usize + 1];
     for item in items {
         let place = item.size.checked_ilog2().map_or(0, |power| power as usize + 1);
@@ -75,7 +75,7 @@ pub fn histogram<'a>(items: impl IntoIterator<Item = &'a Item>) -> Vec<Group> {
     buckets
 }
 
-/// The next size, if it is not the one that follows anyway. Nothing lies between no bytes and some.
+/// The empty bin after `last`, if there is one before the next. There is none between no bytes and some.
 fn gap(last: &GroupKey, next: &GroupKey) -> Option<GroupKey> {
     match (last, next) {
         (GroupKey::Size(last), GroupKey::Size(next)) if *last > 0 && last * 2 < *next => {
@@ -85,7 +85,7 @@ fn gap(last: &GroupKey, next: &GroupKey) -> Option<GroupKey> {
     }
 }
 
-/// A size down to a power of two.
+/// A size, rounded down to a power of two.
 pub(super) fn power(size: u64) -> u64 {
     size.checked_ilog2().map_or(0, |power| 1 << power)
 }
@@ -114,7 +114,7 @@ impl Group {
         Group { key, count: 0, bytes: 0, largest: 0, oldest_ns: 0, newest_ns: 0 }
     }
 
-    /// Empty, but about to get its first member.
+    /// An empty group for its first member.
     fn before(key: GroupKey, first: &Item) -> Group {
         Group { newest_ns: first.age_ns, ..Group::empty(key) }
     }
@@ -138,10 +138,10 @@ impl GroupKey {
         }
     }
 
-    /// The query that asks for these and no others.
+    /// The query that matches exactly these.
     pub fn query(&self) -> String {
         match self {
-            // What has no name does not contain even nothing.
+            // An allocation without a name does not even contain the empty string.
             GroupKey::Name(None) => "name!~\"\"".to_owned(),
             GroupKey::Name(Some(name)) => format!("name={}", quoted(name)),
             GroupKey::Class(class) => format!("class={}", class.name()),
@@ -152,12 +152,12 @@ impl GroupKey {
     }
 }
 
-/// As a query reads it back.
+/// Quoted, so that a query reads it back.
 pub(super) fn quoted(text: &Foreign) -> String {
     format!("\"{}\"", text.raw().replace('\\', "\\\\").replace('"', "\\\""))
 }
 
-/// For people: `64 KiB - 128 KiB`.
+/// `64 KiB - 128 KiB`.
 impl fmt::Display for GroupKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -1,4 +1,4 @@
-//! What processes list one by one, resolved: live allocations, programs, events. Commands print them, the
+//! Lists read from segments, with their ids resolved: live allocations, programs, events. Commands print them, the
 //! screen scrolls through them.
 
 pub mod allocations;

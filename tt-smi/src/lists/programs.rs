@@ -1,4 +1,4 @@
-//! The programs that are loaded.
+//! Loaded programs.
 
 use std::collections::BTreeMap;
 
@@ -14,30 +14,30 @@ use crate::unread::Unread;
 /// A program of a process.
 #[derive(Debug)]
 pub struct Entry {
-    /// Its process, as it is called here.
+    /// Pid of its process in this namespace.
     pub pid: u32,
     /// Whether that pid is only claimed.
     pub claimed: bool,
-    /// What its rows say.
+    /// Its rows.
     pub program: Program,
     /// Indices of its devices.
     pub devices: Vec<usize>,
-    /// How long ago it was dispatched last.
+    /// Time since its last dispatch.
     pub last_dispatch_ns: Option<u64>,
 }
 
-/// Kernel bytes of a device, told apart by the hash of the binary.
+/// Kernel bytes of a device, by the hash of the binary.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub struct Sharing {
     /// Index of the device.
     pub device: usize,
-    /// All that is loaded.
+    /// Everything that is loaded.
     pub kernel_loaded_bytes: u64,
-    /// Of each binary one copy.
+    /// One copy of each binary.
     pub kernel_unique_bytes: u64,
     /// Further copies of the same binaries.
     pub kernel_shared_bytes: u64,
-    /// Of binaries whose hash nobody gave.
+    /// Binaries without a hash.
     pub kernel_unhashed_bytes: u64,
 }
 
@@ -50,14 +50,14 @@ pub struct Listing {
     kernels: BTreeMap<usize, Vec<Row>>,
     /// By device, once finished.
     pub sharing: Vec<Sharing>,
-    /// For people: what the list lacks.
+    /// What the list lacks, in words.
     pub errors: Vec<String>,
-    /// A process is missing, was too busy to be read at one moment, or had no room for all rows.
+    /// Whether a process is missing, was too busy for a consistent read, or had no room for all rows.
     pub is_inexact: bool,
 }
 
 impl Listing {
-    /// Notes what could not be read.
+    /// Records what could not be read.
     pub fn lack(&mut self, unread: &Unread) {
         self.is_inexact |= unread.is_missing;
         self.errors.extend(unread.errors());

@@ -1,21 +1,21 @@
-//! What may be a leak: groups of allocations that only ever become more.
+//! Leak suspects: groups of allocations that only ever grow.
 //!
-//! A group is what one process allocates in one class at one place in the code; where that is not recorded, under
-//! one name and of about one size. It is a suspect over time if
+//! A group is what one process allocates in one class at one call site or, if that is not recorded, under one name and
+//! of about one size. It is a suspect over time if
 //!
-//! - its number has risen at least [`RISES`] times, at one look each, and has never fallen meanwhile,
+//! - its count rose in at least [`RISES`] reads, and never fell in between,
 //! - that took at least [`AT_LEAST_NS`], and
-//! - it goes on: the last rise is no longer ago than a minute, or twice the usual time between two rises.
+//! - it is still rising: the last rise is at most a minute ago, or twice the usual time between two rises.
 //!
-//! It is a suspect over steps, where its process marks the ends of these, if the same holds for what has outlived
-//! the last step that ended, with [`STEPS`] steps in place of the minute. What is made and freed within a step
-//! does not count there, however many of it a look meets. Only steps count after which somebody looked: what was
-//! freed between the end of a step and the look is not known, and in a few looks chance could look like a rise.
+//! If its process marks the ends of steps, it is a suspect over steps if the same holds for the allocations that
+//! outlived the last step, with [`STEPS`] steps in place of the minute. Allocations made and freed within a step do not
+//! count, however many of them a read sees. Only steps followed by a read count: what was freed between the end of a
+//! step and the read is unknown, and in a few reads chance could look like a rise.
 //!
-//! Any fall begins the count anew: caches and pools go up and down. What is loaded once, such as weights, rises
-//! too, but ends; it is no suspect any more a minute, or so many steps, later. A list that is not exact is no
-//! evidence: it leaves its process as it was. Who did not look for over [`BLIND_NS`] does not know what fell
-//! meanwhile and begins anew. All that remains a suspicion: a cache that is still filling looks the same.
+//! Any fall restarts the count: caches and pools go up and down. What is loaded once, such as weights, rises too, but
+//! stops; it is no longer a suspect a minute, or that many steps, later. A list that is not exact is no evidence and
+//! leaves the state of its process unchanged. After more than [`BLIND_NS`] without a read everything restarts, because
+//! falls may have been missed. A suspect is not proof: a cache that is still filling looks the same.
 
 pub mod steps;
 
@@ -28,15 +28,15 @@ use super::groups::{GroupKey, power, quoted};
 use crate::escape::Foreign;
 use steps::StepEnd;
 
-/// Rises before anybody is suspected.
+/// Number of rises that make a suspect.
 pub const RISES: u64 = 5;
 /// How long they must have taken.
 pub const AT_LEAST_NS: u64 = 60_000_000_000;
-/// How many steps they must have taken, where steps are marked: those after which somebody looked.
+/// How many steps they must have taken, if steps are marked: those followed by a read.
 pub const STEPS: u64 = 10;
-/// A longer time without a look makes all that was known worthless.
+/// After a longer time without a read, everything restarts.
 pub const BLIND_NS: u64 = 60_000_000_000;
-/// Looks at shorter distances are not worth their time.
+/// Reads at shorter intervals are ignored.
 const BETWEEN_NS: u64 = 900_000_000;
 
 /// What the allocations of a group have in common.
@@ -48,10 +48,10 @@ pub struct LeakOrigin {
     pub place: Place,
 }
 
-/// Where allocations come from, as far as that is known.
+/// Where allocations come from, as far as it is known.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Place {
-    /// The place in the code.
+    /// The call site.
     Site(Foreign),
     /// Their name, if they have one, and their size down to a power of two.
     Like(Option<Foreign>, u64),
@@ -64,7 +64,7 @@ impl LeakOrigin {
         LeakOrigin { pid: item.pid, class: item.class, place }
     }
 
-    /// The query that asks for these.
+    /// The query that matches these.
     pub fn query(&self) -> String {
         let place = match &self.place {
             Place::Site(site) => format!("site={}", quoted(site)),
@@ -83,7 +83,7 @@ struct Tally {
     bytes: u64,
 }
 
-/// A number since it last fell, over time or over steps.
+/// A count since it last fell, over time or over steps.
 #[derive(Clone, Copy, Debug)]
 struct Course {
     since: u64,
@@ -106,13 +106,13 @@ struct Track {
 #[derive(Clone, Copy, Debug)]
 struct Stepped {
     end: StepEnd,
-    /// Steps after which somebody looked.
+    /// Number of steps followed by a read.
     looks: u64,
-    /// Whether this is the first look after the step.
+    /// Whether this is the first read after the step.
     is_new: bool,
 }
 
-/// What is live of a group.
+/// The live allocations of a group.
 #[derive(Clone, Copy, Debug, Default)]
 struct Found {
     all: Tally,
@@ -133,11 +133,11 @@ pub struct Suspect {
     pub more_bytes: u64,
     /// How long it has been rising.
     pub for_ns: u64,
-    /// Over how many steps, if these are why it is suspected: then it is what outlived them that rose.
+    /// Number of steps, if it is a suspect over steps; the figures are then those of what outlived them.
     pub steps: Option<u64>,
 }
 
-/// What was seen of all groups.
+/// The state of all groups.
 #[derive(Debug, Default)]
 pub struct Suspects {
     tracks: HashMap<LeakOrigin, Track>,
@@ -147,8 +147,7 @@ pub struct Suspects {
 }
 
 impl Suspects {
-    /// Takes in what is live at a time, and which steps have ended by then; ignored if that is right after the
-    /// last one.
+    /// Takes in a list and the steps that had ended by then; ignored if it is too soon after the last one.
     pub fn look(&mut self, listing: &Listing, ends: &[StepEnd], now_ns: u64) {
         let since = self.looked_ns.map(|looked| now_ns.saturating_sub(looked));
         if since.is_some_and(|since| since < BETWEEN_NS) {
@@ -182,12 +181,12 @@ impl Suspects {
         Stepped { end, looks: before.map_or(0, |before| before.looks) + u64::from(is_new), is_new }
     }
 
-    /// Steps of the process of a group after which somebody looked.
+    /// Number of steps of a group's process followed by a read.
     fn looks(&self, origin: &LeakOrigin) -> Option<u64> {
         self.steps.get(&origin.pid).map(|steps| steps.looks)
     }
 
-    /// Who is suspected at this time, those that grew most first.
+    /// The current suspects, largest growth first.
     pub fn suspects(&self) -> Vec<Suspect> {
         let now_ns = self.looked_ns.unwrap_or(0);
         let suspect =
@@ -198,7 +197,7 @@ impl Suspects {
         suspects
     }
 
-    /// Whether something belongs to a group that is suspected.
+    /// Whether an allocation belongs to a suspect.
     pub fn is_suspect(&self, item: &Item) -> bool {
         let origin = LeakOrigin::of(item);
         let (now_ns, looks) = (self.looked_ns.unwrap_or(0), self.looks(&origin));
@@ -233,7 +232,7 @@ impl Course {
         }
     }
 
-    /// Whether it has risen often, for at least so long, and still does.
+    /// Whether it has risen often enough, for long enough, and is still rising.
     fn is_suspect(&self, at: u64, least: u64) -> bool {
         let rising = self.rose.saturating_sub(self.since);
         let usual = rising / self.rises.max(1);

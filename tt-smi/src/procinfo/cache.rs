@@ -1,4 +1,4 @@
-//! Processes looked up once, and looked after once a second.
+//! A cache of process information, refreshed once a second.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -7,13 +7,13 @@ use tt_shm_os::Procfs;
 
 use super::{ProcInfo, RunState, parent, read};
 
-/// Between two looks at a process: states change rarely, and a screen asks often.
+/// Time between two reads of a process: states change rarely, and the screen asks often.
 const REFRESH: Duration = Duration::from_secs(1);
-/// Who was not asked for so long is forgotten.
+/// A process that was not asked for this long is dropped.
 const FORGET: Duration = Duration::from_secs(10);
 
-/// What is known of processes. Asking costs nothing but once a second; then it reads one short file, and all only
-/// if the process has become another.
+/// Information about processes. A lookup is free except once a second, when it reads one short file, and the rest only
+/// if the pid now belongs to another process.
 #[derive(Debug, Default)]
 pub struct Cache {
     procfs: Procfs,
@@ -30,12 +30,12 @@ struct Entry {
 }
 
 impl Cache {
-    /// Of another procfs than this machine's.
+    /// Reads another procfs than this machine's.
     pub fn of(procfs: Procfs) -> Cache {
         Cache { procfs, ..Cache::default() }
     }
 
-    /// What is known of a process; `None` if it is not to be seen.
+    /// Information about a process; `None` if it is not visible.
     pub fn get(&mut self, pid: u32) -> Option<&ProcInfo> {
         self.get_at(pid, Instant::now())
     }
@@ -65,7 +65,7 @@ impl Entry {
         Entry { info: read(procfs, pid), comm, looked: now, asked: now }
     }
 
-    /// Another start is another process; another name is another program, with other arguments.
+    /// A different start time means another process; a different name another program, with other arguments.
     fn refresh(&mut self, procfs: &Procfs, pid: u32, now: Instant) {
         let stat = procfs.stat(pid);
         match (&mut self.info, stat) {

@@ -1,10 +1,10 @@
-//! The container that a process is in, from the names of its control groups.
+//! The container of a process, from the names of its control groups.
 
 use std::fmt;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Container {
-    /// Who made it: `docker`, `podman`, `containerd`, `cri-o`, `kubernetes`; `None` if the name does not tell.
+    /// The runtime: `docker`, `podman`, `containerd`, `cri-o`, `kubernetes`; `None` if the name does not tell.
     pub runtime: Option<&'static str>,
     /// Its id: 64 hexadecimal digits.
     pub id: String,
@@ -27,7 +27,7 @@ impl fmt::Display for Container {
     }
 }
 
-/// What runtimes put before the id.
+/// Prefixes that runtimes put before the id.
 const PREFIXES: [(&str, &str); 5] = [
     ("docker-", "docker"),
     ("libpod-", "podman"),
@@ -36,11 +36,11 @@ const PREFIXES: [(&str, &str); 5] = [
     ("crio-", "cri-o"),
 ];
 
-/// What groups above it are called, where the id stands alone.
+/// Names of parent groups, for ids without a prefix.
 const PARENTS: [(&str, &str); 4] =
     [("docker", "docker"), ("libpod", "podman"), ("containerd", "containerd"), ("kubepods", "kubernetes")];
 
-/// The container that a `/proc/PID/cgroup` tells of, whatever the version of control groups.
+/// The container named in a `/proc/PID/cgroup`, for either version of control groups.
 pub(super) fn find(cgroup: &str) -> Option<Container> {
     cgroup.lines().find_map(|line| in_path(line.splitn(3, ':').nth(2)?))
 }
@@ -50,7 +50,7 @@ fn in_path(path: &str) -> Option<Container> {
     let parts: Vec<&str> = path.split('/').collect();
     let (place, (prefix, id)) =
         parts.iter().enumerate().rev().find_map(|(i, part)| Some((i, id_in(part)?)))?;
-    // The process that watches a container of podman or cri-o, outside of it.
+    // The monitor of a podman or cri-o container, which runs outside of it.
     if prefix.contains("conmon") {
         return None;
     }

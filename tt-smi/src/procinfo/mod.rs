@@ -1,5 +1,5 @@
-//! What the system knows of a process: its command line, container, state and parent. From procfs; what that does
-//! not tell, as of other users' processes under hidepid, is `None`.
+//! What procfs knows about a process: command line, container, state and parent. What it does not show, such as other
+//! users' processes under hidepid, is `None`.
 
 mod cache;
 mod container;
@@ -11,7 +11,7 @@ use tt_shm_os::{Procfs, Stat};
 
 use crate::escape::Foreign;
 
-/// A command line may have megabytes; nobody reads more than this.
+/// Most bytes of a command line that are read; it may have megabytes.
 const MAX_BYTES: u64 = 4096;
 
 /// Whether a process can run.
@@ -21,20 +21,20 @@ pub enum RunState {
     Running,
     /// Stopped by a signal or a debugger: alive, and doing nothing.
     Stopped,
-    /// It ended, and its parent has not noticed.
+    /// It ended, and its parent has not reaped it.
     Zombie,
 }
 
 /// A process as the system sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProcInfo {
-    /// Its arguments with blanks between; `None` for those that have none, or that are not to be seen.
+    /// Its arguments, separated by blanks; `None` if it has none or they are not visible.
     pub command: Option<Foreign>,
-    /// The container that it is in, if it is in one.
+    /// The container it runs in.
     pub container: Option<Container>,
     /// Whether it can run.
     pub state: RunState,
-    /// Its parent, as it is called here; `None` for one without, or outside of this PID namespace.
+    /// Pid of its parent; `None` if there is none in this PID namespace.
     pub parent: Option<u32>,
     /// When it started, in clock ticks since boot: a reused pid has another.
     pub start_ticks: u64,
@@ -43,21 +43,21 @@ pub struct ProcInfo {
 }
 
 impl ProcInfo {
-    /// Whether it is the process that a segment of `owner` tells of, as [`tt_shm_os::is_process_of`] has it.
+    /// Whether it is the process that a segment of `owner` describes; see [`tt_shm_os::is_process_of`].
     pub fn is_process_of(&self, start_ticks: u64, owner: u32) -> bool {
         let is_owner = self.owners.is_some_and(|owners| owners.contains(&owner));
         start_ticks != 0 && self.start_ticks == start_ticks && is_owner
     }
 }
 
-/// What there is to know; `None` if there is no such process, or none to be seen from here.
+/// Reads it; `None` if there is no such process, or it is not visible.
 pub fn read(procfs: &Procfs, pid: u32) -> Option<ProcInfo> {
     let before = procfs.stat(pid)?;
     let command = command(&procfs.start_of(pid, "cmdline", MAX_BYTES));
     let cgroup = procfs.start_of(pid, "cgroup", MAX_BYTES);
     let container = container::find(&String::from_utf8_lossy(&cgroup));
     let owners = procfs.status(pid).and_then(|status| status.owners());
-    // All of one process: another may have got the pid between two files.
+    // All from one process: the pid may have been reused between two reads.
     let after = procfs.stat(pid).filter(|after| after.start_ticks == before.start_ticks)?;
     Some(ProcInfo {
         command,
@@ -83,7 +83,7 @@ fn parent(stat: &Stat) -> Option<u32> {
     Some(stat.parent).filter(|parent| *parent != 0)
 }
 
-/// Arguments, each ended by a zero, with blanks between.
+/// Arguments, each terminated by NUL, separated by blanks.
 fn command(cmdline: &[u8]) -> Option<Foreign> {
     let text = String::from_utf8_lossy(cmdline).trim_end_matches('\0').replace('\0', " ");
     (!text.is_empty()).then(|| text.into())

@@ -14,7 +14,7 @@ pub struct Happened {
     /// CLOCK_MONOTONIC.
     #[serde(skip)]
     pub monotonic_ns: u64,
-    /// Its process, as it is called here.
+    /// Pid of its process in this namespace.
     pub pid: u32,
     /// Whether that pid is only claimed.
     pub claimed: bool,
@@ -22,24 +22,24 @@ pub struct Happened {
     pub event: &'static str,
     /// Index of the device.
     pub device: Option<usize>,
-    /// What it was of.
+    /// The memory class it concerns.
     pub class: Option<&'static str>,
     /// Buffer, circular buffer, kernel, program or step.
     pub id: u64,
-    /// Of an allocation or a kernel; asked for, if it failed; of a dispatch, the kernels it makes resident; of a
-    /// gauge, all that there is.
+    /// Bytes of an allocation or a kernel; requested bytes of a failed allocation; kernels that a dispatch makes
+    /// resident; the total of a gauge.
     pub size_bytes: Option<u64>,
-    /// Live bytes of its class after it (of all kernels for a kernel), of this process on this device.
+    /// Live bytes of its class (of all kernels for a kernel) in this process on this device, after the event.
     pub total_bytes: Option<u64>,
     pub cores: Option<u32>,
     /// Kind of these cores.
     pub core_type: Option<&'static str>,
     /// Of a kernel, on one core.
     pub binary_bytes: Option<u64>,
-    /// Program that it belongs to, or is.
+    /// The program it belongs to, or is.
     pub program: Option<u64>,
     pub address: Option<u64>,
-    /// What the process calls it.
+    /// The name the process gave it.
     pub name: Option<Foreign>,
     /// A kernel that was loaded before tracking began.
     pub late: Option<bool>,
@@ -49,7 +49,7 @@ pub struct Happened {
     pub cached: Option<bool>,
     /// Of a dispatch: the circular buffers that it makes resident.
     pub cb_resident_bytes: Option<u64>,
-    /// Of a dispatch: how many it stands for.
+    /// Of a dispatch: the number of dispatches it stands for.
     pub times: Option<u64>,
     /// Of a dispatch: the lane, which is a sub-device.
     pub lane: Option<u8>,
@@ -63,7 +63,7 @@ pub struct Happened {
     pub needed_per_bank_bytes: Option<u64>,
     /// Of a failed allocation.
     pub banks: Option<u64>,
-    /// Of a failed allocation: whether what was free is of one bank.
+    /// Of a failed allocation: whether the free bytes are those of one bank.
     pub per_bank: Option<bool>,
     /// Of a gauge.
     pub used_bytes: Option<u64>,
@@ -114,7 +114,7 @@ impl Happened {
         }
     }
 
-    /// What this kind of event tells beside the rest.
+    /// Fields that only this kind of event has.
     fn with_figures(self, kind: EventKind, event: &Event, total: Option<u64>) -> Happened {
         use EventKind::*;
         let size_bytes = Some(event.size);
@@ -146,7 +146,7 @@ impl Happened {
         }
     }
 
-    /// Where something was allocated or freed. What a free does not repeat is `None`.
+    /// Details of an allocation or a free. What a free does not repeat is `None`.
     fn with_place(self, kind: EventKind, event: &Event) -> Happened {
         use EventKind::*;
         let is = |kinds: &[EventKind]| kinds.contains(&kind);

@@ -1,4 +1,4 @@
-//! What happened, in the order in which it happened.
+//! Events, in the order in which they happened.
 
 mod line;
 mod tail;

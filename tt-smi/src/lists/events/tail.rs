@@ -11,25 +11,25 @@ use crate::directory::Directory;
 use crate::escape::Foreign;
 use crate::segments::{Called, called};
 
-/// Bytes of names that the events of one look have at most, as many as a ring of the usual size can name: names are
-/// short in numbers and long in text, and a process may repeat one in every event.
+/// Most bytes of names that the events of one read get, as many as a ring of the usual size can name. Names are ids in
+/// the ring and text in the list, so a process can repeat a long one in every event.
 const MOST_NAME_BYTES: usize = 16 << 20;
-/// Characters that are left of a name beyond that.
+/// Characters of a name that are kept beyond that.
 const CUT_NAME: usize = 64;
 
 /// A segment, and how far it was read.
 #[derive(Debug)]
 pub struct Tail {
     pub segment: Segment,
-    /// How its process is called here.
+    /// Pid of its process in this namespace.
     pub pid: u32,
     /// Whether that is only claimed.
     claimed: bool,
-    /// Events that the ring no longer held when it was looked at first.
+    /// Events that the ring no longer held when it was first read.
     pub older: u64,
     /// Events that were overwritten while the ring was followed.
     pub missed: u64,
-    /// Events that the ring held, but that were too many for one look.
+    /// Events that the ring held, but that were too many for one read.
     pub skipped: u64,
     cursor: Cursor,
     /// `None` until they are known, and again after events were missed.
@@ -37,11 +37,11 @@ pub struct Tail {
 }
 
 impl Tail {
-    /// From the oldest event that the ring still holds.
+    /// Starts at the oldest event that the ring still holds.
     pub fn from_start(segment: Segment) -> Tail {
         let words = segment.words();
         let (head, slots) = (words.head(), words.ring.len() as u64);
-        // The oldest are about to be overwritten; better to begin behind them than to lose the thread.
+        // The oldest are about to be overwritten: starting after them avoids a gap.
         let start = if head > slots { head - slots + slots / 16 } else { 0 };
         let Called { pid, claimed } = called(&segment);
         Tail {
@@ -56,14 +56,14 @@ impl Tail {
         }
     }
 
-    /// From now on.
+    /// Starts at the next event.
     pub fn from_now(segment: Segment) -> Tail {
         let cursor = Cursor::after(segment.words().head());
         let Called { pid, claimed } = called(&segment);
         Tail { pid, claimed, older: 0, missed: 0, skipped: 0, cursor, totals: None, segment }
     }
 
-    /// Whether the process may have more to tell.
+    /// Whether the process may emit more events.
     pub fn is_alive(&self) -> bool {
         self.segment.is_alive().unwrap_or(true)
     }
@@ -73,7 +73,7 @@ impl Tail {
         self.segment.devices().iter().any(|entry| directory.index_of(entry.chip_id).is_none())
     }
 
-    /// What is new, each with the total after it; if it is more than `most`, the last of it.
+    /// New events, each with the total after it; only the last `most` of them.
     pub fn read(&mut self, most: u64) -> Vec<(Event, Option<u64>)> {
         // Its ring may be empty by now, or full of zeros.
         if self.segment.is_lost() {
@@ -85,7 +85,7 @@ impl Tail {
         let missed = self.missed;
         let events = self.new_events(most);
         if self.missed > missed {
-            // Between which two of them something is missing does not matter: the next read knows again.
+            // Where exactly events are missing does not matter: the next read knows the totals again.
             self.totals = None;
         } else if let Some(now) = now.filter(|now| self.cursor.position() >= now.position) {
             self.totals = Some(Totals::before(&events, &now));
@@ -110,14 +110,14 @@ impl Tail {
         let words = self.segment.words();
         let slots = words.ring.len() as u64;
         let mut events = Vec::new();
-        // Bounded: a process at full speed must not keep us here.
+        // Bounded, so that a process at full speed cannot hold up the reader.
         for _ in 0..=slots.min(most) {
             let before = self.cursor.position();
             match self.cursor.next(&words) {
                 Step::Event(event) => events.push(event),
                 Step::Idle => break,
                 Step::Lapped { .. } => {
-                    // Half a ring behind the head, so as not to be overtaken again at once.
+                    // Half a ring behind the head, so that it is not overtaken again at once.
                     let resume = self.cursor.position().saturating_sub(slots / 2).max(before + 1);
                     self.cursor = Cursor::after(resume);
                     self.missed += resume - before;
@@ -127,7 +127,7 @@ impl Tail {
         events
     }
 
-    /// What events of this process mean.
+    /// Resolves ids in events of this process.
     pub fn describe(&self, events: &[(Event, Option<u64>)], directory: &Directory) -> Vec<Happened> {
         let clock = self.segment.calibration();
         let chips = self.segment.devices();
@@ -146,7 +146,7 @@ impl Tail {
     }
 }
 
-/// The names of one look's events: looked up once each, and bounded in what they add up to.
+/// The names in the events of one read: each looked up once, and limited in total length.
 #[derive(Default)]
 struct ShownNames {
     known: HashMap<u16, Option<Foreign>>,

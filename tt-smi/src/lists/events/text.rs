@@ -1,4 +1,4 @@
-//! One event as a line of text, in the spirit of the log that users know.
+//! One event as a line of text, similar to the log that users know.
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ use crate::escape::fit;
 use crate::output::units::{UNKNOWN, mib, plural, time_of_day};
 use crate::segments::pid_text;
 
-/// Columns that a name takes at most; JSON has all of it.
+/// Most columns of a name; JSON has it in full.
 const MOST_COLUMNS: usize = 200;
 
 impl Happened {
@@ -77,7 +77,7 @@ impl Happened {
         write!(f, " ({how}{}): {kernels} MiB of kernels and {cbs} MiB of CBs resident", self.dispatched())
     }
 
-    /// How often and where, as far as that is not the usual: `, 32 times, lane 1, queue 1`.
+    /// Number, lane and queue, unless they are the usual ones: `, 32 times, lane 1, queue 1`.
     fn dispatched(&self) -> String {
         let times = self.times.filter(|times| *times != 1).map(|times| format!(", {times} times"));
         let place = |what: &str, number: Option<u8>| {

@@ -9,8 +9,8 @@ pub(super) struct Totals {
 }
 
 impl Totals {
-    /// The totals before the first of `events`, which lead without a gap to the position of the counters and
-    /// maybe beyond: what is live there, less what they changed.
+    /// The totals before the first of `events`, which reach without a gap to the position of the counters, or beyond:
+    /// the counters less what the events changed.
     pub(super) fn before(events: &[Event], now: &Snapshot) -> Totals {
         let mut totals = Totals {
             devices: now
@@ -25,7 +25,7 @@ impl Totals {
         totals
     }
 
-    /// Counts an event in; says what is live of its class then, of all kernels if it is about one.
+    /// Counts an event; returns the live bytes of its class after it, of all kernels for a kernel.
     pub(super) fn apply(&mut self, event: &Event) -> Option<u64> {
         self.change(event, u64::wrapping_add, u64::wrapping_sub);
         let classes = self.devices.get(usize::from(event.device))?;
@@ -40,7 +40,7 @@ impl Totals {
         })
     }
 
-    /// Wrapping: a hostile segment's events may lead anywhere, but to no panic.
+    /// Wrapping: the events of a hostile segment may give any result, but must not cause a panic.
     fn change(&mut self, event: &Event, alloc: fn(u64, u64) -> u64, free: fn(u64, u64) -> u64) {
         let operation = match event.kind() {
             Some(EventKind::Alloc | EventKind::CbAlloc | EventKind::KernelLoad) => alloc,

@@ -9,18 +9,18 @@ use super::{Happened, Tail};
 use crate::directory::Directory;
 use crate::segments::shown_pid;
 
-/// Events of one process that a look takes at most, whatever the size of its ring.
+/// Most events of one process per read, whatever the size of its ring.
 const MOST_OF_ONE: u64 = 1 << 16;
-/// Events that a look takes of all processes, unless they are very many.
+/// Most events of all processes per read, unless there are very many processes.
 const MOST_OF_ALL: u64 = 1 << 20;
-/// Events that each of very many processes has all the same.
+/// Events per read that each of very many processes gets in any case.
 const LEAST_OF_ONE: u64 = 1 << 10;
 
-/// The rings that are looked at.
+/// The rings that are followed.
 #[derive(Debug)]
 pub struct Watch {
     namespace: Namespace,
-    /// Only these processes; all if none is named.
+    /// The processes to follow; all if empty.
     pids: Vec<u32>,
     directory: Directory,
     /// One for each process.
@@ -28,12 +28,12 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Of a namespace's processes, or only of those named; no ring yet.
+    /// Follows the processes of a namespace, or only those named; no ring yet.
     pub fn new(namespace: &Namespace, pids: &[u32], directory: Directory) -> Watch {
         Watch { namespace: namespace.clone(), pids: pids.to_vec(), directory, tails: Vec::new() }
     }
 
-    /// Looks at these from now on, each from where `begin` says.
+    /// Follows these from now on, each from where `begin` starts.
     pub fn add(&mut self, segments: Vec<Segment>, begin: impl Fn(Segment) -> Tail) {
         let wanted: Vec<Tail> =
             segments.into_iter().filter(|segment| self.wants(segment)).map(begin).collect();
@@ -51,7 +51,7 @@ impl Watch {
             if self.tails.iter().any(known) {
                 continue;
             }
-            // Refused or just gone: said once at the start, not again and again.
+            // Refused or just gone: reported once at the start, not repeatedly.
             let Ok(segment) = Segment::open(&path) else { continue };
             if self.wants(&segment) && segment.is_alive().unwrap_or(false) {
                 self.tails.push(Tail::from_start(segment));
@@ -60,24 +60,24 @@ impl Watch {
         Ok(())
     }
 
-    /// The devices that are known by now.
+    /// The devices known so far.
     pub fn directory(&self) -> &Directory {
         &self.directory
     }
 
-    /// Whose processes have ended, by place. Ask before the last look, then [`Watch::retire`] them.
+    /// Indices of the rings whose processes have ended. Ask before the last read, then [`Watch::retire`] them.
     pub fn ended(&self) -> Vec<bool> {
         self.tails.iter().map(|tail| !tail.is_alive()).collect()
     }
 
-    /// Takes those out that had ended.
+    /// Removes the rings that had ended.
     pub fn retire(&mut self, ended: &[bool]) -> Vec<Tail> {
         let mut place = 0..;
         let is_over = |_: &mut Tail| place.next().is_some_and(|place| ended.get(place) == Some(&true));
         self.tails.extract_if(.., is_over).collect()
     }
 
-    /// What is new in all rings, by time.
+    /// New events of all rings, by time.
     pub fn read(&mut self) -> Vec<Happened> {
         let mut happened: Vec<Happened> = Vec::new();
         let most = (MOST_OF_ALL / self.tails.len().max(1) as u64).clamp(LEAST_OF_ONE, MOST_OF_ONE);

@@ -7,16 +7,16 @@ use tt_shm_reader::{Event, EventKind, MarkerPhase, Segment, monotonic_ns};
 
 use crate::segments::shown_pid;
 
-/// Events of a ring that are read at one look, at most: a process at full speed must not keep us here. Those
-/// before are skipped; then there were at least as many steps as were counted.
+/// Most events of a ring that one read takes, so that a process at full speed cannot hold up the reader. Earlier ones
+/// are skipped; the number of steps is then a lower bound.
 const MOST: u64 = 1 << 16;
 
 /// The last step that a process ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StepEnd {
-    /// The process, as it is called here.
+    /// Pid of the process in this namespace.
     pub pid: u32,
-    /// Steps that it ended since it was looked at first.
+    /// Number of steps it ended since it was first read.
     pub ended: u64,
     /// How long ago the last of them ended, when its list was read.
     pub age_ns: u64,
@@ -34,13 +34,13 @@ struct Ring {
     ended: u64,
     /// The last end, in the clock of the process.
     last: Option<u64>,
-    /// Whether it was there at this look.
+    /// Whether it was there at this read.
     is_there: bool,
 }
 
 impl Steps {
-    /// Takes in what a process has done since the last look. Before its list is read, so that the list is not of
-    /// an earlier step.
+    /// Takes in the events of a process since the last read. Call it before reading its list, so that the list is not
+    /// from an earlier step.
     pub fn follow(&mut self, segment: &Segment) {
         let ring = self.rings.entry(segment.file_name().to_owned()).or_insert_with(|| Ring {
             cursor: Cursor::after(0),
@@ -64,8 +64,8 @@ impl Steps {
         }
     }
 
-    /// The last step that a process ended, after its list was read: what is younger than that is of a step that
-    /// has not ended. `None` if it has not marked any.
+    /// The last step that a process ended, asked after its list was read: younger allocations belong to a step that has
+    /// not ended. `None` if it has not marked any.
     pub fn end(&self, segment: &Segment) -> Option<StepEnd> {
         let ring = self.rings.get(segment.file_name())?;
         let at_ns = segment.calibration().to_monotonic_ns(ring.last?);
@@ -73,14 +73,14 @@ impl Steps {
         Some(StepEnd { pid: shown_pid(segment), ended: ring.ended, age_ns })
     }
 
-    /// Forgets those that were not there at this look.
+    /// Forgets processes that were not there at this read.
     pub fn finish(&mut self) {
         self.rings.retain(|_, ring| std::mem::take(&mut ring.is_there));
     }
 }
 
 impl Ring {
-    /// A single moment divides two steps as well as the end of one.
+    /// An instant marker separates two steps just as the end of one does.
     fn take(&mut self, event: &Event) {
         let phase = MarkerPhase::from_code(event.class).filter(|_| event.kind() == Some(EventKind::Marker));
         if matches!(phase, Some(MarkerPhase::End | MarkerPhase::Instant)) {
