@@ -26,7 +26,7 @@ pub(crate) fn run(args: &EventsArgs, settings: &Settings) -> anyhow::Result<()> 
     segments.warn_unread();
     let devices = &args.only.on.device;
     if args.follow {
-        // Who waits for what is not there yet is told so, and gets it when it comes.
+        // A device that does not exist yet is no error here: its events are shown once it does.
         refuse_ambiguous(devices, &directory)?;
         for absent in devices.iter().filter(|device| device.meant(&directory).is_empty()) {
             eprintln!("tt-smi: no device {absent} yet; waiting for it");

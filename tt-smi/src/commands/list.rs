@@ -22,11 +22,8 @@ pub(crate) fn run(args: &ListArgs, settings: &Settings) -> anyhow::Result<()> {
     let mut out = super::stdout();
     if args.json {
         json::write(&mut out, &ListJson::new(&now.model, settings.namespace.as_str()))?;
-    } else if none_matches {
-        writeln!(out, "No matching devices.")?;
-        write_problems(&mut out, &now.model, settings.paint)?;
     } else {
-        write(&mut out, &now.model, settings.paint)?;
+        now.write_devices(&mut out, settings.paint, none_matches, write)?;
     }
     out.flush()?;
     now.ensure_readable()

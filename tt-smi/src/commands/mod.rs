@@ -24,11 +24,15 @@ mod watch;
 
 pub(crate) use clean::remove_dead;
 
+use std::io::{self, Write};
+
 use anyhow::Context;
 
 use crate::cli::{Cli, Command, ScreenArgs, SnapshotArgs};
 use crate::directory::Directory;
 use crate::model::{Model, directory};
+use crate::output::paint::Paint;
+use crate::output::table::write_problems;
 use crate::output::units::plural;
 use crate::procinfo::Cache;
 use crate::query::Query;
@@ -91,7 +95,7 @@ struct Now {
 }
 
 impl Now {
-    /// Reads it, with what /proc tells about the processes.
+    /// Reads it, with what /proc says about the processes.
     fn read(settings: &Settings, devices: &[DeviceSelector]) -> anyhow::Result<Now> {
         let mut now = Now::of(&Source::open(&settings.namespace)?.read()?, devices)?;
         now.model.look_up(&mut Cache::default());
@@ -115,6 +119,21 @@ impl Now {
         let is_any = !self.model.devices.is_empty();
         self.model.keep(|device| query.matches(device));
         is_any && self.model.devices.is_empty()
+    }
+
+    /// Writes the table of its devices, or that no device matches.
+    fn write_devices(
+        &self,
+        out: &mut dyn Write,
+        paint: Paint,
+        none_matches: bool,
+        table: impl FnOnce(&mut dyn Write, &Model, Paint) -> io::Result<()>,
+    ) -> io::Result<()> {
+        if !none_matches {
+            return table(out, &self.model, paint);
+        }
+        writeln!(out, "No matching devices.")?;
+        write_problems(out, &self.model, paint)
     }
 
     /// Fails if there are segments and none could be read. Call it after printing what is known.
@@ -144,6 +163,6 @@ fn why_nothing_listed(segments: &Segments) -> &'static str {
 }
 
 /// Locked and buffered stdout for a command's data.
-fn stdout() -> std::io::BufWriter<std::io::StdoutLock<'static>> {
-    std::io::BufWriter::new(std::io::stdout().lock())
+fn stdout() -> io::BufWriter<io::StdoutLock<'static>> {
+    io::BufWriter::new(io::stdout().lock())
 }

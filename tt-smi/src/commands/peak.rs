@@ -32,11 +32,8 @@ pub(crate) fn run(args: &PeakArgs, settings: &Settings) -> anyhow::Result<()> {
     let mut out = super::stdout();
     if args.json {
         json::write(&mut out, &PeaksJson::new(&now.model, settings.namespace.as_str()))?;
-    } else if none_matches {
-        writeln!(out, "No matching devices.")?;
-        write_problems(&mut out, &now.model, settings.paint)?;
     } else {
-        write(&mut out, &now.model, settings.paint)?;
+        now.write_devices(&mut out, settings.paint, none_matches, write)?;
     }
     out.flush()?;
     now.ensure_readable()
@@ -64,7 +61,7 @@ struct Entry<'a> {
     makeup: Option<&'a Makeup>,
 }
 
-/// The memories, and of the rest what was ever used.
+/// The memories, and the classes that were ever used.
 fn entries(device: &Device) -> Vec<Entry<'_>> {
     let peaks = FIGURES.iter().filter(|figure| figure.has_peak());
     let amounts = peaks.filter_map(|figure| Some((figure, figure.of(&device.held)?)));

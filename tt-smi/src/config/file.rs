@@ -17,13 +17,13 @@ const MAX_BYTES: u64 = 64 * 1024;
 
 /// Where the file is looked for; `None` if there is no home.
 pub(crate) fn path(variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
-    // What the specification says: a relative path is invalid and to be ignored.
+    // As specified by XDG: a relative path is invalid and ignored.
     let absolute = |name| variable(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let folder = absolute("XDG_CONFIG_HOME").or_else(|| absolute("HOME").map(|home| home.join(".config")));
     folder.map(|folder| folder.join("tt-smi").join("config.toml"))
 }
 
-/// What a file says; `None` if there is none.
+/// The text of a file; `None` if it does not exist.
 pub(super) fn read(path: &Path) -> Result<Option<String>, ConfigError> {
     match read_start(path) {
         Ok(text) => Ok(Some(text)),
@@ -49,7 +49,7 @@ fn read_start(path: &Path) -> io::Result<String> {
     }
 }
 
-/// Sets what a file says, and tells which keys those are, with their lines.
+/// Applies a file; returns the keys that it sets, with their lines.
 pub(super) fn apply(
     config: &mut Config,
     path: &Path,

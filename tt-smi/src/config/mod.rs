@@ -23,7 +23,7 @@ pub struct Config {
     pub theme: Palette,
     /// Draw with characters that every terminal has.
     pub ascii: bool,
-    /// Between two looks: of the screen, and of `watch`.
+    /// Refresh interval of the screen and of `watch`.
     pub interval: Duration,
     /// The screen sends no signals.
     pub readonly: bool,

@@ -11,7 +11,7 @@ use crate::escape::escape;
 /// Where a setting comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum SettingOrigin {
-    /// Nobody set it.
+    /// It is not set.
     Default,
     File {
         path: PathBuf,
@@ -87,7 +87,7 @@ impl Resolved {
         Ok(resolved)
     }
 
-    /// What a flag says wins.
+    /// A flag wins over everything else.
     pub(crate) fn with_color(mut self, flag: Option<ColorChoice>) -> Resolved {
         if let Some(color) = flag {
             self.config.color = color;

@@ -64,12 +64,12 @@ impl Workers {
         for child in &mut self.children {
             let mut said = String::new();
             if let Some(stderr) = &mut child.stderr {
-                // What cannot be read is lost; the exit code still tells.
+                // Output that cannot be read is lost; there is still the exit code.
                 let _ = stderr.read_to_string(&mut said);
             }
             match child.wait() {
                 Ok(status) if status.success() => {}
-                // Somebody tries what happens then.
+                // Killed on purpose, to see how that is shown.
                 Ok(status) if status.signal().is_some() => {
                     eprintln!("tt-smi: worker {}: {status}", child.id())
                 }

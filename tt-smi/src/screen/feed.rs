@@ -35,7 +35,7 @@ pub(crate) struct Feed<'a> {
     followings: u64,
 }
 
-/// Shortest interval between reads of a list: nobody reads a hundred thousand rows more often.
+/// Shortest interval between reads of a list: a hundred thousand rows cannot be followed more often.
 const LISTS_EVERY: Duration = Duration::from_secs(1);
 /// Share of the time that reading lists may take, as a divisor.
 const LISTS_SHARE: u32 = 50;

@@ -55,7 +55,7 @@ fn entry(number: u64) -> DeviceEntry {
     }
 }
 
-/// The figures of the seeds: 2 fabric, 2 dispatch and 5 application kernels, 112 + 92 + 120 KiB.
+/// Live bytes and count of a class; kernels: 2 fabric, 2 dispatch and 5 application, 112 + 92 + 120 KiB.
 fn live(class: Class) -> (u64, u64) {
     match class {
         Class::Dram => (3 * GIB, 96),

@@ -40,7 +40,7 @@ pub(super) fn segments(roots: &Roots) -> Vec<Finding> {
         match Segment::open(file) {
             Ok(segment) => {
                 *versions.entry((segment.header().major, segment.header().minor)).or_default() += 1;
-                // If the kernel will not say, it counts. Who has ended and is not stale has just ended.
+                // If the kernel does not say, it counts as alive. One that has ended and is not stale has just ended.
                 live += u64::from(segment.is_alive().unwrap_or(true));
             }
             Err(error) if error.is_not_found() => {}

@@ -70,7 +70,7 @@ fn columns(lines: &[Line<'_>], is_terminal: bool) -> Vec<Column> {
         may_be_cut: matches!(head, "NAME" | "COMMAND"),
         cells: lines.iter().map(cell).collect(),
     };
-    // What is left out first where there is no room for all.
+    // What is dropped first if there is no room for all.
     let rank = |head| match head {
         "DRAM" => None,
         "L1" => Some(10),

@@ -1,18 +1,18 @@
-//! Columns that fit a terminal: those that matter least are left out, and one gets what is left.
+//! Columns that fit a terminal: the least important are dropped, and one gets the remaining width.
 
 use crate::escape::{columns, fit};
 use crate::output::columns::{Align, Columns};
 
-/// Between two columns.
+/// Blanks between two columns.
 const GAP: usize = 2;
-/// Less of a command line tells nothing.
+/// Least useful width of a command line.
 const LEAST: usize = 16;
 
-/// A column, and how much it matters where there is not room for all.
+/// A column, and its importance if there is no room for all.
 pub(super) struct Column {
     pub(super) head: &'static str,
     pub(super) align: Align,
-    /// The lowest go first; `None` stays.
+    /// The lowest are dropped first; `None` is never dropped.
     pub(super) rank: Option<u8>,
     pub(super) may_be_cut: bool,
     pub(super) cells: Vec<String>,
@@ -24,7 +24,7 @@ impl Column {
     }
 }
 
-/// Leaves out columns until all fit into `width`. Of those that may be cut, the last one gets what the others leave.
+/// Drops columns until the rest fits into `width`. Of those that may be cut, the last one gets the remaining width.
 pub(super) fn fit_into(mut all: Vec<Column>, width: usize) -> Vec<Column> {
     while whole_width(&all) > width {
         let cut = all.iter().rposition(|column| column.may_be_cut);
@@ -52,7 +52,7 @@ fn whole_width(all: &[Column]) -> usize {
     all.iter().map(Column::width).sum::<usize>() + GAP * all.len().saturating_sub(1)
 }
 
-/// As lines.
+/// The columns as a table.
 pub(super) fn table(all: &[Column]) -> Columns {
     let heads: Vec<(&'static str, Align)> = all.iter().map(|column| (column.head, column.align)).collect();
     let mut columns = Columns::new(&heads);

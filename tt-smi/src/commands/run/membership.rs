@@ -47,7 +47,7 @@ pub(super) enum Kin {
 pub(super) fn kin(procfs: &Procfs, pid: u32, ancestor: u32) -> Kin {
     for _ in 0..ATTEMPTS {
         match walk(procfs, pid, ancestor) {
-            // Somebody in between ended: by now the ones below have another parent.
+            // An ancestor ended meanwhile: its children have another parent now.
             Kin::Unknown => {}
             known => return known,
         }

@@ -218,7 +218,7 @@ fn is_to_remove(run: RunId, segment: &Segment) -> bool {
 fn remove(segment: &Segment) {
     let path = tt_shm_os::path_of(segment.file_name());
     if rustix::fs::lstat(&path).is_ok_and(|stat| (stat.st_dev, stat.st_ino) == segment.inode()) {
-        // Somebody else was faster.
+        // Already removed by another process.
         let _ = rustix::fs::unlink(&path);
     }
 }
