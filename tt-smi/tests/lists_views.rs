@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::common::lists::{allocations, doubtful_allocations, events, items, news, processes, programs};
 use crate::common::session::{SIZES, Session, USUAL_SIZE};
 use tt_smi::model::{Clock, Model};
-use tt_smi::screen::{Chosen, Effect, Message, More, View};
+use tt_smi::screen::{Effect, Message, More, SignalTarget, View};
 
 const SECOND: u64 = 1_000_000_000;
 
@@ -79,9 +79,9 @@ const CASES: &[Case] = &[
     }),
     ("events-lost", |size| {
         let mut news =
-            tt_smi::screen::News { following: 1, look: 1, events: events(9), missed: 120, older: 3000 };
+            tt_smi::screen::NewEvents { pass: 1, read: 1, events: events(9), missed: 120, older: 3000 };
         let first = More::Events(news.clone());
-        (news.look, news.events) = (2, events(25_000));
+        (news.read, news.events) = (2, events(25_000));
         Session::new(View::Events, size).sees(later(0), first).sees(later(1), More::Events(news)).types("^\n")
     }),
     ("events-none", |size| Session::new(View::Events, size).sees(empty(), news(1, Vec::new()))),
@@ -270,7 +270,7 @@ fn a_signal_goes_to_the_selected_process_and_not_to_one_that_ended() {
     session.state.update(f9());
     session.line("signal to 4242");
     let command = "python3 serve.py --model llama-3.1-8b --mesh 2x2 --port 8000".into();
-    let to = Chosen { pid: 4242, start_ticks: 7, uid: 54_321, user: "54321".into(), command };
+    let to = SignalTarget { pid: 4242, start_ticks: 7, uid: 54_321, user: "54321".into(), command };
     session.press("\n");
     session.line("Send SIGTERM to process 4242 of 54321?");
     session.line("python3 serve.py");

@@ -51,7 +51,7 @@ pub enum More {
     /// Live allocations. Shared, because a view keeps them until the next list arrives.
     Allocations(Arc<allocations::Listing>),
     /// New events, and how many were lost.
-    Events(News),
+    Events(NewEvents),
     /// Loaded programs.
     Programs(Arc<programs::Listing>),
 }
@@ -69,11 +69,11 @@ pub struct History {
 
 /// Events since the last read.
 #[derive(Clone, Debug, Default)]
-pub struct News {
+pub struct NewEvents {
     /// Number of this pass over the rings: a new pass begins again with what the rings still hold.
-    pub following: u64,
+    pub pass: u64,
     /// Number of this read within the pass, from 1: a frozen screen shows the same one again.
-    pub look: u64,
+    pub read: u64,
     /// By time.
     pub events: Vec<Happened>,
     /// Total number overwritten before they were read.

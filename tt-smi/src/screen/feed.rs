@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use tt_shm_os::Namespace;
 
-use super::data::{Data, History, Live, More, Needs, News};
+use super::data::{Data, History, Live, More, Needs, NewEvents};
 use crate::lists::{
     allocations,
     events::{Tail, Watch},
@@ -73,7 +73,7 @@ impl Pace {
 /// Followed rings, and what was lost of those that are gone.
 struct Followed {
     number: u64,
-    looks: u64,
+    reads: u64,
     watch: Watch,
     missed: u64,
     older: u64,
@@ -209,7 +209,7 @@ impl<'a> Feed<'a> {
         self.devices.is_empty() || model.devices.iter().any(|shown| shown.index == device)
     }
 
-    fn events(&mut self, model: &Model, reading: &Reading) -> anyhow::Result<News> {
+    fn events(&mut self, model: &Model, reading: &Reading) -> anyhow::Result<NewEvents> {
         let followed = match &mut self.followed {
             Some(followed) => followed,
             None => {
@@ -229,10 +229,10 @@ impl Followed {
         let directory = segments.directory(Some(&reading.snapshot));
         let mut watch = Watch::new(namespace, &[], directory);
         watch.add(segments.live, Tail::from_start);
-        Ok(Followed { number, looks: 0, watch, missed: 0, older: 0 })
+        Ok(Followed { number, reads: 0, watch, missed: 0, older: 0 })
     }
 
-    fn news(&mut self) -> anyhow::Result<News> {
+    fn news(&mut self) -> anyhow::Result<NewEvents> {
         self.watch.rescan()?;
         let ended = self.watch.ended();
         let events = self.watch.read();
@@ -241,10 +241,10 @@ impl Followed {
             self.older += tail.older;
         }
         let sum = |of: fn(&Tail) -> u64| self.watch.tails.iter().map(of).sum::<u64>();
-        self.looks += 1;
-        Ok(News {
-            following: self.number,
-            look: self.looks,
+        self.reads += 1;
+        Ok(NewEvents {
+            pass: self.number,
+            read: self.reads,
             events,
             missed: self.missed + sum(|tail| tail.missed),
             older: self.older + sum(|tail| tail.older),

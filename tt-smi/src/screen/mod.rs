@@ -21,9 +21,9 @@ mod views;
 mod widgets;
 
 pub use action::{Action, Motion, View};
-pub use data::{Data, History, Live, More, Needs, News};
+pub use data::{Data, History, Live, More, Needs, NewEvents};
 pub use frame::draw;
-pub use modals::Chosen;
+pub use modals::SignalTarget;
 pub use options::Options;
 pub use run::run;
 pub use state::{Effect, Message, State};

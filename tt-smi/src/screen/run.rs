@@ -46,7 +46,7 @@ pub fn run(
             }
         }
         if let Some(Effect::Signal { to, signal }) = &effect {
-            state.update(Message::Said(send(to, *signal)));
+            state.update(Message::Note(send(to, *signal)));
         }
         if effect == Some(Effect::Refresh) {
             feed.hurry();

@@ -9,7 +9,7 @@ use super::action::{Action, Motion, View};
 use super::data::{Data, Needs};
 use super::frame::Areas;
 use super::keys;
-use super::modals::{Chosen, Modal, Outcome};
+use super::modals::{Modal, Outcome, SignalTarget};
 use super::options::Options;
 use super::page::{Page, ProcessKey, Reply, Scene};
 use super::theme::Theme;
@@ -50,7 +50,7 @@ pub enum Message {
     /// The terminal has this size.
     Size(Size),
     /// The result of an effect.
-    Said(String),
+    Note(String),
 }
 
 /// What the state asks the main loop to do.
@@ -59,7 +59,7 @@ pub enum Effect {
     /// Read what the view needs, now.
     Refresh,
     Signal {
-        to: Chosen,
+        to: SignalTarget,
         signal: i32,
     },
 }
@@ -116,7 +116,7 @@ impl State {
                 self.size = size;
                 None
             }
-            Message::Said(text) => {
+            Message::Note(text) => {
                 self.message = Some(text);
                 None
             }
@@ -300,8 +300,8 @@ impl State {
             return;
         }
         let target = self.target().and_then(|key| self.process(key));
-        match target.map(|process| (process, chosen(process))) {
-            Some((_, Some(chosen))) => self.modal = Some(Modal::signal(chosen)),
+        match target.map(|process| (process, signal_target(process))) {
+            Some((_, Some(target))) => self.modal = Some(Modal::signal(target)),
             Some((process, None)) if process.is_claimed() => {
                 let (pid, owner) = (process.pid_short(), process.owner());
                 self.message = Some(format!(
@@ -373,9 +373,9 @@ pub(crate) fn interval_text(interval: Duration) -> String {
 }
 
 /// A process that may be sent a signal: /proc confirms its claims.
-fn chosen(process: &Process) -> Option<Chosen> {
+fn signal_target(process: &Process) -> Option<SignalTarget> {
     let info = process.info.as_ref()?;
-    Some(Chosen {
+    Some(SignalTarget {
         pid: u32::try_from(process.pid?).ok()?,
         start_ticks: info.start_ticks,
         uid: process.uid,

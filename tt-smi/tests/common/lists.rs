@@ -11,7 +11,7 @@ use tt_smi::lists::events::{Happened, When};
 use tt_smi::lists::programs::{self, Entry, Sharing};
 use tt_smi::model::{Model, Process};
 use tt_smi::procinfo::{Container, ProcInfo, RunState};
-use tt_smi::screen::{More, News};
+use tt_smi::screen::{More, NewEvents};
 
 use super::{GIB, HOSTILE, KIB, MIB, SECOND, model, snapshot};
 
@@ -186,9 +186,9 @@ fn event(number: u64) -> Happened {
     Happened::new(4242, Some((number % 4) as usize), when, Some(3 * MIB), name.map(Into::into), &event)
 }
 
-/// News of one look.
-pub(crate) fn news(look: u64, events: Vec<Happened>) -> More {
-    More::Events(News { following: 1, look, events, missed: 0, older: 0 })
+/// The events of one read.
+pub(crate) fn news(read: u64, events: Vec<Happened>) -> More {
+    More::Events(NewEvents { pass: 1, read, events, missed: 0, older: 0 })
 }
 
 fn kernel(id: u64, kernel_type: KernelType, binary: u64, cores: u32) -> Kernel {

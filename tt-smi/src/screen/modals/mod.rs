@@ -28,14 +28,14 @@ pub(crate) enum Modal {
     /// The menu of sort columns.
     Sort(Menu),
     /// The menu of signals.
-    Signal(Chosen, Menu),
+    Signal(SignalTarget, Menu),
     /// The confirmation of a signal.
     Confirm(Question),
 }
 
-/// A chosen process: one whose pid, owner and start time /proc confirms.
+/// A process that a signal can be sent to: /proc confirms its pid, owner and start time.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Chosen {
+pub struct SignalTarget {
     pub pid: u32,
     /// Start time in clock ticks since boot: the pid may be reused while the user thinks.
     pub start_ticks: u64,
@@ -58,7 +58,7 @@ pub(crate) enum Outcome {
     /// Sort by this column.
     Sort(usize),
     Signal {
-        to: Chosen,
+        to: SignalTarget,
         signal: i32,
     },
 }
@@ -81,7 +81,7 @@ impl Modal {
     }
 
     /// A menu of signals for a process.
-    pub(crate) fn signal(to: Chosen) -> Modal {
+    pub(crate) fn signal(to: SignalTarget) -> Modal {
         let menu = signal::menu(to.pid);
         Modal::Signal(to, menu)
     }

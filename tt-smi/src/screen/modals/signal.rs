@@ -6,7 +6,7 @@ use ratatui::layout::Rect;
 use ratatui::text::Line;
 use rustix::process::Signal;
 
-use super::{Chosen, Menu, Outcome, draw_box};
+use super::{Menu, Outcome, SignalTarget, draw_box};
 use crate::escape::fit;
 use crate::screen::theme::Theme;
 
@@ -29,12 +29,12 @@ pub(super) fn menu(pid: u32) -> Menu {
 
 #[derive(Debug)]
 pub(crate) struct Question {
-    to: Chosen,
+    to: SignalTarget,
     choice: usize,
 }
 
 impl Question {
-    pub(super) fn new(to: Chosen, choice: usize) -> Question {
+    pub(super) fn new(to: SignalTarget, choice: usize) -> Question {
         Question { to, choice }
     }
 
@@ -50,7 +50,7 @@ impl Question {
 
     pub(super) fn draw(&self, frame: &mut Frame<'_>, area: Rect, theme: &Theme) {
         let name = SIGNALS.get(self.choice).map_or("", |(_, name, _)| name);
-        let Chosen { pid, user, command, .. } = &self.to;
+        let SignalTarget { pid, user, command, .. } = &self.to;
         let ask = format!("Send SIG{name} to process {pid} of {user}?");
         // Without the frame and its padding.
         let command = fit(command, usize::from(area.width.saturating_sub(4)));

@@ -1,7 +1,7 @@
 //! The latest events.
 
 use crate::lists::events::Happened;
-use crate::screen::data::News;
+use crate::screen::data::NewEvents;
 
 /// Number of events kept at least.
 const KEPT: usize = 20_000;
@@ -47,19 +47,19 @@ impl Log {
     }
 
     /// Takes in new events.
-    pub(super) fn take(&mut self, news: &News) -> Taken {
-        let (following, look) = self.last;
-        if news.following == following && news.look <= look {
+    pub(super) fn take(&mut self, new: &NewEvents) -> Taken {
+        let (pass, read) = self.last;
+        if new.pass == pass && new.read <= read {
             return Taken::Nothing;
         }
-        let is_first = news.following != following;
+        let is_first = new.pass != pass;
         if is_first {
             // A new pass starts with what the rings still hold, which was here before.
             *self = Log { next: self.next, ..Log::default() };
         }
-        self.last = (news.following, news.look);
-        (self.missed, self.older) = (news.missed, news.older);
-        self.append(&news.events);
+        self.last = (new.pass, new.read);
+        (self.missed, self.older) = (new.missed, new.older);
+        self.append(&new.events);
         if is_first { Taken::First } else { Taken::More }
     }
 
@@ -84,19 +84,19 @@ impl Log {
 mod tests {
     use super::*;
 
-    fn news(following: u64, look: u64, count: u64) -> News {
+    fn new(pass: u64, read: u64, count: u64) -> NewEvents {
         let event = |id| Happened { id, event: "ALLOC", ..Happened::default() };
-        News { following, look, events: (0..count).map(event).collect(), missed: 1, older: 2 }
+        NewEvents { pass, read, events: (0..count).map(event).collect(), missed: 1, older: 2 }
     }
 
     #[test]
     fn the_same_news_count_once_and_another_following_begins_anew() {
         let mut log = Log::default();
-        assert_eq!(log.take(&news(1, 1, 5)), Taken::First);
-        assert_eq!(log.take(&news(1, 1, 5)), Taken::Nothing, "a frozen screen");
-        assert_eq!(log.take(&news(1, 2, 3)), Taken::More);
+        assert_eq!(log.take(&new(1, 1, 5)), Taken::First);
+        assert_eq!(log.take(&new(1, 1, 5)), Taken::Nothing, "a frozen screen");
+        assert_eq!(log.take(&new(1, 2, 3)), Taken::More);
         assert_eq!(log.entries().len(), 8);
-        assert_eq!(log.take(&news(2, 1, 4)), Taken::First);
+        assert_eq!(log.take(&new(2, 1, 4)), Taken::First);
         assert_eq!((log.entries().len(), log.entries()[0].number), (4, 8), "numbers are not used twice");
         assert_eq!((log.missed, log.older, log.dropped), (1, 2, 0));
     }
@@ -104,13 +104,13 @@ mod tests {
     #[test]
     fn the_log_is_bounded_and_says_what_it_dropped() {
         let mut log = Log::default();
-        for look in 1..=30 {
-            log.take(&news(1, look, 1000));
+        for read in 1..=30 {
+            log.take(&new(1, read, 1000));
         }
         let kept = log.entries().len() as u64;
         assert!((KEPT as u64..=(KEPT + SLACK) as u64).contains(&kept), "{kept}");
         assert_eq!(kept + log.dropped, 30_000);
-        log.take(&news(1, 31, 50_000));
+        log.take(&new(1, 31, 50_000));
         assert_eq!((log.entries().len(), log.dropped), (KEPT, 60_000));
         assert_eq!(log.entries().last().map(|entry| entry.event.id), Some(49_999));
         let numbers: Vec<u64> = log.entries().iter().map(|entry| entry.number).collect();

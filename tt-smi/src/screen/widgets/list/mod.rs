@@ -28,7 +28,7 @@ pub(crate) enum Hit {
     Nothing,
 }
 
-/// The look of a row.
+/// The style of a row, and its mark.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct RowStyle {
     /// Its style, unless it is selected.
@@ -253,7 +253,7 @@ impl<T> List<T> {
         area: Rect,
         items: &[T],
         theme: &Theme,
-        look: impl Fn(&T) -> L,
+        style: impl Fn(&T) -> L,
     ) {
         if area.is_empty() {
             return;
@@ -272,10 +272,10 @@ impl<T> List<T> {
         let places = self.order.iter().enumerate().skip(self.first_shown(height)).take(height);
         for (y, (place, item)) in (1..).zip(places) {
             let Some(item) = items.get(*item as usize) else { continue };
-            let look = look(item).into();
-            let text = self.row(item, &viewport, look.mark.unwrap_or(' '));
+            let style = style(item).into();
+            let text = self.row(item, &viewport, style.mark.unwrap_or(' '));
             let line = match self.has_focus && place == self.selected {
-                false => Line::styled(text, look.style),
+                false => Line::styled(text, style.style),
                 // As wide as the list, so that the selection bar has a straight end.
                 true => Line::styled(pad(&text, usize::from(area.width), false), theme.selected()),
             };
