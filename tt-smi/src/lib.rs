@@ -21,6 +21,7 @@ pub mod screen;
 pub mod segments;
 pub mod settings;
 pub mod source;
+pub mod units;
 pub mod users;
 
 mod bench;

@@ -9,7 +9,7 @@ use tt_shm_aggregator::{Aggregator, Config};
 use tt_shm_os::{Namespace, path_of, table_file_name};
 use tt_shm_reader::{Bucket, HISTORY_RESOLUTIONS, Table, TableError, TableSnapshot};
 
-use crate::model::Clock;
+use crate::model::{Clock, Origin, Reading, figures_age_ns};
 use crate::past::Past;
 use crate::segments::{Hidden, hidden};
 
@@ -21,63 +21,6 @@ const EVENTS_PER_POLL: u32 = 4096;
 const WAIT: RangeInclusive<Duration> = Duration::from_millis(1)..=Duration::from_millis(50);
 /// How often to check whether an aggregator was started or has ended, and what cannot be read.
 const RECHECK: Duration = Duration::from_secs(1);
-
-/// Where figures come from.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Origin {
-    /// A running aggregator.
-    Table {
-        pid: u64,
-        /// How old its figures are.
-        age_ns: u64,
-    },
-    /// This process.
-    Embedded,
-}
-
-impl Origin {
-    /// A description for people.
-    pub fn describe(&self) -> String {
-        match self {
-            Origin::Table { pid, age_ns } => {
-                format!("aggregator {pid}, {} old", crate::output::units::age(*age_ns))
-            }
-            Origin::Embedded => "no aggregator, read directly".to_owned(),
-        }
-    }
-
-    /// The running aggregator's pid.
-    pub fn aggregator(&self) -> Option<u64> {
-        match self {
-            Origin::Table { pid, .. } => Some(*pid),
-            Origin::Embedded => None,
-        }
-    }
-
-    /// How old the figures of a table are.
-    pub fn age_ms(&self) -> u64 {
-        match self {
-            Origin::Table { age_ns, .. } => age_ns / 1_000_000,
-            Origin::Embedded => 0,
-        }
-    }
-}
-
-/// All rows at one moment.
-#[derive(Clone, Debug)]
-pub struct Reading {
-    pub snapshot: TableSnapshot,
-    /// Where it comes from.
-    pub origin: Origin,
-    /// When it was read.
-    pub clock: Clock,
-    /// Whether rates are known, which takes a second of aggregation.
-    pub rates_known: bool,
-    /// Segments that the backend could not read.
-    pub hidden: Vec<Hidden>,
-    /// Why a table that exists is not read.
-    pub refused_table: Option<Arc<TableError>>,
-}
 
 /// A backend that is read repeatedly, and replaced when an aggregator starts or ends.
 #[derive(Debug)]
@@ -256,11 +199,6 @@ fn refused_table(namespace: &Namespace) -> Option<TableError> {
     let uid = rustix::process::geteuid().as_raw();
     let open = |uid| Table::open_path(&path_of(&table_file_name(namespace, uid)), uid);
     [0, uid].into_iter().filter_map(|uid| open(uid).err()).find(|error| !error.is_not_found())
-}
-
-/// Age of the figures, which include everything reported before that; `None` before the first ones.
-pub fn figures_age_ns(snapshot: &TableSnapshot, now: Clock) -> Option<u64> {
-    Some(snapshot.as_of).filter(|as_of| *as_of != 0).map(|as_of| now.age_ns(as_of))
 }
 
 /// The rows of a running aggregator, if there is one.

@@ -5,8 +5,8 @@ use std::str::FromStr;
 
 use crate::exit::Exit;
 use crate::model::{Device, FIGURES, Figure, Memory, Model};
-use crate::output::units::{bytes, used_share};
 use crate::query::{share_millionths, size_bytes};
+use crate::units::bytes;
 
 /// The exit code if a device is above.
 const ABOVE: u8 = 3;
@@ -84,7 +84,7 @@ impl Threshold {
         };
         match is_above {
             true => {
-                Verdict::Above(format!("device {index}: {name} {} is above '{self}'", used_share(memory)))
+                Verdict::Above(format!("device {index}: {name} {} is above '{self}'", memory.used_share()))
             }
             false if memory.used_range().is_exact() => Verdict::Below,
             false => Verdict::Unknown(format!(

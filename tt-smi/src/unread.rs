@@ -7,7 +7,7 @@ use std::path::Path;
 use tt_shm_reader::OpenError;
 
 use crate::escape::escape;
-use crate::output::units::plural;
+use crate::units::plural;
 
 /// Most reasons reported one by one: a hostile user can cause as many as there are files.
 const MAX_REASONS: usize = 32;

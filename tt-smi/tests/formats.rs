@@ -2,8 +2,8 @@
 
 use crate::common::{self, strict};
 use tt_smi::model::Model;
+use tt_smi::model::Origin;
 use tt_smi::output::{csv, prometheus};
-use tt_smi::source::Origin;
 
 fn model() -> Model {
     common::model(common::snapshot(2))

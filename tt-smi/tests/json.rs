@@ -121,7 +121,7 @@ fn everything_that_is_missing_is_an_error() {
 fn the_age_is_that_of_the_figures() {
     let mut snapshot = common::snapshot(1);
     snapshot.as_of = common::NOW - 750_000_000;
-    let alone = Model { origin: tt_smi::source::Origin::Embedded, ..common::model(snapshot.clone()) };
+    let alone = Model { origin: tt_smi::model::Origin::Embedded, ..common::model(snapshot.clone()) };
     for model in [common::model(snapshot.clone()), alone] {
         let json = serde_json::to_value(SnapshotJson::new(&model, "default")).unwrap();
         for part in [&json["aggregator"], &json["devices"][0], &json["processes"][0]] {

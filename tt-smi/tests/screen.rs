@@ -7,8 +7,8 @@ use crate::common::views::history;
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use tt_shm_reader::TableSnapshot;
 use tt_smi::model::Model;
+use tt_smi::model::Origin;
 use tt_smi::screen::{Message, More, View};
-use tt_smi::source::Origin;
 
 fn overview(snapshot: TableSnapshot, size: (u16, u16)) -> String {
     Session::new(View::Overview, size).sees(common::model(snapshot), More::None).picture()

@@ -5,8 +5,8 @@ use crate::common::session::{SIZES, Session};
 use crate::common::views::{disputed_listing, history, listing};
 use tt_shm_reader::{TableSnapshot, bucket_flags};
 use tt_smi::model::Model;
+use tt_smi::model::Origin;
 use tt_smi::screen::{More, Palette, Signs, Theme, View};
-use tt_smi::source::Origin;
 
 /// The view with this digit.
 fn view_of(digit: &str) -> View {

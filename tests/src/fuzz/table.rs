@@ -9,11 +9,11 @@ use shm_layout::{HEADER_WORDS, store_pod};
 use tt_shm_os::{WriteMap, path_of, table_file_name};
 use tt_shm_reader::Table;
 use tt_smi::model::{Clock, Model};
+use tt_smi::model::{Origin, Reading};
 use tt_smi::output::json;
 use tt_smi::output::paint::Paint;
 use tt_smi::output::snapshot_json::SnapshotJson;
 use tt_smi::output::table::{Parts, write};
-use tt_smi::source::{Origin, Reading};
 
 use super::patch::{Patched, Step, steps};
 use crate::space::Space;

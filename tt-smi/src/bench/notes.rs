@@ -27,7 +27,7 @@ impl Circumstances {
             "load average {:.1} on {} before it began: what else runs is in the slowest events; multiples are \
              taken side by side and hold",
             self.load,
-            crate::output::units::plural(self.cores as u64, "core")
+            crate::units::plural(self.cores as u64, "core")
         );
         let debug = "this is a debug build: its figures say nothing; use cargo run --release";
         let notes = [

@@ -9,9 +9,9 @@ use tt_shm_reader::{Class, Segment};
 
 use crate::cli::CleanArgs;
 use crate::escape::escape;
-use crate::output::units::{bytes, plural};
 use crate::settings::Settings;
 use crate::stale::{StaleFile, stale_files};
+use crate::units::{bytes, plural};
 
 pub(crate) fn run(args: &CleanArgs, settings: &Settings) -> anyhow::Result<()> {
     let only = (!args.all_namespaces).then_some(&settings.namespace);

@@ -11,11 +11,11 @@ use crate::cli::DemoArgs;
 use crate::demo::Workers;
 use crate::model::Model;
 use crate::output::table::{self, Parts};
-use crate::output::units::plural;
 use crate::screen;
 use crate::settings::Settings;
 use crate::signals::Stop;
 use crate::source::Source;
+use crate::units::plural;
 
 /// Time between tables when stdout is not a terminal.
 const REFRESH: Duration = Duration::from_secs(1);

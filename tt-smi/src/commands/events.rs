@@ -8,11 +8,11 @@ use anyhow::Context;
 use crate::cli::EventsArgs;
 use crate::lists::events::{Happened, Tail, Watch};
 use crate::output::json::write_line;
-use crate::output::units::plural;
 use crate::segments::lost;
 use crate::select::{refuse_ambiguous, select};
 use crate::settings::Settings;
 use crate::signals::Stop;
+use crate::units::plural;
 
 /// Poll intervals of the rings: while idle, and while there are events.
 const LOOK_AGAIN: Duration = Duration::from_millis(20);

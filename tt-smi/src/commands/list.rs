@@ -13,8 +13,8 @@ use crate::output::identity_json::{DeviceIdentityJson, ErrorJson, error_json};
 use crate::output::json::{self, Envelope};
 use crate::output::paint::Paint;
 use crate::output::table::{why_nothing, write_problems};
-use crate::output::units::{UNKNOWN, bytes_or_unknown};
 use crate::settings::Settings;
+use crate::units::{UNKNOWN, bytes_or_unknown};
 
 pub(crate) fn run(args: &ListArgs, settings: &Settings) -> anyhow::Result<()> {
     let mut now = super::Now::read(settings, &args.devices.on.device)?;

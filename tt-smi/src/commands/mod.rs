@@ -30,16 +30,17 @@ use anyhow::Context;
 
 use crate::cli::{Cli, Command, ScreenArgs, SnapshotArgs};
 use crate::directory::Directory;
+use crate::model::Reading;
 use crate::model::{Model, directory};
 use crate::output::paint::Paint;
 use crate::output::table::write_problems;
-use crate::output::units::plural;
 use crate::procinfo::Cache;
 use crate::query::Query;
 use crate::segments::Segments;
 use crate::select::{DeviceSelector, select};
 use crate::settings::Settings;
-use crate::source::{Reading, Source};
+use crate::source::Source;
+use crate::units::plural;
 
 /// Runs a command, or the live screen if there is none.
 pub(crate) fn run(cli: Cli, settings: &Settings) -> anyhow::Result<()> {

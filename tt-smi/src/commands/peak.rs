@@ -14,9 +14,9 @@ use crate::output::columns::{Align, Columns};
 use crate::output::json::{self, Envelope, PeakJson};
 use crate::output::paint::Paint;
 use crate::output::table::{why_nothing, write_problems};
-use crate::output::units::{UNKNOWN, age, bytes, percent};
 use crate::settings::Settings;
 use crate::source::Source;
+use crate::units::{UNKNOWN, age, bytes, percent};
 
 /// Time limit for the aggregator to carry out a reset.
 const RESET_TIMEOUT: Duration = Duration::from_secs(5);

@@ -7,6 +7,7 @@ use anyhow::Context;
 use rustix::thread::{NanosleepRelativeResult, Timespec, nanosleep};
 
 use crate::cli::{WatchArgs, WatchFormat};
+use crate::model::Reading;
 use crate::model::{Model, directory};
 use crate::output::snapshot_json::SnapshotJson;
 use crate::output::table::{self, Parts};
@@ -15,7 +16,7 @@ use crate::procinfo::Cache;
 use crate::select::DeviceSelector;
 use crate::settings::Settings;
 use crate::signals::Stop;
-use crate::source::{Reading, Source};
+use crate::source::Source;
 use crate::threshold::ensure_below;
 
 /// Longest pause: a signal interrupts it, unless it arrives just before; then this is the delay.

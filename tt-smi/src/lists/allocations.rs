@@ -10,8 +10,8 @@ use super::bounds::{MOST_ROWS, Names, left_out};
 use crate::cli::SortBy;
 use crate::directory::Directory;
 use crate::escape::{Foreign, fit};
-use crate::output::units::{UNKNOWN, plural};
 use crate::segments::{Called, called, lost};
+use crate::units::{UNKNOWN, plural};
 use crate::unread::Unread;
 
 /// A live allocation.

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 
 use crate::escape::{Foreign, is_harmful};
-use crate::output::units::plural;
+use crate::units::plural;
 
 /// Most rows of one process that are listed.
 pub(crate) const MOST_ROWS: usize = 1 << 17;

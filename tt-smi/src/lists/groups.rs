@@ -9,7 +9,7 @@ use tt_shm_reader::Class;
 
 use super::allocations::Item;
 use crate::escape::Foreign;
-use crate::output::units::bytes_short;
+use crate::units::bytes_short;
 
 /// What to group by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

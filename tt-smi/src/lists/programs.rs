@@ -7,8 +7,8 @@ use tt_shm_reader::{Kernel, Program, Row, RowKind, Segment, kernel_sharing};
 
 use super::bounds::{MOST_ROWS, Names, left_out};
 use crate::directory::Directory;
-use crate::output::units::{UNKNOWN, bytes, plural};
 use crate::segments::{Called, called, lost};
+use crate::units::{UNKNOWN, bytes, plural};
 use crate::unread::Unread;
 
 /// A program of a process.

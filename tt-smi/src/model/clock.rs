@@ -63,7 +63,7 @@ impl Clock {
 pub fn rfc3339(realtime_ns: u64) -> String {
     match jiff::Timestamp::from_microsecond((realtime_ns / 1000) as i64) {
         Ok(time) => format!("{time:.6}"),
-        Err(_) => crate::output::units::UNKNOWN.to_owned(),
+        Err(_) => crate::units::UNKNOWN.to_owned(),
     }
 }
 

@@ -143,7 +143,7 @@ impl Device {
 
     /// The board, else the architecture, for people.
     pub fn kind(&self) -> String {
-        let arch = || self.arch.unwrap_or(crate::output::units::UNKNOWN).to_owned();
+        let arch = || self.arch.unwrap_or(crate::units::UNKNOWN).to_owned();
         self.board.as_ref().map_or_else(arch, Foreign::to_string)
     }
 

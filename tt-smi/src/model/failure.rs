@@ -9,7 +9,7 @@ use tt_shm_reader::{
 use super::shortage::Shortage;
 use crate::directory::Directory;
 use crate::escape::Foreign;
-use crate::output::units::UNKNOWN;
+use crate::units::UNKNOWN;
 
 /// An allocation that failed.
 #[derive(Clone, Debug)]

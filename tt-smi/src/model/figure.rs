@@ -31,6 +31,8 @@ pub struct Figure {
     pub item: &'static str,
     /// The memory whose classes it is the sum of.
     pub sum_of: Option<Place>,
+    /// The class whose color its bar has, if it is no such sum.
+    pub look: Class,
     /// Whether only devices have it, not the processes on them.
     pub(super) device_only: bool,
     pub(super) facets: &'static [Facet],
@@ -125,6 +127,7 @@ impl Figure {
                 _ => "buffer",
             },
             sum_of: None,
+            look: info.class,
             device_only: false,
             facets: &[Facet::Used, Facet::Requested, Facet::Count(None), Facet::Peak],
             amount: Amount::Class(info.class),
@@ -142,6 +145,7 @@ const DRAM: Figure = Figure {
     rank: Rank::Whole,
     item: "buffer",
     sum_of: Some(Place::Dram),
+    look: Class::Dram,
     device_only: false,
     facets: &[Facet::Used, Facet::Requested, Facet::Total, Facet::Reserved, Facet::Peak],
     amount: Amount::Held(|held| Some(&held.dram)),
@@ -154,6 +158,7 @@ const L1: Figure = Figure {
     heading: Some("L1"),
     help: "L1 of Tensix cores used: buffers and resident circular buffers.",
     sum_of: Some(Place::L1),
+    look: Class::L1,
     amount: Amount::Held(|held| Some(&held.l1)),
     ..DRAM
 };
@@ -167,6 +172,7 @@ const CB_RESIDENT: Figure = Figure {
     rank: Rank::Part(Place::L1),
     item: "buffer",
     sum_of: None,
+    look: Class::Cb,
     device_only: false,
     facets: &[Facet::Used, Facet::Peak],
     amount: Amount::Held(|held| Some(&held.cb_resident)),
@@ -179,6 +185,7 @@ const ETH_L1: Figure = Figure {
     heading: None,
     help: "L1 of ethernet cores used: resident kernels.",
     sum_of: None,
+    look: Class::KernelApplication,
     facets: &[Facet::Used, Facet::Total, Facet::Peak],
     amount: Amount::Held(|held| Some(&held.eth_l1)),
     ..DRAM
@@ -193,6 +200,7 @@ const KERNEL_RESIDENT: Figure = Figure {
     rank: Rank::Apart,
     item: "kernel",
     sum_of: None,
+    look: Class::KernelApplication,
     device_only: false,
     facets: &[Facet::Used, Facet::Peak],
     amount: Amount::Held(|held| Some(&held.kernel_resident)),

@@ -1,6 +1,6 @@
 //! What is known of a figure: the one rule of what may be called exact, for every output.
 
-use crate::output::units::bytes;
+use crate::units::bytes;
 
 /// A figure that is at least `low` and at most `high`. It is exact if both ends meet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

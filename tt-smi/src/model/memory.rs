@@ -1,6 +1,7 @@
 //! An amount of memory: what is used of how much, and the most that was.
 
 use super::{Interval, said};
+use crate::units;
 
 /// A largest value.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -79,6 +80,11 @@ impl Memory {
     /// What is occupied beyond what was requested.
     pub fn padding(&self) -> u64 {
         self.used.saturating_sub(self.requested)
+    }
+
+    /// What is used of how much: `4.1 / 12.0 GiB`, or `≥4.1 / 12.0 GiB` if it may be more.
+    pub fn used_share(&self) -> String {
+        format!("{}{}", self.used_range().mark().trim(), units::share(self.used, self.total))
     }
 
     /// What the bytes are: `occupied`, `requested` where nobody reported more, or `mixed`.

@@ -12,6 +12,7 @@ mod memory;
 mod problem;
 mod process;
 mod ranges;
+mod reading;
 mod shortage;
 
 pub use class_info::{CLASSES, ClassInfo, class_info};
@@ -26,6 +27,7 @@ pub use memory::{Memory, Peak};
 pub use problem::{Problem, Reclaimed};
 pub use process::{Claim, Process, ProcessState, Usage};
 pub use ranges::ranges;
+pub use reading::{Origin, Reading, figures_age_ns};
 pub(crate) use shortage::said;
 pub use shortage::{Cause, Shortage};
 
@@ -34,7 +36,6 @@ use std::collections::BTreeSet;
 use tt_shm_reader::{CoreType, TableSnapshot};
 
 use crate::directory::{Claims, Directory};
-use crate::source::{Origin, Reading, figures_age_ns};
 
 /// Everything there is to show at one moment.
 #[derive(Clone, Debug)]

@@ -7,8 +7,8 @@ use tt_shm_reader::{Class, Notice, TableError, TableSnapshot, notice_kind, text}
 
 use super::Clock;
 use crate::escape::Foreign;
-use crate::output::units::plural;
 use crate::segments::Hidden;
+use crate::units::plural;
 
 /// Something that could not be read or believed.
 #[derive(Clone, Debug, PartialEq, Eq)]

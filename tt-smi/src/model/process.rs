@@ -8,8 +8,8 @@ use tt_shm_reader::{
 
 use super::{Clock, Column, Held, ranges};
 use crate::escape::Foreign;
-use crate::output::units::{UNKNOWN, bytes_or_unknown};
 use crate::procinfo::{ProcInfo, RunState};
+use crate::units::{UNKNOWN, bytes_or_unknown};
 
 /// Whether a process lives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

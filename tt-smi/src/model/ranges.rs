@@ -1,6 +1,6 @@
 //! Numbers for people.
 
-use crate::output::units::UNKNOWN;
+use crate::units::UNKNOWN;
 
 /// Ascending numbers as ranges: `0-3,5`; "-" for none.
 pub fn ranges(numbers: impl IntoIterator<Item = usize>) -> String {

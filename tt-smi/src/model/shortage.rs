@@ -2,7 +2,7 @@
 
 use tt_shm_reader::{Event, FailureRecord, UNKNOWN as NOT_SAID, failure_flags, flags};
 
-use crate::output::units::{bytes, bytes_or_unknown};
+use crate::units::{bytes, bytes_or_unknown};
 
 /// The figures of an allocation that failed, as its process told them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

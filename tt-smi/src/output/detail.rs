@@ -5,8 +5,8 @@ use std::io::{self, Write};
 use tt_shm_reader::Class;
 
 use super::paint::Paint;
-use super::units::{UNKNOWN, age, bytes, bytes_short, percent, plural, used_share};
 use crate::model::{Device, FIGURES, Figure, Memory, Model, Peak, Rank};
+use crate::units::{UNKNOWN, age, bytes, bytes_short, percent, plural};
 
 /// What is said of a device of which somebody could not be read.
 pub(crate) const INCOMPLETE: &str =
@@ -34,7 +34,7 @@ pub fn write(out: &mut dyn Write, device: &Device, model: &Model, paint: Paint) 
 /// A figure: what is used of how much, the peak, and what else is known.
 fn line(figure: &Figure, memory: &Memory, model: &Model) -> String {
     let (indent, used, percent) = match figure.rank {
-        Rank::Whole => ("", used_share(memory), percent(memory.used, memory.total)),
+        Rank::Whole => ("", memory.used_share(), percent(memory.used, memory.total)),
         Rank::Part(_) | Rank::PartApart => ("  ", memory.used_range().short(), String::new()),
         Rank::Apart => ("", memory.used_range().short(), String::new()),
     };

@@ -11,4 +11,3 @@ pub mod prometheus;
 pub(crate) mod shortage_json;
 pub mod snapshot_json;
 pub mod table;
-pub mod units;

@@ -5,9 +5,9 @@ use std::io::{self, Write};
 use super::columns::{Align, Columns};
 use super::detail;
 use super::paint::Paint;
-use super::units::{self, UNKNOWN, age, bytes, bytes_or_unknown, percent, plural, used_share};
 use crate::escape::fit;
 use crate::model::{FIGURES, Figure, Memory, Model, Process, ProcessState};
+use crate::units::{self, UNKNOWN, age, bytes, bytes_or_unknown, percent, plural};
 
 /// What to write beside the devices.
 #[derive(Clone, Copy, Debug, Default)]
@@ -97,7 +97,7 @@ fn gauge(memory: &Memory, paint: Paint) -> String {
         _ => 0,
     };
     let bar = paint.fullness(memory.used, memory.total, &"#".repeat(filled));
-    let (share, percent) = (used_share(memory), percent(memory.used, memory.total));
+    let (share, percent) = (memory.used_share(), percent(memory.used, memory.total));
     format!("[{bar}{}] {share:>15} {percent:>4}", ".".repeat(BAR - filled))
 }
 

@@ -12,11 +12,12 @@ use crate::lists::{
     programs,
     suspects::steps::{StepEnd, Steps},
 };
+use crate::model::Reading;
 use crate::model::{Device, Model, directory};
 use crate::procinfo;
 use crate::segments::Segments;
 use crate::select::DeviceSelector;
-use crate::source::{Reading, Source};
+use crate::source::Source;
 
 /// The source of figures, and the rings that are followed.
 pub(crate) struct Feed<'a> {

@@ -13,7 +13,7 @@ use super::theme::{Signs, Theme};
 use super::widgets::text::{between, or_unknown};
 use super::{ascii, modals};
 use crate::model::{Model, ProcessState};
-use crate::output::units::{count, plural};
+use crate::units::{count, plural};
 
 /// An aggregator silent for this long is in trouble: even when idle it writes at least ten times a second.
 const STALE_MS: u64 = 2000;

@@ -14,8 +14,8 @@ use tt_shm_reader::{
     process_state, text,
 };
 use tt_smi::model::{Clock, Model};
+use tt_smi::model::{Origin, Reading};
 use tt_smi::segments::Hidden;
-use tt_smi::source::{Origin, Reading};
 
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;

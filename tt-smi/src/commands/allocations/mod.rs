@@ -11,10 +11,10 @@ use crate::lists::groups::{Group, GroupKey, groups, histogram};
 use crate::output::columns::{Align, Columns};
 use crate::output::json::write as write_json;
 use crate::output::paint::Paint;
-use crate::output::units::{UNKNOWN, age, bytes, bytes_short, plural};
 use crate::segments::pid_text;
 use crate::select::select;
 use crate::settings::Settings;
+use crate::units::{UNKNOWN, age, bytes, bytes_short, plural};
 use json::ListingJson;
 
 /// Widest call site in the table; JSON has it in full.

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{Access, access, statvfs};
 
 use super::{Finding, Roots, first_line};
-use crate::output::units::{bytes, plural};
+use crate::units::{bytes, plural};
 
 /// The first kernel with every feature in use; MADV_POPULATE_WRITE came last.
 const KERNEL: (u32, u32) = (5, 14);

@@ -8,8 +8,8 @@ use tt_shm_os::{boot_id, parse_segment_name, table_file_name};
 use tt_shm_reader::{OpenError, Segment, Table};
 
 use super::{Finding, Roots};
-use crate::output::units::{age, plural};
 use crate::stale::{StaleFile, stale_files};
+use crate::units::{age, plural};
 
 /// Most files listed one by one, of those left behind and of those refused.
 const MAX_TOLD: usize = 8;

@@ -14,11 +14,12 @@ use tt_shm_reader::{Table, TableSnapshot, device_flags};
 use crate::cli::OomArgs;
 use crate::directory::Directory;
 use crate::model::{Clock, Failure, Model, Problem, directory};
+use crate::model::{Origin, Reading};
 use crate::output::json::write as write_json;
 use crate::segments::Segments;
 use crate::select::DeviceSelector;
 use crate::settings::Settings;
-use crate::source::{Origin, Reading, Source};
+use crate::source::Source;
 use crate::unread::Unread;
 
 pub(crate) fn run(args: &OomArgs, settings: &Settings) -> anyhow::Result<()> {

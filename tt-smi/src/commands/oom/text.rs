@@ -9,7 +9,7 @@ use crate::escape::fit;
 use crate::model::{Before, Cause, Clock, Failure, Holders, Who};
 use crate::output::columns::{Align, Columns};
 use crate::output::paint::Paint;
-use crate::output::units::{UNKNOWN, age, bytes, plural, time_of_day};
+use crate::units::{UNKNOWN, age, bytes, plural, time_of_day};
 
 /// Longest process name in a table.
 const NAME: usize = 24;

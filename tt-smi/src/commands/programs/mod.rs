@@ -11,10 +11,10 @@ use crate::model::ranges;
 use crate::output::columns::{Align, Columns};
 use crate::output::json::write as write_json;
 use crate::output::paint::Paint;
-use crate::output::units::{UNKNOWN, age, bytes};
 use crate::segments::pid_text;
 use crate::select::select;
 use crate::settings::Settings;
+use crate::units::{UNKNOWN, age, bytes};
 use json::ListingJson;
 
 pub(crate) fn run(args: &ProgramsArgs, settings: &Settings) -> anyhow::Result<()> {

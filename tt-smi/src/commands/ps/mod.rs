@@ -16,9 +16,9 @@ use crate::output::columns::Align;
 use crate::output::identity_json::{ClaimJson, ErrorJson, IdentityJson, error_json};
 use crate::output::json::{Envelope, write as write_json};
 use crate::output::table::{why_nothing, write_problems};
-use crate::output::units::{self, UNKNOWN, age, bytes_or_unknown};
 use crate::procinfo::Cache;
 use crate::settings::Settings;
+use crate::units::{self, UNKNOWN, age, bytes_or_unknown};
 use width::{Column, fit_into, table};
 
 /// Columns of an owner and of a name on a terminal; in a pipe they are whole.

@@ -7,7 +7,7 @@ use super::report::{Leak, Peaks, Ran, Report};
 use crate::escape::{Foreign, fit};
 use crate::output::columns::{Align, Columns};
 use crate::output::paint::Paint;
-use crate::output::units::{UNKNOWN, age, bytes, percent, plural};
+use crate::units::{UNKNOWN, age, bytes, percent, plural};
 
 /// Most groups of unfreed allocations listed one by one.
 const MAX_LEAKS: usize = 20;

@@ -6,8 +6,8 @@ use tt_shm_reader::{Class, EventKind, KernelType};
 
 use super::line::Happened;
 use crate::escape::fit;
-use crate::output::units::{UNKNOWN, mib, plural, time_of_day};
 use crate::segments::pid_text;
+use crate::units::{UNKNOWN, mib, plural, time_of_day};
 
 /// Most columns of a name; JSON has it in full.
 const MOST_COLUMNS: usize = 200;

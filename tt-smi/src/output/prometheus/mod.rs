@@ -8,7 +8,7 @@ mod processes;
 use std::io::{self, Write};
 
 use crate::model::Model;
-use crate::source::Origin;
+use crate::model::Origin;
 use family::{Families, Kind, Labels};
 
 /// Writes a model.

@@ -8,10 +8,10 @@ use tt_shm_reader::{
 };
 
 use crate::model::{Clock, Model};
+use crate::model::{Origin, Reading};
 use crate::screen::data::{Data, More};
 use crate::screen::page::Scene;
 use crate::screen::theme::Theme;
-use crate::source::{Origin, Reading};
 
 /// CLOCK_MONOTONIC of the data.
 pub(super) const NOW: u64 = 100_000_000_000;

@@ -7,12 +7,12 @@ use ratatui::widgets::Paragraph;
 
 use crate::escape::escape;
 use crate::model::Device;
-use crate::output::units::{UNKNOWN, plural};
 use crate::screen::action::Action;
 use crate::screen::page::{Page, Reply, Scene};
 use crate::screen::theme::Theme;
 use crate::screen::widgets::device::{draw_headline, draw_none};
 use crate::screen::widgets::text::{or_unknown, split_top};
+use crate::units::{UNKNOWN, plural};
 
 /// From this width on, both groups are side by side.
 const WIDE: u16 = 100;

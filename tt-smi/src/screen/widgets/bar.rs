@@ -2,8 +2,8 @@
 
 use ratatui::text::Span;
 
-use crate::output::units::UNKNOWN;
 use crate::screen::theme::{Part, Theme};
+use crate::units::UNKNOWN;
 
 /// The parts of a bar `width` wide, in order, each as long as its share of `total`.
 ///

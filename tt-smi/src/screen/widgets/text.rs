@@ -4,7 +4,7 @@ use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::text::Line;
 
-use crate::output::units::UNKNOWN;
+use crate::units::UNKNOWN;
 
 /// Text at the left and at the right of a line; the right one is dropped if there is no room for both.
 pub(crate) fn between(left: &str, right: &str, width: u16) -> String {

@@ -9,11 +9,11 @@ use super::{Allocations, items_of};
 use crate::escape::{escape, pad};
 use crate::lists::groups::{Group, GroupBy};
 use crate::lists::suspects::{AT_LEAST_NS, RISES, STEPS};
-use crate::output::units::{age, bytes, count, plural};
 use crate::screen::page::Scene;
 use crate::screen::theme::{Part, Theme};
 use crate::screen::widgets::list::{RowStyle, draw_empty};
 use crate::screen::widgets::text::{draw_lines, split_top};
+use crate::units::{age, bytes, count, plural};
 
 /// The pane with the focus.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -6,10 +6,10 @@ use crate::lists::allocations::Item;
 use crate::lists::groups::{Group, GroupBy, GroupKey, groups};
 use crate::lists::suspects::{Place, Suspect};
 use crate::model::core_type_name;
-use crate::output::units::{UNKNOWN, age, bytes, percent, plural};
 use crate::screen::widgets::list::{Column, List};
 use crate::screen::widgets::text::{hex, or_unknown};
 use crate::segments::pid_text;
+use crate::units::{UNKNOWN, age, bytes, percent, plural};
 
 /// Live allocations. With little room: size, class and name.
 const ITEM_COLUMNS: &[Column<Item>] = &[

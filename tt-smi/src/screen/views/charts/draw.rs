@@ -10,12 +10,12 @@ use tt_shm_reader::{Bucket, Class};
 use super::window::{Values, Window};
 use crate::escape::fit;
 use crate::model::{Device, Memory};
-use crate::output::units::{UNKNOWN, age, bytes, bytes_short, percent};
 use crate::screen::data::History;
 use crate::screen::page::Scene;
 use crate::screen::theme::{Part, Theme};
 use crate::screen::widgets::graph::{Canvas, Curve, Dots};
 use crate::screen::widgets::text::{between, or_unknown, split_top};
+use crate::units::{UNKNOWN, age, bytes, bytes_short, percent};
 
 /// Least width with axes at the sides.
 const WITH_SIDES: u16 = 40;

@@ -6,16 +6,14 @@ use tt_shm_reader::Class;
 
 use crate::escape::fit;
 use crate::model::{
-    Cause, Clock, Device, FIGURES, Failure, Figure, Held, Interval, Makeup, Memory, Model, Peak, Rank,
+    Cause, Clock, Device, FIGURES, Failure, Figure, Held, Interval, Makeup, Memory, Model, Peak,
 };
 use crate::output::detail::INCOMPLETE;
-use crate::output::units::{
-    self, UNKNOWN, age, bytes, bytes_short, count, percent, plural, share, used_share,
-};
 use crate::screen::page::Scene;
 use crate::screen::theme::{Part, Theme, parts};
 use crate::screen::widgets::bar;
 use crate::screen::widgets::text::or_unknown;
+use crate::units::{self, UNKNOWN, age, bytes, bytes_short, count, percent, plural, share};
 
 /// From this width on there is room for the number of allocations.
 const WITH_COUNTS: u16 = 70;
@@ -56,25 +54,16 @@ fn rows(device: &Device) -> Vec<MemoryRow> {
 }
 
 fn row(figure: &Figure, memory: &Memory, held: &Held) -> MemoryRow {
-    use tt_shm_reader::Memory as Place;
-    let total = match figure.rank {
-        Rank::Whole => Some(memory.total),
-        Rank::Part(Place::Dram) => Some(held.dram.total),
-        Rank::Part(_) => Some(held.l1.total),
-        Rank::Apart | Rank::PartApart => None,
+    let parts = match figure.sum_of {
+        Some(place) => parts(held, place),
+        None => vec![(Part::Of(figure.look), memory.used)],
     };
-    let parts = match figure.stem {
-        "dram" => parts(held, Place::Dram),
-        "l1" => parts(held, Place::L1),
-        "cb_resident" => vec![(Part::Of(Class::Cb), memory.used)],
-        _ => vec![(Part::Of(figure.class().unwrap_or(Class::KernelApplication)), memory.used)],
-    };
-    let is_part = matches!(figure.rank, Rank::Part(_) | Rank::PartApart);
+    let is_part = figure.is_part();
     MemoryRow {
         name: format!("{}{}", if is_part { "  " } else { "" }, figure.label),
         is_part,
         memory: *memory,
-        total,
+        total: figure.capacity(held),
         parts,
         peak: figure.has_peak().then_some(memory.peak),
     }
@@ -118,7 +107,7 @@ impl TableColumns {
         let memory = &row.memory;
         let share = row.total.map_or_else(String::new, |total| percent(memory.used, total));
         let used = match row.total {
-            Some(_) if !row.is_part => used_share(memory),
+            Some(_) if !row.is_part => memory.used_share(),
             _ => memory.used_range().short(),
         };
         let time = row.peak.and_then(|peak| peak.time);

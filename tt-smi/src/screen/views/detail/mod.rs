@@ -8,12 +8,12 @@ use ratatui::layout::{Constraint, Layout, Position, Rect};
 use ratatui::text::Line;
 use ratatui::widgets::Paragraph;
 
-use crate::output::units::plural;
 use crate::screen::action::{Action, Motion};
 use crate::screen::data::Data;
 use crate::screen::page::{Page, Reply, Scene};
 use crate::screen::widgets::device::{draw_headline, draw_none};
 use crate::screen::widgets::text::{split_bottom, split_top};
+use crate::units::plural;
 use processes::ProcessLists;
 
 /// The focused pane, the scroll position of the figures, and the processes of every device.

@@ -9,11 +9,11 @@ use tt_shm_reader::Class;
 use super::Pane;
 use crate::escape::fit;
 use crate::model::{Device, Model, Process, Usage};
-use crate::output::units::{bytes, plural};
 use crate::screen::action::Motion;
 use crate::screen::page::{ProcessKey, Scene};
 use crate::screen::theme::Theme;
 use crate::screen::widgets::list::{Column, Hit, List};
+use crate::units::{bytes, plural};
 
 /// A process on a device.
 #[derive(Debug)]

@@ -9,13 +9,13 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, Borders, Padding, Paragraph, Wrap};
 
 use crate::escape::{columns, escape};
-use crate::output::units::{UNKNOWN, count};
 use crate::query::{EVENT_FIELDS, Field, Query};
 use crate::screen::action::{Action, Motion};
 use crate::screen::data::{Data, More, Needs};
 use crate::screen::page::{Page, Reply, Scene};
 use crate::screen::theme::Theme;
 use crate::screen::widgets::list::{Column, Hit, List, RowStyle, draw_empty};
+use crate::units::{UNKNOWN, count};
 use log::{Log, LogEntry};
 use rates::EventRates;
 

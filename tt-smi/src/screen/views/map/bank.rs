@@ -8,8 +8,8 @@ use ratatui::widgets::Paragraph;
 use crate::lists::allocations::{Item, Listing};
 use crate::lists::extents::{BankKind, Extent, Survey, overlaps};
 use crate::model::{Device, Model};
-use crate::output::units::{UNKNOWN, bytes, bytes_or_unknown, plural};
 use crate::screen::theme::Theme;
+use crate::units::{UNKNOWN, bytes, bytes_or_unknown, plural};
 
 #[derive(Debug, Default)]
 pub(super) struct Bank {

@@ -10,8 +10,8 @@ use super::MapLayout;
 use super::bank::Bank;
 use crate::lists::allocations::{Item, Listing};
 use crate::lists::extents::Extent;
-use crate::output::units::{age, bytes};
 use crate::screen::theme::{Part, Theme};
+use crate::units::{age, bytes};
 
 /// Mark of a cell with overlapping allocations.
 const OVERLAP: char = '!';

@@ -7,10 +7,10 @@ use tt_shm_reader::Class;
 
 use crate::escape::fit;
 use crate::model::{CLASSES, Device, Memory, Model};
-use crate::output::units::{UNKNOWN, bytes, bytes_short, count, percent, plural, used_share};
 use crate::screen::theme::{Part, Theme, parts};
 use crate::screen::widgets::bar;
 use crate::screen::widgets::text::or_unknown;
+use crate::units::{UNKNOWN, bytes, bytes_short, count, percent, plural};
 
 /// How much fits side by side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -123,7 +123,7 @@ fn memory_lines(device: &Device, width: Width, columns: usize, theme: &Theme) ->
             Width::Narrow => String::new(),
             _ => format!(" {:>4}", percent(memory.used, memory.total)),
         };
-        let (share, peak) = (used_share(memory), bytes(memory.peak.range.low));
+        let (share, peak) = (memory.used_share(), bytes(memory.peak.range.low));
         format!(" {share:>15}{percent} peak{}{peak:>9} {tail:>9} ", about(memory))
     };
     let (dram, l1) = (figures(&device.held.dram, processes(device)), figures(&device.held.l1, rate(device)));
@@ -136,7 +136,7 @@ fn memory_lines(device: &Device, width: Width, columns: usize, theme: &Theme) ->
 /// Both memories on one line. The peak has the same mark as in the bar.
 fn both_memories(device: &Device, columns: usize, theme: &Theme) -> Line<'static> {
     let figures = |memory: &Memory| {
-        let (share, peak) = (used_share(memory), bytes(memory.peak.range.low));
+        let (share, peak) = (memory.used_share(), bytes(memory.peak.range.low));
         format!(" {share:>15} │{}{peak:>9}", about(memory))
     };
     let (dram, l1) = (figures(&device.held.dram), figures(&device.held.l1));
@@ -289,7 +289,7 @@ fn row_texts(device: &Device) -> RowTexts {
 }
 
 fn figures(memory: &Memory) -> String {
-    let (share, percent) = (used_share(memory), percent(memory.used, memory.total));
+    let (share, percent) = (memory.used_share(), percent(memory.used, memory.total));
     format!(" {share:>17} {percent:>4} {}{:>9} ", about(memory), bytes(memory.peak.range.low))
 }
 

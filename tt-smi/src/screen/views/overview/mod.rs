@@ -10,12 +10,12 @@ use ratatui::widgets::Paragraph;
 
 use crate::escape::fit;
 use crate::model::{Device, Memory, Model, ProcessState};
-use crate::output::units::{UNKNOWN, age, bytes, percent, share};
 use crate::screen::action::{Action, View};
 use crate::screen::data::Data;
 use crate::screen::page::{Page, Reply, Scene};
 use crate::screen::theme::Theme;
 use crate::screen::widgets::text::or_unknown;
+use crate::units::{UNKNOWN, age, bytes, percent, share};
 use devices::Width;
 
 /// Least lines for processes, if there are that many: the heading and three rows.

@@ -8,9 +8,9 @@ use tt_shm_reader::Class;
 
 use crate::escape::fit;
 use crate::model::{Model, Process, ProcessState};
-use crate::output::units::{age, bytes_or_unknown, count};
 use crate::screen::theme::Theme;
 use crate::screen::widgets::text::{or_unknown, split_top};
+use crate::units::{age, bytes_or_unknown, count};
 
 /// A column: heading, width, whether right-aligned, and its text.
 type Column = (&'static str, u16, bool, fn(&Process) -> String);

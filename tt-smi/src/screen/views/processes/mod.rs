@@ -9,7 +9,6 @@ use ratatui::text::Line;
 
 use crate::escape::escape;
 use crate::model::{Model, Process, Reclaimed};
-use crate::output::units::age;
 use crate::query::{Field, PROCESS_FIELDS, Query};
 use crate::screen::action::Action;
 use crate::screen::data::Data;
@@ -17,6 +16,7 @@ use crate::screen::page::{Page, ProcessKey, Reply, Scene};
 use crate::screen::views::drill_down::{DrillDown, HasDetail};
 use crate::screen::widgets::list::{Hit, List, RowStyle, draw_empty};
 use crate::screen::widgets::text::{draw_lines, split_bottom};
+use crate::units::age;
 use process_detail::ProcessDetail;
 use rows::{COLUMNS, ProcessRow, SORTED_BY};
 

@@ -9,13 +9,13 @@ use ratatui::text::Line;
 use super::rows::held;
 use crate::lists::allocations::{Item, Listing};
 use crate::model::{Clock, FIGURES, Figure, Interval, Model, Process, ProcessState, Rank, Usage};
-use crate::output::units::{age, bytes, count, plural};
 use crate::screen::action::Action;
 use crate::screen::data::{Data, More, Needs};
 use crate::screen::page::{Page, ProcessKey, Reply, Scene};
 use crate::screen::views::allocations::item_list;
 use crate::screen::widgets::list::{Column, Hit, List, RowStyle};
 use crate::screen::widgets::text::{draw_lines, or_unknown, split_top};
+use crate::units::{age, bytes, count, plural};
 
 /// The process, and what is known about it.
 #[derive(Debug)]

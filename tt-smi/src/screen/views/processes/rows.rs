@@ -6,10 +6,10 @@ use tt_shm_reader::Class;
 
 use crate::escape::Foreign;
 use crate::model::{Model, Process, ProcessState, Reclaimed};
-use crate::output::units::{UNKNOWN, age, bytes, bytes_or_unknown, count};
 use crate::screen::page::ProcessKey;
 use crate::screen::widgets::list::Column;
 use crate::screen::widgets::text::or_unknown;
+use crate::units::{UNKNOWN, age, bytes, bytes_or_unknown, count};
 
 #[derive(Clone, Debug)]
 pub(super) struct ProcessRow {

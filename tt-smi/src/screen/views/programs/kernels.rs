@@ -7,12 +7,12 @@ use tt_shm_reader::{Kernel, KernelType};
 
 use super::rows::{ProgramRow, number};
 use crate::model::{core_type_name, ranges};
-use crate::output::units::{UNKNOWN, bytes, plural};
 use crate::screen::action::Action;
 use crate::screen::data::{Data, More, Needs};
 use crate::screen::page::{Page, Reply, Scene};
 use crate::screen::widgets::list::{Column, Hit, List, RowStyle};
 use crate::screen::widgets::text::{draw_lines, hex, or_unknown, split_top};
+use crate::units::{UNKNOWN, bytes, plural};
 
 /// A kernel on a device.
 #[derive(Clone, Debug)]

@@ -11,7 +11,6 @@ use ratatui::text::Line;
 
 use crate::escape::escape;
 use crate::lists::programs::{Listing, Sharing};
-use crate::output::units::bytes_short;
 use crate::query::{Field, PROGRAM_FIELDS, Query};
 use crate::screen::action::Action;
 use crate::screen::data::{Data, More, Needs};
@@ -19,6 +18,7 @@ use crate::screen::page::{Page, Reply, Scene};
 use crate::screen::views::drill_down::{DrillDown, HasDetail};
 use crate::screen::widgets::list::{Hit, List, RowStyle, draw_empty};
 use crate::screen::widgets::text::draw_lines;
+use crate::units::bytes_short;
 use kernels::Kernels;
 use rows::{COLUMNS, DispatchRates, ProgramRow, SORTED_BY};
 

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use crate::escape::escape;
 use crate::lists::programs::{Entry, Listing};
 use crate::model::ranges;
-use crate::output::units::{age, bytes, count};
 use crate::screen::widgets::list::Column;
 use crate::screen::widgets::text::{hex, or_unknown};
 use crate::segments::pid_text;
+use crate::units::{age, bytes, count};
 
 #[derive(Clone, Debug)]
 pub(super) struct ProgramRow {

@@ -94,11 +94,6 @@ pub fn plural(count: u64, noun: &str) -> String {
     if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}{ending}") }
 }
 
-/// What is used of a memory, as [`share`]; `≥4.1 / 12.0 GiB` if it may be more.
-pub fn used_share(memory: &crate::model::Memory) -> String {
-    format!("{}{}", memory.used_range().mark().trim(), share(memory.used, memory.total))
-}
-
 /// The power of 1024 that a figure is shown in.
 fn scale(bytes: u64) -> usize {
     (bytes.max(1).ilog2() / 10).min(UNITS.len() as u32) as usize
