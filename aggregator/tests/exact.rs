@@ -63,9 +63,7 @@ fn a_process_that_nobody_could_read_widens_every_peak() {
 fn a_late_event_counts_beside_a_process_that_ended_meanwhile() {
     let scene = Scene::new();
     let mut aggregator = scene.aggregator();
-    let (mut a, mut b) = (scene.process(), scene.process());
-    a.register(chip(1));
-    b.register(chip(1));
+    let (mut a, mut b) = scene.pair(1);
     b.alloc(0, Class::Dram, 700);
     aggregator.settle();
     let slept = a.clock.ticks();
@@ -84,9 +82,7 @@ fn a_late_event_counts_beside_a_process_that_ended_meanwhile() {
 fn what_was_freed_before_a_window_does_not_count_in_it() {
     let scene = Scene::new();
     let mut aggregator = scene.aggregator();
-    let (mut a, mut b) = (scene.process(), scene.process());
-    a.register(chip(1));
-    b.register(chip(1));
+    let (mut a, mut b) = scene.pair(1);
     a.alloc(0, Class::Dram, 100);
     b.alloc(0, Class::Dram, 7);
     aggregator.settle();
@@ -131,9 +127,7 @@ fn what_was_missed_counts_beside_a_process_that_ended_meanwhile() {
 fn what_a_broken_process_said_is_in_no_figure() {
     let scene = Scene::new();
     let mut aggregator = scene.aggregator();
-    let (mut honest, mut broken) = (scene.process(), scene.process());
-    honest.register(chip(1));
-    broken.register(chip(1));
+    let (mut honest, mut broken) = scene.pair(1);
     honest.alloc(0, Class::Dram, 10);
     broken.alloc(0, Class::Dram, 1 << 49);
     aggregator.settle();
@@ -202,9 +196,7 @@ fn the_first_bucket_of_a_history_is_no_partial_sum() {
 fn nobody_dead_is_part_of_a_peak_that_is_published() {
     let scene = Scene::new();
     let mut aggregator = scene.aggregator();
-    let (mut a, mut b) = (scene.process(), scene.process());
-    a.register(chip(1));
-    b.register(chip(1));
+    let (mut a, mut b) = scene.pair(1);
     b.alloc(0, Class::Dram, 700);
     aggregator.settle();
     // It was alive just now; its lock is checked again in a quarter of a second.

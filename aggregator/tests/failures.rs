@@ -17,9 +17,7 @@ fn fail(process: &mut TestProcess, device: u8, class: Class, request: u64) {
 /// A running aggregator and two processes on one chip that it has seen from their start.
 fn two(scene: &Scene) -> (Aggregator, TestProcess, TestProcess) {
     let mut aggregator = scene.aggregator();
-    let (mut a, mut b) = (scene.process(), scene.process());
-    a.register(chip(7));
-    b.register(chip(7));
+    let (a, b) = scene.pair(7);
     aggregator.settle();
     (aggregator, a, b)
 }
@@ -244,9 +242,7 @@ fn who_ended_right_after_a_failure_is_among_its_holders() {
     let merge_window = std::time::Duration::from_millis(50);
     let config = Config { merge_window, ..Config::new(scene.namespace.clone()) };
     let mut aggregator = Aggregator::new(config).unwrap();
-    let (mut a, mut b) = (scene.process(), scene.process());
-    a.register(chip(7));
-    b.register(chip(7));
+    let (mut a, mut b) = scene.pair(7);
     b.alloc(0, Class::Dram, 700);
     aggregator.settle();
     fail(&mut a, 0, Class::Dram, 4096);

@@ -35,9 +35,7 @@ fn pause() {
 fn ended_within_a_poll(end: fn(TestProcess)) -> Peak {
     let scene = Scene::new();
     let (mut aggregator, interrupt) = interrupted(&scene);
-    let (mut holder, mut other) = (scene.process(), scene.process());
-    holder.register(chip(1));
-    other.register(chip(1));
+    let (mut holder, mut other) = scene.pair(1);
     holder.alloc(0, Class::Dram, 500);
     aggregator.settle();
     let kept: Arc<Mutex<Option<TestProcess>>> = Arc::default();
@@ -183,9 +181,7 @@ fn an_event_from_before_a_whole_reading_comes_late() {
 /// in the table. The next aggregator has adopted what was made without it, and those others may be gone.
 fn adopted_before_a_late_event(is_late_for_both: bool) {
     let scene = Scene::new();
-    let (mut slow, mut other) = (scene.process(), scene.process());
-    slow.register(chip(1));
-    other.register(chip(1));
+    let (mut slow, mut other) = scene.pair(1);
     let mut first = scene.aggregator();
     slow.alloc(0, Class::Dram, 100);
     first.settle();

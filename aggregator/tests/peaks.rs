@@ -130,9 +130,7 @@ fn what_a_process_held_counts_until_its_end() {
     let merge_window = std::time::Duration::from_millis(50);
     let config = Config { merge_window, ..Config::new(scene.namespace.clone()) };
     let mut aggregator = Aggregator::new(config).unwrap();
-    let (mut a, mut b) = (scene.process(), scene.process());
-    a.register(chip(1));
-    b.register(chip(1));
+    let (mut a, mut b) = scene.pair(1);
     b.alloc(0, Class::Dram, 700);
     aggregator.settle();
     a.alloc(0, Class::Dram, 100);
@@ -157,9 +155,7 @@ fn end(process: TestProcess) {
 fn what_a_process_held_need_not_be_part_of_a_peak_after_it_was_last_seen() {
     let scene = Scene::new();
     let mut aggregator = scene.aggregator();
-    let (mut a, mut b) = (scene.process(), scene.process());
-    a.register(chip(1));
-    b.register(chip(1));
+    let (mut a, mut b) = scene.pair(1);
     b.alloc(0, Class::Dram, 700);
     aggregator.settle();
     end(b);

@@ -36,26 +36,13 @@ fn merged(earlier: &[Bucket], later: &[Bucket], length: u64) -> Vec<Bucket> {
     all.dedup_by(|later, earlier| {
         let is_same = number(later) == number(earlier);
         if is_same {
-            *earlier = joined(earlier, later);
+            *earlier = Bucket { start: later.start, ..earlier.joined(later) };
         }
         is_same
     });
     let newest = all.last().map_or(0, number);
     all.retain(|bucket| number(bucket) + HISTORY_BUCKETS as u64 > newest);
     all
-}
-
-fn joined(earlier: &Bucket, later: &Bucket) -> Bucket {
-    Bucket {
-        start: later.start,
-        dram_min: earlier.dram_min.min(later.dram_min),
-        dram_max: earlier.dram_max.max(later.dram_max),
-        dram_last: later.dram_last,
-        l1_min: earlier.l1_min.min(later.l1_min),
-        l1_max: earlier.l1_max.max(later.l1_max),
-        l1_last: later.l1_last,
-        flags: earlier.flags | later.flags,
-    }
 }
 
 #[cfg(test)]

@@ -132,7 +132,7 @@ impl History {
         for (ring, length) in self.rings.iter_mut().zip(HISTORY_RESOLUTIONS) {
             let start = open.start - open.start % length;
             let bucket = &mut ring[index(start, length)];
-            *bucket = if bucket.start == start { join(bucket, &open) } else { Bucket { start, ..open } };
+            *bucket = if bucket.start == start { bucket.joined(&open) } else { Bucket { start, ..open } };
         }
     }
 
@@ -208,19 +208,6 @@ fn constant(start: u64, dram: u64, l1: u64) -> Bucket {
         l1_max: l1,
         l1_last: l1,
         flags: 0,
-    }
-}
-
-fn join(earlier: &Bucket, later: &Bucket) -> Bucket {
-    Bucket {
-        start: earlier.start,
-        dram_min: earlier.dram_min.min(later.dram_min),
-        dram_max: earlier.dram_max.max(later.dram_max),
-        dram_last: later.dram_last,
-        l1_min: earlier.l1_min.min(later.l1_min),
-        l1_max: earlier.l1_max.max(later.l1_max),
-        l1_last: later.l1_last,
-        flags: earlier.flags | later.flags,
     }
 }
 

@@ -41,6 +41,16 @@ impl Scene {
         TestProcess::new(&self.namespace, 1024)
     }
 
+    /// Two processes on the same chip, which is the first device of each.
+    pub(crate) fn pair(&self, chip_id: u64) -> (TestProcess, TestProcess) {
+        let [one, two] = [(); 2].map(|()| {
+            let mut process = self.process();
+            process.register(chip(chip_id));
+            process
+        });
+        (one, two)
+    }
+
     pub(crate) fn files(&self) -> Vec<PathBuf> {
         let prefix = format!("tt-shm.v2.{}.", self.namespace);
         let entries = std::fs::read_dir(SHM_DIR).unwrap().flatten();

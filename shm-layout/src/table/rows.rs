@@ -195,3 +195,19 @@ viewed_struct! {
         56 => pub flags: u64,
     }
 }
+
+impl Bucket {
+    /// What this bucket and a later one hold together, with the start of this one.
+    pub fn joined(&self, later: &Bucket) -> Bucket {
+        Bucket {
+            start: self.start,
+            dram_min: self.dram_min.min(later.dram_min),
+            dram_max: self.dram_max.max(later.dram_max),
+            dram_last: later.dram_last,
+            l1_min: self.l1_min.min(later.l1_min),
+            l1_max: self.l1_max.max(later.l1_max),
+            l1_last: later.l1_last,
+            flags: self.flags | later.flags,
+        }
+    }
+}

@@ -120,17 +120,7 @@ impl<'a> Life<'a> {
     fn open(plan: &Plan, log: &'a Log, life: u64, number: u64) -> Result<Life<'a>> {
         let clock = ClockKind::best();
         let before = clock.ticks();
-        let entry = Entry {
-            code: Code::Open,
-            thread: plan.threads,
-            device: 0,
-            before,
-            after: None,
-            position: 0,
-            ticks: 0,
-            a: 0,
-            b: life,
-        };
+        let entry = Entry { thread: plan.threads, b: life, ..Entry::begun(Code::Open, before) };
         log.begin(number, &entry);
         let tracker = Tracker::builder().ring_slots(plan.ring_slots).open()?;
         let devices = crate::soak::writer::register(&tracker, plan.threads + 1)?;
@@ -202,7 +192,7 @@ impl<'a> Life<'a> {
         make: impl FnOnce(&Tracker) -> Result<(), E>,
     ) {
         let before = self.clock.ticks();
-        let entry = Entry { code, thread, device, before, after: None, position: 0, ticks: 0, a, b };
+        let entry = Entry { thread, device, a, b, ..Entry::begun(code, before) };
         self.log.begin(self.number, &entry);
         let made = make(&self.tracker);
         let returned = self.clock.ticks();
@@ -233,17 +223,7 @@ impl<'a> Life<'a> {
     fn close(self) -> u64 {
         let Life { tracker, log, clock, number, .. } = self;
         let before = clock.ticks();
-        let entry = Entry {
-            code: Code::Close,
-            thread: 0,
-            device: 0,
-            before,
-            after: None,
-            position: 0,
-            ticks: 0,
-            a: 0,
-            b: 0,
-        };
+        let entry = Entry::begun(Code::Close, before);
         log.begin(number, &entry);
         drop(tracker);
         log.end(number, 0, before, clock.ticks());

@@ -57,6 +57,13 @@ pub struct Entry {
     pub b: u64,
 }
 
+impl Entry {
+    /// A call that has begun at this tick, of which nothing else is known.
+    pub fn begun(code: Code, before: u64) -> Entry {
+        Entry { code, thread: 0, device: 0, before, after: None, position: 0, ticks: 0, a: 0, b: 0 }
+    }
+}
+
 /// A log, as its writer and as the soak see it.
 pub struct Log {
     map: WriteMap,
