@@ -35,13 +35,13 @@ impl Word for AtomicU64 {
     fn store(&self, value: u64) {
         AtomicU64::store(self, value, Ordering::Relaxed);
         #[cfg(feature = "test-points")]
-        crate::points::stored();
+        crate::points::visit(crate::points::Visit::Store(core::ptr::from_ref(self).addr()));
     }
     #[inline(always)]
     fn store_release(&self, value: u64) {
         AtomicU64::store(self, value, Ordering::Release);
         #[cfg(feature = "test-points")]
-        crate::points::stored();
+        crate::points::visit(crate::points::Visit::Store(core::ptr::from_ref(self).addr()));
     }
     #[inline(always)]
     fn fence_acquire() {

@@ -113,7 +113,6 @@ impl Emitter {
             self.segment.count(Anomaly::DeviceConflict);
         }
         if merged.known != before.known {
-            shm_layout::stores_of!(DeviceEntry);
             self.segment.words().write_device(number, &merged);
             self.devices[number] = Registered::new(merged);
             registry.set_device(number, merged);
@@ -133,9 +132,7 @@ impl Emitter {
             return self.misuse(Anomaly::NoRoom, RecordError::NoRoom);
         }
         shm_layout::point!(DevicePopulated);
-        shm_layout::stores_of!(DeviceEntry);
         words.write_device(number, entry);
-        shm_layout::stores_of!(DeviceCount);
         // Release: pairs with the acquire fence in device_count().
         words.control[control::DEVICE_COUNT].store_release(number as u64 + 1);
         self.devices.push(Registered::new(*entry));
@@ -422,7 +419,6 @@ impl Emitter {
 
     #[cold]
     fn publish_unlisted(&self) {
-        shm_layout::stores_of!(UnlistedCount);
         let count = self.live.unlisted() as u64;
         Word::store(&self.segment.words().control[control::UNLISTED], count);
         self.publish_degraded();

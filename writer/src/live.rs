@@ -252,7 +252,6 @@ impl Unlisted {
         if number as usize / CHUNK == self.chunks.len() {
             self.chunks.push((0..CHUNK).map(|_| Cell::default()).collect());
         }
-        shm_layout::stores_of!(UnlistedCell);
         for (word, value) in self.at(number as usize).iter().zip(event.to_words()) {
             Word::store(word, value);
         }

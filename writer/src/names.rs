@@ -53,7 +53,6 @@ impl Names {
     fn add(&mut self, segment: &Segment, name: &str) -> Option<u16> {
         let number = u16::try_from(self.count).ok().filter(|_| self.count < MAX_NAMES)?;
         self.make_room(segment, name.len())?;
-        shm_layout::stores_of!(NameText);
         let words = segment.words();
         for (word, bytes) in words.name_bytes[self.used / 8..].iter().zip(name.as_bytes().chunks(8)) {
             let mut padded = [0; 8];
@@ -64,7 +63,6 @@ impl Names {
         Word::store(&words.name_index[usize::from(number)], place);
         self.used += name.len().next_multiple_of(8);
         self.count += 1;
-        shm_layout::stores_of!(NameCount);
         // Release: pairs with the acquire fence of a reader that looks up a name.
         words.control[control::NAME_COUNT].store_release(self.count);
         self.numbers.insert(name.into(), number);

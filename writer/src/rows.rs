@@ -65,7 +65,6 @@ impl Rows {
         }
         self.published += more;
         shm_layout::point!(GrowthPopulated);
-        shm_layout::stores_of!(GrowthPublished);
         // Release: pairs with the acquire fence of a reader that walks the live list.
         segment.words().control[control::ROWS_PUBLISHED].store_release(u64::from(self.published));
         true

@@ -6,7 +6,7 @@ use crate::error::OpenError;
 use crate::followed::is_followed;
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, Timespec, Timestamps, UTIME_NOW};
 use shm_layout::control::{self, Anomaly, state};
-use shm_layout::{SegmentHeader, SegmentWords, Word, point, store_pod, stores_of, text};
+use shm_layout::{SegmentHeader, SegmentWords, Word, point, store_pod, text};
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
@@ -65,7 +65,6 @@ impl Segment {
         self.populate_at_open(self.header.ring.offset as usize, ring_end - self.header.ring.offset as usize)?;
         let rows = FIRST_ROWS.min(self.header.rows.capacity as usize);
         self.populate_at_open(self.header.rows.offset as usize, rows * 64)?;
-        stores_of!(SegmentHeader);
         let words = self.words();
         Word::store(&words.control[control::NAME_COUNT], 1);
         Word::store(&words.control[control::ROWS_PUBLISHED], rows as u64);
@@ -108,7 +107,6 @@ impl Segment {
 
     /// Sets or clears a bit of the state word.
     pub(crate) fn set_state(&self, bit: u64, set: bool) {
-        stores_of!(SegmentState);
         let word = &self.words.control[control::STATE];
         let before = Word::load(word);
         let after = if set { before | bit } else { before & !bit };
@@ -119,7 +117,6 @@ impl Segment {
 
     /// Counts comparisons with the device's allocator.
     pub(crate) fn count_self_checks(&self, made: u64, different: u64) {
-        stores_of!(SelfChecks);
         for (word, more) in [(control::SELF_CHECKS, made), (control::SELF_CHECKS_DIFFERENT, different)] {
             let count = &self.words.control[word];
             Word::store(count, Word::load(count).saturating_add(more));
@@ -128,7 +125,6 @@ impl Segment {
 
     /// Marks the segment as closed, with the time: what it still holds is held no longer.
     fn close(&self) {
-        stores_of!(SegmentState);
         // The two stores need no order: each is true by itself, and a reader that finds no time only knows
         // less.
         Word::store(&self.words.control[control::CLOSED_AT], self.ticks());
@@ -138,7 +134,6 @@ impl Segment {
     /// Counts a misuse.
     #[cold]
     pub(crate) fn count(&self, anomaly: Anomaly) {
-        stores_of!(Anomaly);
         let count = &self.words.control[control::ANOMALIES + anomaly as usize];
         Word::store(count, Word::load(count) + 1);
     }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use shm_layout::table::TableHeader;
-use shm_layout::{Block, point, store_pod, stores_of};
+use shm_layout::{Block, point, store_pod};
 use tt_shm_os::{
     Namespace, SHM_DIR, SharedObject, boot_id, check_file_size_limit, monotonic_ns, path_of, random_u64,
     realtime_ns, table_file_name,
@@ -46,7 +46,6 @@ impl TableFile {
         let table = TableFile { map, header, inode: open_to_all(&path)?, path, temporary: true };
         point!(TableReadable);
         table.populate(&HEAD, 0, header.devices.offset as usize, 1)?;
-        stores_of!(TableHeader);
         store_pod(table.map.words(), &header);
         Ok(table)
     }

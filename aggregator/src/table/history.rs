@@ -72,7 +72,6 @@ impl Histories {
 }
 
 fn write_device(written: &mut Written, cells: &[AtomicU64; HISTORY_WORDS], device: &Device) {
-    shm_layout::stores_of!(TableHistory);
     let chip_id = Some(device.entry.chip_id);
     if written.chip_id != chip_id {
         // The row belonged to another device, or to none.

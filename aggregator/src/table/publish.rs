@@ -8,7 +8,7 @@ use shm_layout::table::{
     DEVICE_ROW_WORDS, DeviceStats, FAILURE_ROW_WORDS, FailureRecord, MAX_USAGES, NOTICE_ROW_WORDS, Notice,
     PROCESS_ROW_WORDS, ProcessStats, TableHeader, TableWords, USAGE_ROW_WORDS, UsageStats, control,
 };
-use shm_layout::{Block, Word, point, store_pod, stores_of};
+use shm_layout::{Block, Word, point, store_pod};
 
 use crate::aggregator::Aggregator;
 use crate::error::PublishError;
@@ -90,7 +90,6 @@ impl TablePublisher {
             written.write_generation(aggregator)
         };
         let words = TableWords::carve(written.file.map.words(), &written.file.header);
-        stores_of!(TableHeartbeat);
         // Release: pairs with the acquire fence in Table::snapshot(). A reader that sees it also sees the
         // rows of that moment.
         words.control[control::AS_OF].store_release(model.as_of);
@@ -103,7 +102,6 @@ impl TablePublisher {
     pub fn close(self) -> std::io::Result<Claim> {
         let file = &self.written.file;
         let words = TableWords::carve(file.map.words(), &file.header);
-        stores_of!(TableClosed);
         // Release: a reader that sees it closed also sees the last rows.
         words.control[control::CLOSED].store_release(1);
         file.unlink()?;
@@ -154,45 +152,30 @@ impl Written {
         // A visible device must have room for its history.
         let devices = self.histories.room(file, model.devices.high_water(), &mut short);
         let mut writer = RowWriter { file, after, short };
-        {
-            stores_of!(TableDevice);
-            writer.write(&mut self.devices, words.devices, devices, model.devices.iter(), |g, device| {
-                device.map_or(DeviceStats::zeroed(), |device| model.device_stats(g, device))
-            });
-        }
-        {
-            stores_of!(TableUsage);
-            let high = model.usages.high_water().min(MAX_USAGES);
-            writer.write(&mut self.usages, words.usages, high, model.usages.iter(), |g, usage| {
-                usage.map_or(UsageStats::zeroed(), |usage| model.usage_stats(g, usage))
-            });
-        }
-        {
-            stores_of!(TableNotice);
-            let count = model.notices.rows().count();
-            let notices = model.notices.rows().map(|(row, notice)| (row, notice.generation, Some(notice)));
-            writer.write(&mut self.notices, words.notices, count, notices, |_, notice| {
-                notice.copied().unwrap_or(Notice::zeroed())
-            });
-        }
-        {
-            stores_of!(TableFailure);
-            let (high, rows) = (model.failures.high_water(), model.failures.iter());
-            writer.write(&mut self.failures, words.failures, high, rows, |generation, failure| {
-                failure.map_or(FailureRecord::zeroed(), |f| FailureRecord { generation, ..*f })
-            });
-        }
+        writer.write(&mut self.devices, words.devices, devices, model.devices.iter(), |g, device| {
+            device.map_or(DeviceStats::zeroed(), |device| model.device_stats(g, device))
+        });
+        let high = model.usages.high_water().min(MAX_USAGES);
+        writer.write(&mut self.usages, words.usages, high, model.usages.iter(), |g, usage| {
+            usage.map_or(UsageStats::zeroed(), |usage| model.usage_stats(g, usage))
+        });
+        let count = model.notices.rows().count();
+        let notices = model.notices.rows().map(|(row, notice)| (row, notice.generation, Some(notice)));
+        writer.write(&mut self.notices, words.notices, count, notices, |_, notice| {
+            notice.copied().unwrap_or(Notice::zeroed())
+        });
+        let (high, rows) = (model.failures.high_water(), model.failures.iter());
+        writer.write(&mut self.failures, words.failures, high, rows, |generation, failure| {
+            failure.map_or(FailureRecord::zeroed(), |f| FailureRecord { generation, ..*f })
+        });
         self.histories.write(&words, &model.devices, after);
-        {
-            // Last: an aggregator that adopts these rows takes a process's position as covered by all other
-            // rows, and later events as new. If this one is killed in between, the other rows contain more
-            // than the position says, never less.
-            stores_of!(TableProcess);
-            let high = model.processes.high_water();
-            writer.write(&mut self.processes, words.processes, high, model.processes.iter(), |g, process| {
-                process.map_or(ProcessStats::zeroed(), |process| model.process_stats(g, process))
-            });
-        }
+        // Last: an aggregator that adopts these rows takes a process's position as covered by all other
+        // rows, and later events as new. If this one is killed in between, the other rows contain more
+        // than the position says, never less.
+        let high = model.processes.high_water();
+        writer.write(&mut self.processes, words.processes, high, model.processes.iter(), |g, process| {
+            process.map_or(ProcessStats::zeroed(), |process| model.process_stats(g, process))
+        });
         writer.short
     }
 
@@ -234,12 +217,10 @@ impl Written {
             (control::CLOCK_STEPS, model.clock.steps()),
             (control::AWAKE_SINCE, model.clock.awake_since()),
         ];
-        stores_of!(TableControl);
         for (word, value) in figures {
             // Release: pairs with the acquire fence after which readers look at the rows that these count.
             words.control[word].store_release(value);
         }
-        stores_of!(TableGeneration);
         // Release: pairs with the acquire fence in Table::snapshot(). A reader that sees the generation also
         // sees its rows.
         words.control[control::GENERATION].store_release(model.generation());

@@ -117,7 +117,6 @@ impl Accounts {
     /// Publishes the counters of the device that has waited longest.
     #[cold]
     fn checkpoint<W: Word>(&mut self, segment: &SegmentWords<'_, W>) {
-        crate::stores_of!(EmitCheckpoint);
         if let Some(Waiting { device: number, .. }) = self.waiting.pop_front() {
             self.waits[usize::from(number)] = false;
             let number = usize::from(number);
@@ -135,7 +134,6 @@ impl Accounts {
 /// stamp stays, because it tells when the allocation was made.
 #[cold]
 fn rename<W: Word>(cell: &[W; SLOT_WORDS], event: &Event) {
-    crate::stores_of!(EmitName);
     let Some(class) = event.class() else { return };
     let meta = event.meta() & !u64::from(u8::MAX) | class.row_kind() as u64;
     // Release: pairs with the acquire fence in drain() of the live list. A reader that reads this name from
@@ -182,7 +180,6 @@ impl<W: Word> SegmentWords<'_, W> {
     /// Step 1: writes the slot. From the moment its stamp is stored, the event has happened.
     #[inline(always)]
     pub fn write_slot(&self, event: [u64; SLOT_WORDS]) {
-        crate::stores_of!(EmitSlot);
         let [stamp, ..] = event;
         if let Some(slot) = self.slot(stamp) {
             stamped::write_words(slot, event);
@@ -192,7 +189,6 @@ impl<W: Word> SegmentWords<'_, W> {
     /// Step 2: applies the event to the live list.
     #[inline(always)]
     pub fn change_row(&self, event: &Event, words: [u64; SLOT_WORDS]) {
-        crate::stores_of!(EmitRow);
         let row = |index: u32| self.rows.get(index as usize);
         // NO_ROW is beyond all rows.
         match (RowEffect::of_kind(event.kind()), row(event.row)) {
@@ -215,7 +211,6 @@ impl<W: Word> SegmentWords<'_, W> {
     /// Step 4: publishes that everything up to this event is complete.
     #[inline]
     pub fn publish_head(&self, position: u64) {
-        crate::stores_of!(EmitHead);
         if let Some(head) = self.control.get(HEAD) {
             // Release: pairs with the acquire fence in head(). A reader that sees the head also sees the rows
             // of every event up to it, and checkpoints that lack no event older than the lag.

@@ -1,7 +1,7 @@
 //! Which points were visited, and at which a process was killed and stopped.
 
+use super::point::Point;
 use super::trap::End;
-use shm_layout::points::Point;
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -46,11 +46,11 @@ impl Coverage {
         self.0.values().map(|count| count.killed + count.stopped).sum()
     }
 
-    /// What is missing: points without a case of each end, and stores that have no name.
+    /// What is missing: points without a case of each end, and visits of no known point.
     pub fn gaps(&self) -> Vec<String> {
         let gap = |(point, count): (&Point, &Count)| match (point, count) {
-            (Point::Unlabelled, Count { visits: 0, .. }) => None,
-            (Point::Unlabelled, _) => Some("a store to shared memory belongs to no point".to_owned()),
+            (Point::Unknown, Count { visits: 0, .. }) => None,
+            (Point::Unknown, _) => Some("a store or system call belongs to no point".to_owned()),
             (_, Count { killed: 1.., stopped: 1.., .. }) => None,
             _ => Some(format!("{} has no case of each kind", point.name())),
         };

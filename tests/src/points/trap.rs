@@ -1,7 +1,9 @@
 //! The helper's side: counts visits, and raises a real signal on itself at one of them.
 
+use super::place::point_of;
+use super::point::Point;
 use rustix::process::{Signal, getpid, kill_process};
-use shm_layout::points::{Point, install};
+use shm_layout::points::{Visit, install};
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -82,10 +84,11 @@ pub fn visits() -> BTreeMap<String, u64> {
     Point::ALL.iter().map(|point| point.name().to_owned()).zip(counts).collect()
 }
 
-fn visited(point: Point) {
+fn visited(visit: Visit) {
     if !ARMED.load(Ordering::Relaxed) {
         return;
     }
+    let Some(point) = point_of(visit) else { return };
     let visit = VISITS[point as usize].fetch_add(1, Ordering::Relaxed) + 1;
     if let Some(Some(trap)) = TRAP.get()
         && (trap.point, trap.visit) == (point, visit)

@@ -6,11 +6,11 @@ mod select;
 mod writers;
 
 use select::Visits;
-use shm_layout::points::Point;
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
 use tt_shm_tests::points::coverage::Coverage;
+use tt_shm_tests::points::point::Point;
 use tt_shm_tests::points::trap::Trap;
 
 /// Cases that run at the same time. They wait most of the time.

@@ -2,7 +2,6 @@
 
 use crate::Case;
 use crate::select::{Visits, traps};
-use shm_layout::points::Point;
 use std::collections::VecDeque;
 use tt_shm_aggregator::{Aggregator, Claim, Config, TablePublisher};
 use tt_shm_os::{path_of, table_file_name, table_lock_file_name};
@@ -10,6 +9,7 @@ use tt_shm_reader::{Segment, Table};
 use tt_shm_tests::points::case::Helper;
 use tt_shm_tests::points::look::{Moments, check_table, segment_of};
 use tt_shm_tests::points::oracle::{State, states};
+use tt_shm_tests::points::point::Point;
 use tt_shm_tests::points::step::{FIRST_CHIP, Scenario, Step};
 use tt_shm_tests::points::trap::{End, Trap};
 use tt_shm_tests::{Space, Truth, monitor};

@@ -1,7 +1,7 @@
 //! Which visits of a point become cases.
 
-use shm_layout::points::Point;
 use std::collections::BTreeMap;
+use tt_shm_tests::points::point::Point;
 use tt_shm_tests::points::trap::{End, Trap};
 
 /// How often each point was visited in a run that nothing ended.

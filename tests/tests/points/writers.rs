@@ -2,12 +2,12 @@
 
 use crate::Case;
 use crate::select::{Visits, traps};
-use shm_layout::points::Point;
 use std::collections::VecDeque;
 use tt_shm_tests::Space;
 use tt_shm_tests::points::case::{Found, Helper};
 use tt_shm_tests::points::look::{aggregator, check_dead, check_living, read, segment_of};
 use tt_shm_tests::points::oracle::{State, states};
+use tt_shm_tests::points::point::Point;
 use tt_shm_tests::points::step::Scenario;
 use tt_shm_tests::points::trap::{End, Trap};
 use tt_shm_tests::space::until;
@@ -20,9 +20,9 @@ fn purpose(scenario: Scenario) -> &'static [Point] {
     match scenario {
         Scenario::Life => &[],
         Scenario::Growth => &[GrowthPopulated, GrowthPublished],
-        Scenario::Cramped => &[UnlistedCell, UnlistedCount, SegmentState, EmitSlot, EmitRow, EmitHead],
+        Scenario::Cramped => &[UnlistedCount, SegmentState, EmitSlot, EmitRow, EmitHead],
         Scenario::Exit => &[TrackerReapChecked, TrackerReapUnlinked, SegmentUnlinkedAtExit],
-        Scenario::Followed => &[Unlabelled],
+        Scenario::Followed => &[Unknown],
     }
 }
 

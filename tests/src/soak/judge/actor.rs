@@ -247,8 +247,10 @@ mod delay {
 
     #[cfg(feature = "test-points")]
     mod with_points {
+        use crate::points::place::point_of;
+        use crate::points::point::Point;
         use shm_layout::SLOT_WORDS;
-        use shm_layout::points::{Point, install as hook};
+        use shm_layout::points::install as hook;
         use std::sync::atomic::{AtomicU64, Ordering};
         use std::time::Duration;
 
@@ -263,9 +265,9 @@ mod delay {
         /// From now on.
         pub(crate) fn install(seed: u64) {
             VISITS.store(seed % RARE * STORES, Ordering::Relaxed);
-            hook(|point| {
+            hook(|visit| {
                 // Behind the first store the slot is being written: the clock was read before, the commit is to come.
-                if point == Point::EmitSlot
+                if point_of(visit) == Some(Point::EmitSlot)
                     && VISITS.fetch_add(1, Ordering::Relaxed).is_multiple_of(RARE * STORES)
                 {
                     let taken = TAKEN.fetch_add(1, Ordering::Relaxed);
