@@ -9,8 +9,9 @@ use tt_shm_reader::{Bucket, monotonic_ns, realtime_ns};
 use tt_shm_tests::space::until;
 use tt_shm_tests::{Command, Monitor, Space};
 use tt_shm_writer::{Alloc, BufferType, DeviceInfo, Record};
+use tt_smi::model::Origin;
 use tt_smi::model::{Model, rfc3339};
-use tt_smi::source::{Origin, Source};
+use tt_smi::source::Source;
 
 const CHIP: u64 = 5;
 
