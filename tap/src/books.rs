@@ -1,0 +1,261 @@
+//! The books: one for each allocator of tt-metal, through which everything that it does is reported.
+//!
+//! Nothing here waits for a lock that a fork could leave taken: books are only ever added, and a forked child begins with
+//! none, since the devices are its parent's.
+
+use std::ffi::c_void;
+use std::ptr;
+use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
+
+use tt_shm_writer::{BufferType, Record};
+
+use crate::accounts::Accounts;
+use crate::metal::{Allocator, Buffer};
+use crate::settings;
+use crate::shield::{self, shielded};
+
+/// What is known of an allocator.
+struct Book {
+    allocator: *mut c_void,
+    /// The process that it belongs to.
+    generation: u32,
+    phase: AtomicU32,
+    /// Set before the phase becomes OPEN.
+    accounts: AtomicPtr<Accounts>,
+    /// Calls of the allocator that have begun and not ended.
+    in_flight: AtomicU32,
+    /// Calls that have begun, ever.
+    calls: AtomicU64,
+    next: *const Book,
+}
+
+/// Nothing was allocated yet, so its device is not known.
+const NEW: u32 = 0;
+/// It was there before this library: what it holds is not known yet.
+const MET: u32 = 1;
+/// Somebody is finding out what it holds.
+const OPENING: u32 = 2;
+/// Everything that it does is reported.
+const OPEN: u32 = 3;
+/// It cannot be reported: no room, or tt-metal does not tell what is needed.
+const UNOBSERVED: u32 = 4;
+/// It is gone. Another may be made at its address.
+const GONE: u32 = 5;
+
+static BOOKS: AtomicPtr<Book> = AtomicPtr::new(ptr::null_mut());
+
+fn find(allocator: Allocator) -> Option<&'static Book> {
+    let generation = shield::generation();
+    // Acquire: pairs with the AcqRel in `add`; a book is whole before it is in the list.
+    let mut next = BOOKS.load(Ordering::Acquire).cast_const();
+    // SAFETY: books are never freed.
+    while let Some(book) = unsafe { next.as_ref() } {
+        let is_it = book.allocator == allocator.0 && book.generation == generation;
+        if is_it && book.phase.load(Ordering::Acquire) != GONE {
+            return Some(book);
+        }
+        next = book.next;
+    }
+    None
+}
+
+/// Adds a book, unless somebody else did.
+fn add(allocator: Allocator, phase: u32) -> &'static Book {
+    let book = Box::leak(Box::new(Book {
+        allocator: allocator.0,
+        generation: shield::generation(),
+        phase: AtomicU32::new(phase),
+        accounts: AtomicPtr::new(ptr::null_mut()),
+        in_flight: AtomicU32::new(0),
+        calls: AtomicU64::new(0),
+        next: ptr::null(),
+    }));
+    loop {
+        let first = BOOKS.load(Ordering::Acquire);
+        if let Some(there) = find(allocator) {
+            return there;
+        }
+        book.next = first;
+        // Release: pairs with the Acquire in `find`.
+        if BOOKS.compare_exchange(first, book, Ordering::AcqRel, Ordering::Relaxed).is_ok() {
+            return book;
+        }
+    }
+}
+
+impl Book {
+    fn allocator(&self) -> Allocator {
+        Allocator(self.allocator)
+    }
+
+    /// Finds out what it holds and on which chips, once; the others wait. `buffer` is any of its buffers.
+    fn open(&self, buffer: Buffer) -> Option<&Accounts> {
+        loop {
+            let phase = self.phase.load(Ordering::Acquire);
+            match phase {
+                // SAFETY: set before the phase, never changed or freed after it.
+                OPEN => return unsafe { self.accounts.load(Ordering::Acquire).as_ref() },
+                NEW | MET => {
+                    let won =
+                        self.phase.compare_exchange(phase, OPENING, Ordering::AcqRel, Ordering::Relaxed);
+                    if won.is_ok() {
+                        self.set_up(buffer, phase == MET);
+                    }
+                }
+                OPENING => std::thread::yield_now(),
+                _ => return None,
+            }
+        }
+    }
+
+    fn set_up(&self, buffer: Buffer, holds_something: bool) {
+        let accounts = shielded(|| Accounts::open(self.allocator(), buffer, holds_something)).flatten();
+        let phase = if accounts.is_some() { OPEN } else { UNOBSERVED };
+        if let Some(accounts) = accounts {
+            self.accounts.store(Box::into_raw(Box::new(accounts)), Ordering::Release);
+        }
+        // Release: pairs with the Acquire in `open`.
+        self.phase.store(phase, Ordering::Release);
+    }
+
+    /// The accounts, if there are any yet.
+    fn accounts(&self) -> Option<&Accounts> {
+        // SAFETY: set before the phase, never changed or freed after it.
+        let accounts = || unsafe { self.accounts.load(Ordering::Acquire).as_ref() };
+        if self.phase.load(Ordering::Acquire) == OPEN { accounts() } else { None }
+    }
+}
+
+/// A call of an allocator that is being forwarded.
+pub(crate) struct Call {
+    book: Option<&'static Book>,
+    kind: Option<BufferType>,
+}
+
+impl Call {
+    fn begin(book: &'static Book) -> Call {
+        // SeqCst, here and in `end`: whoever checks sees every call that has begun before it looked.
+        book.in_flight.fetch_add(1, Ordering::SeqCst);
+        book.calls.fetch_add(1, Ordering::SeqCst);
+        Call { book: Some(book), kind: None }
+    }
+
+    fn unobserved() -> Call {
+        Call { book: None, kind: None }
+    }
+
+    fn accounts(&self) -> Option<&'static Accounts> {
+        self.book?.accounts()
+    }
+}
+
+impl Drop for Call {
+    fn drop(&mut self) {
+        let Some(book) = self.book else { return };
+        if let Some(kind) = self.kind {
+            shielded(|| verify(book, kind));
+        }
+        book.in_flight.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+/// Compares what was reported with what the allocator says, now and then. It counts only if no other call of the
+/// allocator was on its way: that one may be in the allocator's sums and not in ours.
+fn verify(book: &Book, kind: BufferType) {
+    let Some(accounts) = book.accounts() else { return };
+    let calls = book.calls.load(Ordering::SeqCst);
+    if !calls.is_multiple_of(settings::check_every()) || book.in_flight.load(Ordering::SeqCst) != 1 {
+        return;
+    }
+    let Some(agrees) = accounts.agrees(book.allocator(), kind) else { return };
+    let alone = book.in_flight.load(Ordering::SeqCst) == 1 && book.calls.load(Ordering::SeqCst) == calls;
+    if alone {
+        let _ = accounts.tracker().self_checks(1, u64::from(!agrees));
+    }
+}
+
+/// An allocation on its way: failed, unless it is said to have succeeded.
+pub(crate) struct Allocation {
+    call: Call,
+    buffer: Buffer,
+    is_pending: bool,
+}
+
+/// A buffer is about to be allocated.
+pub(crate) fn allocation(allocator: Allocator, buffer: Buffer) -> Allocation {
+    let call = observe(allocator, buffer);
+    Allocation { is_pending: call.book.is_some(), call, buffer }
+}
+
+/// A call with a buffer begins.
+fn observe(allocator: Allocator, buffer: Buffer) -> Call {
+    let book = shielded(|| {
+        shield::prepare();
+        let book = find(allocator).unwrap_or_else(|| add(allocator, MET));
+        book.open(buffer).map(|_| book)
+    });
+    book.flatten().map_or_else(Call::unobserved, Call::begin)
+}
+
+impl Allocation {
+    /// It was allocated at this address.
+    #[inline]
+    pub(crate) fn succeeded(mut self, address: u64) {
+        self.is_pending = false;
+        let Some(accounts) = self.call.accounts() else { return };
+        let buffer = self.buffer;
+        self.call.kind = shielded(|| accounts.allocated(buffer, Some(address))).flatten();
+    }
+}
+
+impl Drop for Allocation {
+    fn drop(&mut self) {
+        if !self.is_pending {
+            return;
+        }
+        let (Some(book), Some(accounts)) = (self.call.book, self.call.accounts()) else { return };
+        shielded(|| accounts.failed(book.allocator(), self.buffer));
+    }
+}
+
+/// A buffer is about to be freed.
+pub(crate) fn free(allocator: Allocator, buffer: Buffer) -> Call {
+    let mut call = observe(allocator, buffer);
+    if let Some(accounts) = call.accounts() {
+        call.kind = shielded(|| accounts.freed(buffer)).flatten();
+    }
+    call
+}
+
+/// Everything that an allocator holds is about to be dropped, as when a device is closed.
+pub(crate) fn free_all(allocator: Allocator) -> Call {
+    let Some(book) = shielded(|| find(allocator)).flatten() else { return Call::unobserved() };
+    let call = Call::begin(book);
+    if let Some(accounts) = call.accounts() {
+        shielded(|| accounts.freed_all(allocator));
+    }
+    call
+}
+
+/// An allocator was made.
+pub(crate) fn born(allocator: Allocator) {
+    shielded(|| {
+        shield::prepare();
+        if let Some(before) = find(allocator) {
+            before.phase.store(GONE, Ordering::Release);
+        }
+        add(allocator, NEW);
+    });
+}
+
+/// An allocator is about to be destroyed.
+pub(crate) fn dies(allocator: Allocator) {
+    shielded(|| {
+        let Some(book) = find(allocator) else { return };
+        if let Some(accounts) = book.accounts() {
+            accounts.freed_all(allocator);
+            accounts.close();
+        }
+        book.phase.store(GONE, Ordering::Release);
+    });
+}
