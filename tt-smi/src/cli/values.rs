@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use crate::commands::records::{DEVICE_FIELDS, FAILURE_FIELDS};
 use crate::query::{
-    ALLOCATION_FIELDS, EVENT_FIELDS, PROCESS_FIELDS, PROGRAM_FIELDS, Query, QueryError, time_ns,
+    ALLOCATION_FIELDS, DEVICE_FIELDS, EVENT_FIELDS, FAILURE_FIELDS, PROCESS_FIELDS, PROGRAM_FIELDS, Query,
+    QueryError, time_ns,
 };
 
 // Queries are parsed with the arguments, so that a wrong one is refused before anything is read.

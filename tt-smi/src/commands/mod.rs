@@ -16,7 +16,6 @@ mod oom;
 mod peak;
 mod programs;
 mod ps;
-pub(crate) mod records;
 mod run;
 mod snapshot;
 mod top;

@@ -42,6 +42,7 @@ pub use error::QueryError;
 pub use field::Field;
 pub(crate) use quantity::{share_millionths, size_bytes, time_ns};
 pub use records::{ALLOCATION_FIELDS, EVENT_FIELDS, PROCESS_FIELDS, PROGRAM_FIELDS};
+pub(crate) use records::{DEVICE_FIELDS, FAILURE_FIELDS};
 pub use test::{ClassSet, Value};
 
 use std::fmt;
