@@ -2,21 +2,30 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use serde::Serialize;
 use shm_layout::claims::{self, Standing};
 use tt_shm_reader::{DeviceEntry, Segment, TableSnapshot, process_state};
 
+use crate::model::hex;
+
 /// A device as users name it.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct DeviceId {
-    /// Stable id of the chip.
-    pub chip_id: u64,
     /// The processes' own number for it; `None` if they have none or disagree.
+    #[serde(rename = "logical_id")]
     pub logical: Option<u64>,
+    /// Stable id of the chip, hexadecimal.
+    #[serde(serialize_with = "hex")]
+    pub chip_id: u64,
+    /// PCI address; `None` if not known.
+    #[serde(rename = "pci_address")]
     pub pci: Option<String>,
     /// The most trusted live process that uses it; `None` if none does.
+    #[serde(skip)]
     pub standing: Option<Standing>,
     /// PCI addresses it can be selected by, and who claims them. While processes disagree there are several, and `pci`
     /// is unknown.
+    #[serde(skip)]
     pub addresses: Vec<(Standing, String)>,
 }
 

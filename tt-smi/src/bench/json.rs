@@ -1,7 +1,6 @@
 //! The findings as JSON: a flat object, so that a script needs one key for one figure.
 
 use serde::{Serialize, Serializer};
-use serde_json::{Value, json};
 use tt_shm_measure::launches::Launch;
 use tt_shm_measure::timing::Percentiles;
 
@@ -11,35 +10,65 @@ use crate::bench::findings::{
 use crate::model::Clock;
 use crate::output::json::SCHEMA;
 
-/// Writes the findings in the order of the table.
-#[derive(Debug)]
-pub(crate) struct FindingsJson<'a>(pub &'a Findings);
+/// The findings in the order of the table.
+#[derive(Debug, Serialize)]
+pub(crate) struct FindingsJson<'a> {
+    /// Version of this format; raised when a key changes its meaning or goes away. A later tt-smi may have more keys;
+    /// this file has those of its own.
+    schema: u32,
+    /// When, RFC 3339, UTC, to the microsecond.
+    timestamp: String,
+    /// Name of the machine.
+    host: String,
+    /// Processor, cores, memory, kernel.
+    machine: &'a str,
+    /// Cores that it may use.
+    cores: usize,
+    /// Of the last minute, before it began; `None` if not known.
+    load_average: f64,
+    /// How long it measured.
+    seconds: f64,
+    /// What may have disturbed, a sentence each.
+    notes: Vec<String>,
+    #[serde(flatten)]
+    figures: Figures<'a>,
+}
 
-impl Serialize for FindingsJson<'_> {
+impl<'a> FindingsJson<'a> {
+    pub(crate) fn new(findings: &'a Findings) -> FindingsJson<'a> {
+        let about = &findings.circumstances;
+        FindingsJson {
+            schema: SCHEMA,
+            timestamp: Clock::now().timestamp(),
+            host: crate::model::host(),
+            machine: &about.machine,
+            cores: about.cores,
+            load_average: about.load,
+            seconds: rounded(findings.seconds),
+            notes: about.notes(),
+            figures: Figures(findings),
+        }
+    }
+}
+
+#[derive(Debug)]
+struct Figures<'a>(&'a Findings);
+
+impl Serialize for Figures<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_map(entries(self.0))
     }
 }
 
-fn entries(all: &Findings) -> Vec<(String, Value)> {
-    let about = &all.circumstances;
-    let mut entries = vec![
-        ("schema".to_owned(), json!(SCHEMA)),
-        ("timestamp".to_owned(), json!(Clock::now().timestamp())),
-        ("host".to_owned(), json!(crate::model::host())),
-        ("machine".to_owned(), json!(about.machine)),
-        ("cores".to_owned(), json!(about.cores)),
-        ("load_average".to_owned(), json!(about.load)),
-        ("seconds".to_owned(), number(all.seconds)),
-        ("notes".to_owned(), json!(about.notes())),
-    ];
+fn entries(all: &Findings) -> Vec<(String, f64)> {
+    let mut entries = Vec::new();
     for found in &all.findings {
         entries.extend(figures(found));
         if found.case.is_event && found.case.key != LIMIT {
             entries.push(multiple(all, found.case.key, LIMIT));
         }
     }
-    entries.push(("disabled_beyond_loop_ns".to_owned(), number(all.disabled_beyond_loop_ns())));
+    entries.push(("disabled_beyond_loop_ns".to_owned(), rounded(all.disabled_beyond_loop_ns())));
     entries.push(multiple(all, SOCKET_SEND, EMIT_SHARED));
     entries.push(multiple(all, SOCKET_QUERY, ROW_READ));
     entries.extend(all.added.iter().flat_map(added));
@@ -47,33 +76,33 @@ fn entries(all: &Findings) -> Vec<(String, Value)> {
 }
 
 /// The figure and its percentiles: `<case>_ns`, `<case>_p50_ns`, ...
-fn figures(found: &Finding) -> Vec<(String, Value)> {
+fn figures(found: &Finding) -> Vec<(String, f64)> {
     let key = found.case.key;
-    let mut entries = vec![(format!("{key}_ns"), number(found.measured.ns))];
+    let mut entries = vec![(format!("{key}_ns"), rounded(found.measured.ns))];
     if let Some(Percentiles { p50, p99, p99_9, p99_99, max }) = found.measured.percentiles {
         let all = [("p50", p50), ("p99", p99), ("p99_9", p99_9), ("p99_99", p99_99), ("max", max)];
-        entries.extend(all.map(|(name, ns)| (format!("{key}_{name}_ns"), number(ns))));
+        entries.extend(all.map(|(name, ns)| (format!("{key}_{name}_ns"), rounded(ns))));
     }
     entries
 }
 
-fn multiple(all: &Findings, key: &str, of: &str) -> (String, Value) {
-    (format!("{key}_multiple_of_{of}"), number(all.ratio(key, of)))
+fn multiple(all: &Findings, key: &str, of: &str) -> (String, f64) {
+    (format!("{key}_multiple_of_{of}"), rounded(all.ratio(key, of)))
 }
 
-fn added(added: &Added) -> [(String, Value); 2] {
+fn added(added: &Added) -> [(String, f64); 2] {
     let launch = match added.launch {
         Launch::Cached => "dispatch_cached",
         Launch::First => "dispatch_first",
     };
     let work = added.work_us;
     [
-        (format!("{launch}_added_to_{work}us_ns"), number(added.ns)),
-        (format!("{launch}_percent_of_{work}us"), number(added.percent)),
+        (format!("{launch}_added_to_{work}us_ns"), rounded(added.ns)),
+        (format!("{launch}_percent_of_{work}us"), rounded(added.percent)),
     ]
 }
 
 /// To the thousandth: more digits would be noise.
-fn number(value: f64) -> Value {
-    json!((value * 1e3).round() / 1e3)
+fn rounded(value: f64) -> f64 {
+    (value * 1e3).round() / 1e3
 }

@@ -22,7 +22,7 @@ pub(crate) fn run(args: &BenchArgs, settings: &Settings) -> anyhow::Result<()> {
     let findings = measured?;
     let mut out = super::stdout();
     if args.json {
-        json::write(&mut out, &FindingsJson(&findings))?;
+        json::write(&mut out, &FindingsJson::new(&findings))?;
     } else {
         bench::write(&mut out, &findings, settings.paint)?;
     }

@@ -7,9 +7,8 @@ use serde::Serialize;
 
 use crate::cli::ListArgs;
 use crate::escape::fit;
-use crate::model::{COLUMNS, Clock, Device, Model};
+use crate::model::{COLUMNS, Cell, Column, Device, Model, Problem};
 use crate::output::columns::{Align, Columns};
-use crate::output::identity_json::{DeviceIdentityJson, ErrorJson, error_json};
 use crate::output::json::{self, Envelope};
 use crate::output::paint::Paint;
 use crate::output::table::{why_nothing, write_problems};
@@ -65,40 +64,43 @@ fn write(out: &mut dyn Write, model: &Model, paint: Paint) -> io::Result<()> {
 }
 
 #[derive(Serialize)]
-struct ListJson {
+pub(crate) struct ListJson<'a> {
     #[serde(flatten)]
     envelope: Envelope,
-    devices: Vec<DeviceJson>,
-    errors: Vec<ErrorJson>,
+    /// By index.
+    devices: Vec<DeviceJson<'a>>,
+    /// What is missing.
+    errors: &'a [Problem],
 }
 
+/// A device.
 #[derive(Serialize)]
-struct DeviceJson {
+struct DeviceJson<'a> {
     #[serde(flatten)]
-    identity: DeviceIdentityJson,
+    device: &'a Device,
     /// What can be allocated of each memory.
     #[serde(flatten)]
-    capacities: BTreeMap<&'static str, serde_json::Value>,
+    capacities: BTreeMap<&'static str, Cell>,
+    /// Processes that have something on it.
     processes: u64,
 }
 
-impl DeviceJson {
-    fn new(device: &Device, clock: Clock) -> DeviceJson {
-        let capacities = COLUMNS.iter().filter(|column| column.name.ends_with("_total_bytes"));
-        DeviceJson {
-            identity: DeviceIdentityJson::new(device),
-            capacities: capacities.map(|c| (c.name.as_str(), c.of_device(device).json(clock))).collect(),
-            processes: device.processes,
-        }
-    }
+/// What can be allocated.
+fn capacities() -> impl Iterator<Item = &'static Column> {
+    COLUMNS.iter().filter(|column| column.name.ends_with("_total_bytes"))
 }
 
-impl ListJson {
-    fn new(model: &Model, namespace: &str) -> ListJson {
+impl<'a> ListJson<'a> {
+    fn new(model: &'a Model, namespace: &str) -> ListJson<'a> {
+        let device = |device: &'a Device| DeviceJson {
+            device,
+            capacities: capacities().map(|column| (column.name.as_str(), column.of_device(device))).collect(),
+            processes: device.processes,
+        };
         ListJson {
             envelope: Envelope::new(model.clock, &model.host, namespace),
-            devices: model.devices.iter().map(|device| DeviceJson::new(device, model.clock)).collect(),
-            errors: model.problems.iter().map(error_json).collect(),
+            devices: model.devices.iter().map(device).collect(),
+            errors: &model.problems,
         }
     }
 }

@@ -1,22 +1,22 @@
 //! The commands, one file or folder each.
 
 mod aggregate;
-mod allocations;
+pub(crate) mod allocations;
 mod bench;
 mod clean;
 mod completions;
 mod config;
 mod demo;
-mod doctor;
+pub(crate) mod doctor;
 mod events;
-mod list;
+pub(crate) mod list;
 mod man;
 mod official;
-mod oom;
-mod peak;
-mod programs;
-mod ps;
-mod run;
+pub(crate) mod oom;
+pub(crate) mod peak;
+pub(crate) mod programs;
+pub(crate) mod ps;
+pub(crate) mod run;
 mod snapshot;
 mod top;
 mod watch;

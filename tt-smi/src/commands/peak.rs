@@ -1,5 +1,6 @@
 //! `tt-smi peak`: peak memory use, when it was reached, and by whom.
 
+use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::os::unix::fs::MetadataExt;
 use std::time::Duration;
@@ -9,9 +10,11 @@ use serde::Serialize;
 use tt_shm_reader::{Class, Table};
 
 use crate::cli::PeakArgs;
-use crate::model::{Clock, Device, FIGURES, Interval, Makeup, Model, Peak, Problem, Rank};
+use crate::model::{
+    Clock, Device, FIGURES, Figure, Interval, Makeup, Model, Moment, Peak, Problem, Rank, hex,
+};
 use crate::output::columns::{Align, Columns};
-use crate::output::json::{self, Envelope, PeakJson};
+use crate::output::json::{self, Envelope};
 use crate::output::paint::Paint;
 use crate::output::table::{why_nothing, write_problems};
 use crate::settings::Settings;
@@ -84,7 +87,7 @@ fn write(out: &mut dyn Write, model: &Model, paint: Paint) -> io::Result<()> {
         writeln!(out, "No device: {}.", why_nothing(model))?;
         return write_problems(out, model, paint);
     }
-    let since = model.window_since.and_then(|since| model.clock.rfc3339(since));
+    let since = model.window_since.and_then(Moment::rfc3339);
     let since = since.unwrap_or_else(|| "the start of the processes".to_owned());
     writeln!(out, "Peaks since {since} ({})", model.origin.describe())?;
     for device in &model.devices {
@@ -123,7 +126,7 @@ fn write_entries(out: &mut dyn Write, entries: &[Entry<'_>], clock: Clock, paint
 /// How long ago a peak was first reached; "time unknown" if that is not known.
 fn ago(peak: &Peak, clock: Clock) -> String {
     match peak.time {
-        Some(time) => age(clock.age_ns(time)),
+        Some(time) => age(clock.age_ns(time.monotonic_ns)),
         None if peak.range.is_nothing() => UNKNOWN.to_owned(),
         None => "time unknown".to_owned(),
     }
@@ -146,80 +149,77 @@ fn describe(makeup: &Makeup) -> String {
 }
 
 #[derive(Serialize)]
-struct PeaksJson {
+pub(crate) struct PeaksJson<'a> {
     #[serde(flatten)]
     envelope: Envelope,
-    peaks_since: Option<String>,
-    devices: Vec<DevicePeaksJson>,
+    /// Since when; `None`: since the processes started.
+    peaks_since: Option<Moment>,
+    /// By index.
+    devices: Vec<DevicePeaksJson<'a>>,
+    /// What could not be read or is in doubt; with file, owner, reason and what to do. Many alike are one.
     errors: Vec<String>,
 }
 
+/// A device.
+///
+/// Not a [`Device`]: shorter, with what identifies the device and nothing else beside the peaks.
 #[derive(Serialize)]
-struct DevicePeaksJson {
+struct DevicePeaksJson<'a> {
+    /// What --device takes.
     index: usize,
-    chip_id: String,
-    pci_address: Option<String>,
-    dram: MemoryPeakJson,
-    l1: MemoryPeakJson,
+    /// Stable id of the chip, hexadecimal.
+    #[serde(serialize_with = "hex")]
+    chip_id: u64,
+    /// PCI address; `None` if not known.
+    pci_address: Option<&'a str>,
+    /// DRAM: a largest value, and what it was made of.
+    dram: MemoryPeakJson<'a>,
+    /// L1 of Tensix cores: a largest value, and what it was made of.
+    l1: MemoryPeakJson<'a>,
     /// By the stem of the figure.
     #[serde(flatten)]
-    others: std::collections::BTreeMap<&'static str, PeakJson>,
-    classes: std::collections::BTreeMap<&'static str, PeakJson>,
+    others: BTreeMap<&'static str, &'a Peak>,
+    /// By memory class.
+    classes: BTreeMap<&'static str, &'a Peak>,
 }
 
+/// A largest value, and what it was made of.
 #[derive(Serialize)]
-struct MemoryPeakJson {
+struct MemoryPeakJson<'a> {
     #[serde(flatten)]
-    peak: PeakJson,
-    composition_exact: bool,
-    classes_bytes: std::collections::BTreeMap<&'static str, u64>,
-    holders: Vec<HolderJson>,
-    others_bytes: u64,
+    peak: &'a Peak,
+    #[serde(flatten)]
+    makeup: &'a Makeup,
 }
 
-#[derive(Serialize)]
-struct HolderJson {
-    pid: u64,
-    bytes: u64,
+/// The figures that are neither a class nor a sum of classes.
+fn others() -> impl Iterator<Item = &'static Figure> {
+    let peaks = FIGURES.iter().filter(|figure| figure.has_peak());
+    peaks.filter(|figure| figure.class().is_none() && figure.sum_of.is_none())
 }
 
-impl PeaksJson {
-    fn new(model: &Model, namespace: &str) -> PeaksJson {
+impl<'a> PeaksJson<'a> {
+    fn new(model: &'a Model, namespace: &str) -> PeaksJson<'a> {
         PeaksJson {
             envelope: Envelope::new(model.clock, &model.host, namespace),
-            peaks_since: model.window_since.and_then(|since| model.clock.rfc3339(since)),
-            devices: model.devices.iter().map(|device| device_json(device, model.clock)).collect(),
+            peaks_since: model.window_since,
+            devices: model.devices.iter().map(DevicePeaksJson::new).collect(),
             errors: model.problems.iter().map(Problem::line).collect(),
         }
     }
 }
 
-fn device_json(device: &Device, clock: Clock) -> DevicePeaksJson {
-    let memory = |peak: &Peak, makeup: &Makeup| MemoryPeakJson {
-        peak: PeakJson::new(peak, clock),
-        composition_exact: makeup.exact,
-        classes_bytes: makeup.classes.iter().map(|(class, bytes)| (class.name(), *bytes)).collect(),
-        holders: makeup
-            .holders
-            .iter()
-            .map(|holder| HolderJson { pid: holder.pid, bytes: holder.bytes })
-            .collect(),
-        others_bytes: makeup.others,
-    };
-    DevicePeaksJson {
-        index: device.index,
-        chip_id: format!("{:#018x}", device.id.chip_id),
-        pci_address: device.id.pci.clone(),
-        dram: memory(&device.held.dram.peak, &device.dram_makeup),
-        l1: memory(&device.held.l1.peak, &device.l1_makeup),
-        others: FIGURES
-            .iter()
-            .filter(|figure| figure.has_peak() && figure.class().is_none())
-            .filter(|figure| figure.sum_of.is_none())
-            .filter_map(|figure| Some((figure.stem, PeakJson::new(&figure.of(&device.held)?.peak, clock))))
-            .collect(),
-        classes: Class::ALL
-            .map(|class| (class.name(), PeakJson::new(&device.held.class(class).peak, clock)))
-            .into(),
+impl<'a> DevicePeaksJson<'a> {
+    fn new(device: &'a Device) -> DevicePeaksJson<'a> {
+        let Device { index, id, held, dram_makeup, l1_makeup, .. } = device;
+        DevicePeaksJson {
+            index: *index,
+            chip_id: id.chip_id,
+            pci_address: id.pci.as_deref(),
+            dram: MemoryPeakJson { peak: &held.dram.peak, makeup: dram_makeup },
+            l1: MemoryPeakJson { peak: &held.l1.peak, makeup: l1_makeup },
+            others: others().filter_map(|figure| Some((figure.stem, &figure.of(held)?.peak))).collect(),
+            classes: Class::ALL.map(|class| (class.name(), &held.class(class).peak)).into(),
+        }
     }
 }

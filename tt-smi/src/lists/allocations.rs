@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use serde::Serialize;
 use tt_shm_reader::{
     Allocation, Class, CoreType, DeviceEntry, Memory, Row, RowKind, Segment, UNKNOWN as NO_ADDRESS, flags,
 };
@@ -10,45 +11,54 @@ use super::bounds::{MOST_ROWS, Names, left_out};
 use crate::cli::SortBy;
 use crate::directory::Directory;
 use crate::escape::{Foreign, fit};
+use crate::model::{millis, word, word_or_null};
 use crate::segments::{Called, called, lost};
 use crate::units::{UNKNOWN, plural};
 use crate::unread::Unread;
 
-/// A live allocation.
-#[derive(Clone, Debug)]
+/// Something live.
+#[derive(Clone, Debug, Serialize)]
 pub struct Item {
     /// Index of the device.
     pub device: usize,
     /// The process's own number of the device: one for each allocator on a chip.
+    #[serde(skip)]
     pub entry: u8,
     /// Identity of the segment that lists it.
+    #[serde(skip)]
     pub identity: u64,
     /// Pid of its process in this namespace.
     pub pid: u32,
-    /// Whether that pid is only claimed.
+    /// Whether pid is only what the segment claims: /proc has no process of that pid, owner and start time.
     pub claimed: bool,
+    /// Memory class.
+    #[serde(serialize_with = "word")]
     pub class: Class,
-    /// Buffer, circular buffer or kernel id.
+    /// The process's number for it: buffer, circular buffer or kernel id.
     pub id: u64,
-    /// The program it belongs to.
+    /// Program that it belongs to; `None` if none.
     pub program: Option<u64>,
-    /// Bytes it occupies on the device.
+    /// Bytes on that device.
+    #[serde(rename = "size_bytes")]
     pub size: u64,
-    /// Its address, if the producer reports it.
+    /// Where it lies; `None` if not known.
     pub address: Option<u64>,
-    /// Bytes in each bank, or in the L1 of each core, if the producer reports them.
+    /// Bytes in each bank, or in the L1 of each core, if the producer says so.
+    #[serde(skip)]
     pub bank_bytes: Option<u64>,
-    /// Number of cores, if known.
+    /// Number of cores; `None` if not known.
     pub cores: Option<u32>,
-    /// Kind of these cores.
+    /// Kind of its cores; `None` if it is not in cores.
+    #[serde(serialize_with = "word_or_null")]
     pub core_type: Option<CoreType>,
     /// A circular buffer inside an L1 buffer, without bytes of its own.
     pub globally_allocated: bool,
-    /// The name the process gave it.
+    /// What the process calls it, exactly; `None` if it has no name.
     pub name: Option<Foreign>,
-    /// Its call site, if the process records it.
+    /// Where it was made; `None` unless the process records that.
     pub site: Option<Foreign>,
-    /// How long it has been live.
+    /// How long it has been live; in JSON, in milliseconds.
+    #[serde(rename = "age_ms", serialize_with = "millis")]
     pub age_ns: u64,
 }
 

@@ -14,6 +14,7 @@ use serde::Serialize;
 use tt_shm_reader::Class;
 
 use super::allocations::{Item, Listing};
+use crate::model::words;
 
 /// A range of addresses that an allocation claims; `end` is not in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,8 +63,7 @@ struct Piece {
 }
 
 /// A memory of a device that has addresses.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum BankKind {
     /// A bank of DRAM.
     #[default]
@@ -71,6 +71,8 @@ pub enum BankKind {
     /// The L1 of a Tensix core.
     L1,
 }
+
+words!(BankKind { Dram => "dram", L1 => "l1" });
 
 impl BankKind {
     pub(crate) fn other(self) -> BankKind {
@@ -95,12 +97,14 @@ impl BankKind {
 pub struct Overlaps {
     /// Index of the device.
     pub device: usize,
+    /// A bank of DRAM, or the L1 of a core.
     pub memory: BankKind,
-    /// Ranges that are claimed more than once; `None` if no address is known.
+    /// Ranges of addresses that are claimed more than once; `None` if no address is known.
     pub overlap_count: Option<u64>,
-    /// Bytes in these, in one bank or core.
+    /// Bytes in these, in one bank or core; `None`: no address is known.
     pub overlap_bank_bytes: Option<u64>,
-    /// Whether these are all: every address is known, and the list is complete.
+    /// Whether these are all; otherwise it is at least that many, since not every address is known or the list is not
+    /// complete.
     pub exact: bool,
 }
 

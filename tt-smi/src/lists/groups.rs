@@ -5,10 +5,12 @@ use std::collections::HashMap;
 use std::fmt;
 
 use clap::ValueEnum;
+use serde::{Serialize, Serializer};
 use tt_shm_reader::Class;
 
 use super::allocations::Item;
 use crate::escape::Foreign;
+use crate::model::millis;
 use crate::units::bytes_short;
 
 /// What to group by.
@@ -36,17 +38,25 @@ pub enum GroupKey {
 }
 
 /// A group.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Group {
-    /// What they have in common.
+    /// What they have in common: name, class, pid, or for sizes the power of two that none is below; `None`: they have
+    /// no name.
     pub key: GroupKey,
     /// Number of members.
+    #[serde(rename = "live_count")]
     pub count: u64,
+    /// Bytes.
+    #[serde(rename = "live_bytes")]
     pub bytes: u64,
+    /// The largest.
+    #[serde(rename = "largest_bytes")]
     pub largest: u64,
-    /// How long the oldest has been live.
+    /// Age of the oldest; in JSON, in milliseconds.
+    #[serde(rename = "oldest_age_ms", serialize_with = "millis")]
     pub oldest_ns: u64,
     /// How long the newest has been live.
+    #[serde(skip)]
     pub newest_ns: u64,
 }
 
@@ -148,6 +158,17 @@ impl GroupKey {
             GroupKey::Size(0) => "size=0".to_owned(),
             GroupKey::Size(from) => format!("size={from}-{}", from + (from - 1)),
             GroupKey::Pid(pid) => format!("pid={pid}"),
+        }
+    }
+}
+
+impl Serialize for GroupKey {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            GroupKey::Name(name) => name.serialize(serializer),
+            GroupKey::Class(class) => serializer.serialize_str(class.name()),
+            GroupKey::Size(from) => serializer.collect_str(from),
+            GroupKey::Pid(pid) => serializer.collect_str(pid),
         }
     }
 }

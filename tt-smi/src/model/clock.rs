@@ -1,5 +1,6 @@
 //! The clocks: a table's times as wall-clock times and ages.
 
+use serde::{Serialize, Serializer};
 use tt_shm_reader::{TableSnapshot, awake_since, monotonic_ns, realtime_ns};
 
 /// One moment on both clocks: turns a table's times into wall-clock times and ages.
@@ -37,25 +38,47 @@ impl Clock {
         u64::try_from(start + i128::from(time)).ok().filter(|_| !asleep)
     }
 
-    /// A time of CLOCK_MONOTONIC in RFC 3339; `None` if it was before the machine was suspended: nobody knows for how
-    /// long.
-    pub fn rfc3339(self, time: u64) -> Option<String> {
-        self.rfc3339_signed(i64::try_from(time).unwrap_or(i64::MAX))
+    /// A time of CLOCK_MONOTONIC, with what the wall clock showed then.
+    pub fn moment(self, time: u64) -> Moment {
+        let realtime_ns = self.wall_ns(i64::try_from(time).unwrap_or(i64::MAX));
+        Moment { monotonic_ns: time, realtime_ns }
     }
 
-    /// The same, also of a time from before the machine was started.
+    /// In RFC 3339, also a time from before the machine was started.
     pub fn rfc3339_signed(self, time: i64) -> Option<String> {
         self.wall_ns(time).map(rfc3339)
-    }
-
-    /// Seconds since 1970 of a time of CLOCK_MONOTONIC, likewise.
-    pub fn unix_seconds(self, time: u64) -> Option<f64> {
-        self.wall_ns(i64::try_from(time).unwrap_or(i64::MAX)).map(|wall| wall as f64 / 1e9)
     }
 
     /// This moment in RFC 3339.
     pub fn timestamp(self) -> String {
         rfc3339(self.realtime_ns)
+    }
+}
+
+/// A time on both clocks. As JSON it is RFC 3339, UTC, to the microsecond, or null.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Moment {
+    /// CLOCK_MONOTONIC.
+    pub monotonic_ns: u64,
+    /// CLOCK_REALTIME; `None` if that was before the machine was suspended: nobody knows for how long.
+    pub realtime_ns: Option<u64>,
+}
+
+impl Moment {
+    /// In RFC 3339, if the wall clock is known.
+    pub fn rfc3339(self) -> Option<String> {
+        self.realtime_ns.map(rfc3339)
+    }
+
+    /// Seconds since 1970, likewise.
+    pub fn unix_seconds(self) -> Option<f64> {
+        self.realtime_ns.map(|wall| wall as f64 / 1e9)
+    }
+}
+
+impl Serialize for Moment {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.rfc3339().serialize(serializer)
     }
 }
 
@@ -80,11 +103,11 @@ mod tests {
             realtime_ns: 1_790_000_000 * SECOND,
             awake_since: 60 * SECOND,
         };
-        assert_eq!(clock.rfc3339(70 * SECOND).as_deref(), Some("2026-09-21T14:12:50.000000Z"));
-        assert_eq!(clock.unix_seconds(60 * SECOND), Some(1_789_999_960.0));
-        assert_eq!((clock.rfc3339(59 * SECOND), clock.rfc3339_signed(-1)), (None, None));
+        assert_eq!(clock.moment(70 * SECOND).rfc3339().as_deref(), Some("2026-09-21T14:12:50.000000Z"));
+        assert_eq!(clock.moment(60 * SECOND).unix_seconds(), Some(1_789_999_960.0));
+        assert_eq!((clock.moment(59 * SECOND).rfc3339(), clock.rfc3339_signed(-1)), (None, None));
         let never = Clock { awake_since: 0, ..clock };
-        assert!(never.rfc3339(0).is_some());
+        assert!(never.moment(0).rfc3339().is_some());
         // What the chart's left end may be, before the machine was started: it was not suspended either.
         assert_eq!(never.rfc3339_signed(-(SECOND as i64)).as_deref(), Some("2026-09-21T14:11:39.000000Z"));
     }

@@ -5,10 +5,11 @@
 
 use std::sync::LazyLock;
 
+use serde::{Serialize, Serializer};
 use tt_shm_reader::Class;
 
 use super::figure::{FIGURES, Facet, Figure};
-use super::{Clock, Device, Held, Memory};
+use super::{Device, Held, Memory, Moment};
 
 /// One value of a figure, or of a device: a column of CSV, a key of JSON, a metric.
 #[derive(Clone, Debug)]
@@ -59,8 +60,8 @@ pub enum Cell {
     Rate(f64),
     /// Yes or no.
     Flag(bool),
-    /// CLOCK_MONOTONIC.
-    Time(u64),
+    /// A moment.
+    Time(Moment),
     /// Not known.
     Unknown,
 }
@@ -377,35 +378,37 @@ pub fn process_columns() -> impl Iterator<Item = &'static Column> {
 
 impl Cell {
     /// As text: empty if unknown.
-    pub fn text(self, clock: Clock) -> String {
+    pub fn text(self) -> String {
         match self {
             Cell::Number(number) => number.to_string(),
             Cell::Rate(rate) => rate.to_string(),
             Cell::Flag(flag) => flag.to_string(),
-            Cell::Time(time) => clock.rfc3339(time).unwrap_or_default(),
+            Cell::Time(time) => time.rfc3339().unwrap_or_default(),
             Cell::Unknown => String::new(),
         }
     }
 
-    /// As JSON: null if unknown.
-    pub fn json(self, clock: Clock) -> serde_json::Value {
-        match self {
-            Cell::Number(number) => number.into(),
-            Cell::Rate(rate) => rate.into(),
-            Cell::Flag(flag) => flag.into(),
-            Cell::Time(time) => clock.rfc3339(time).into(),
-            Cell::Unknown => serde_json::Value::Null,
-        }
-    }
-
     /// As a metric: `None` if unknown.
-    pub fn number(self, clock: Clock) -> Option<f64> {
+    pub fn number(self) -> Option<f64> {
         match self {
             Cell::Number(number) => Some(number as f64),
             Cell::Rate(rate) => Some(rate),
             Cell::Flag(flag) => Some(f64::from(u8::from(flag))),
-            Cell::Time(time) => clock.unix_seconds(time),
+            Cell::Time(time) => time.unix_seconds(),
             Cell::Unknown => None,
+        }
+    }
+}
+
+/// Null if unknown.
+impl Serialize for Cell {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Cell::Number(number) => number.serialize(serializer),
+            Cell::Rate(rate) => rate.serialize(serializer),
+            Cell::Flag(flag) => flag.serialize(serializer),
+            Cell::Time(time) => time.serialize(serializer),
+            Cell::Unknown => serializer.serialize_none(),
         }
     }
 }

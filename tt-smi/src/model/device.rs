@@ -1,86 +1,114 @@
 //! A device, all processes together.
 
+use serde::Serialize;
 use tt_shm_reader::{Class, Composition, DeviceEntry, DeviceStats, Memory as Place, device_flags, known};
 
-use super::{Held, Shortage};
+use super::as_json::{by_word, word_or_null};
+use super::{Clock, Held, Moment, Shortage};
 use crate::directory::DeviceId;
 use crate::escape::Foreign;
 
-/// A device.
-#[derive(Clone, Debug)]
+/// The processes said how much memory there is.
+const PRODUCER: &str = "producer";
+
+/// A device. As JSON: which device it is; documents add what they tell of it.
+#[derive(Clone, Debug, Serialize)]
 pub struct Device {
-    /// Its place in the list; what `--device` takes.
+    /// Its place in the list; what --device takes.
     pub index: usize,
     /// Its row in the table.
+    #[serde(skip)]
     pub row: usize,
     /// Its names.
+    #[serde(flatten)]
     pub id: DeviceId,
-    /// Architecture.
+    /// Architecture; `None` if no process says.
     pub arch: Option<&'static str>,
-    /// Board.
+    /// Board; `None` if no process says.
     pub board: Option<Foreign>,
+    /// Where the figures come from: the sources of the living processes on it, each once.
+    #[serde(rename = "source")]
+    pub sources: Vec<&'static str>,
+    /// Who says how much memory there is: the processes, or a list of boards; `None` if nobody.
+    pub capacity_source: Option<&'static str>,
     /// What all processes together hold on it.
+    #[serde(skip)]
     pub held: Held,
     /// DRAM of each bank, if a process said how many there are.
+    #[serde(skip)]
     pub dram_per_bank: Option<u64>,
     /// L1 of each Tensix core, if a process said so.
+    #[serde(skip)]
     pub l1_per_core: Option<u64>,
     /// Of the resident kernels, the application's.
+    #[serde(skip)]
     pub kernel_application_resident: u64,
     /// Processes that have something on it.
+    #[serde(skip)]
     pub processes: u64,
     /// Events of the last second; `None` if nobody has counted for so long.
+    #[serde(skip)]
     pub events_per_second: Option<f64>,
     /// Dispatches of the last second.
+    #[serde(skip)]
     pub dispatches_per_second: Option<f64>,
     /// The last allocation failure.
+    #[serde(skip)]
     pub failure: Option<LastFailure>,
     /// What the DRAM peak was made of.
+    #[serde(skip)]
     pub dram_makeup: Makeup,
     /// What the L1 peak was made of.
+    #[serde(skip)]
     pub l1_makeup: Makeup,
     /// More is used than there is: some process reports wrongly.
+    #[serde(skip)]
     pub over_capacity: bool,
     /// Processes disagree about the device.
+    #[serde(skip)]
     pub conflict: bool,
-    /// Who writes the segments of the living processes on it, each once: `ring`, `tap`, `bridge`.
-    pub sources: Vec<&'static str>,
     /// Somebody who could not be read may have something on it.
+    #[serde(skip)]
     pub incomplete: bool,
 }
 
 /// An allocation that failed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct LastFailure {
-    /// When, CLOCK_MONOTONIC.
-    pub time: u64,
+    /// When; `None` if that was before the machine was suspended, when nobody knows what the wall clock showed.
+    pub time: Moment,
     /// Whose.
     pub pid: u64,
-    /// Of what, unless foreign to this version.
+    /// Memory class; `None` if a later version has it.
+    #[serde(serialize_with = "word_or_null")]
     pub class: Option<Class>,
     /// What was asked for, needed and free.
+    #[serde(flatten)]
     pub shortage: Shortage,
 }
 
 /// What a peak was made of.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Makeup {
-    /// Bytes by class; circular buffers as resident.
-    pub classes: Vec<(Class, u64)>,
-    /// Processes, largest first.
-    pub holders: Vec<Holder>,
-    /// Bytes of all others.
-    pub others: u64,
-    /// Whether this is all that the peak was made of.
+    /// Whether classes and holders are all that it was made of.
+    #[serde(rename = "composition_exact")]
     pub exact: bool,
+    /// What it was made of, circular buffers as resident; empty if not known.
+    #[serde(rename = "classes_bytes", serialize_with = "by_word")]
+    pub classes: Vec<(Class, u64)>,
+    /// Largest first.
+    pub holders: Vec<Holder>,
+    /// What all others held.
+    #[serde(rename = "others_bytes")]
+    pub others: u64,
 }
 
-/// A process's share of a peak.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Who held it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Holder {
-    /// Its pid.
+    /// A process.
     pub pid: u64,
-    /// Bytes it held.
+    /// What it held.
     pub bytes: u64,
 }
 
@@ -89,40 +117,50 @@ impl Makeup {
         let classes = Class::ALL.map(|class| (class, composition.classes[class as usize]));
         let holders = composition.holders.iter().filter(|holder| holder.identity != 0);
         Makeup {
+            exact,
             classes: classes.into_iter().filter(|(_, bytes)| *bytes > 0).collect(),
             holders: holders.map(|holder| Holder { pid: holder.pid, bytes: holder.bytes }).collect(),
             others: composition.others,
-            exact,
         }
     }
 }
 
 impl Device {
     /// Resolves a row.
-    pub fn new(index: usize, row: usize, id: &DeviceId, stats: &DeviceStats, rates_known: bool) -> Device {
+    pub fn new(
+        index: usize,
+        row: usize,
+        id: &DeviceId,
+        stats: &DeviceStats,
+        clock: Clock,
+        rates_known: bool,
+    ) -> Device {
         let entry = &stats.entry;
         let rate = |per_1000s: u64| rates_known.then_some(per_1000s as f64 / 1000.0);
         let has = |flag: u64| stats.flags & flag != 0;
         let incomplete = has(device_flags::INCOMPLETE);
+        let held = Held::by_all(stats, incomplete, clock);
+        let has_capacity = held.dram.total.is_some() || held.l1.total.is_some();
         Device {
             index,
             row,
             id: id.clone(),
             arch: entry.architecture().name(),
             board: entry.board_name().map(Foreign::from),
-            held: Held::by_all(stats, incomplete),
+            sources: Vec::new(),
+            capacity_source: has_capacity.then_some(PRODUCER),
+            held,
             dram_per_bank: dram_per_bank(entry),
             l1_per_core: Some(entry.l1_per_core).filter(|_| entry.known & known::L1 != 0),
             kernel_application_resident: stats.kernel_resident_bytes,
             processes: stats.processes,
             events_per_second: rate(stats.events_per_1000s),
             dispatches_per_second: rate(stats.dispatches_per_1000s),
-            failure: last_failure(&stats.failure),
+            failure: last_failure(&stats.failure, clock),
             dram_makeup: Makeup::new(&stats.dram_composition, has(device_flags::DRAM_COMPOSITION_EXACT)),
             l1_makeup: Makeup::new(&stats.l1_composition, has(device_flags::L1_COMPOSITION_EXACT)),
             over_capacity: has(device_flags::OVER_CAPACITY),
             conflict: has(device_flags::CONFLICT),
-            sources: Vec::new(),
             incomplete,
         }
     }
@@ -134,11 +172,6 @@ impl Device {
             Place::L1 => Some(&self.l1_makeup),
             Place::Kernels | Place::Host => None,
         }
-    }
-
-    /// Who said how much memory there is.
-    pub fn capacity_source(&self) -> Option<&'static str> {
-        (self.held.dram.total.is_some() || self.held.l1.total.is_some()).then_some("producer")
     }
 
     /// The board, else the architecture, for people.
@@ -166,9 +199,9 @@ fn dram_per_bank(entry: &DeviceEntry) -> Option<u64> {
     has.dram_bytes.checked_div(has.dram_channels).filter(|bytes| *bytes > 0)
 }
 
-fn last_failure(failure: &tt_shm_reader::Failure) -> Option<LastFailure> {
+fn last_failure(failure: &tt_shm_reader::Failure, clock: Clock) -> Option<LastFailure> {
     (failure.time != 0).then(|| LastFailure {
-        time: failure.time,
+        time: clock.moment(failure.time),
         pid: failure.pid,
         class: u8::try_from(failure.class).ok().and_then(Class::from_code),
         shortage: failure.into(),

@@ -1,99 +1,121 @@
 //! An allocation that failed: what was asked, who held what then, what came before.
 
+use serde::Serialize;
 use tt_shm_os::PidMap;
 use tt_shm_reader::{
     Class, EventKind, FailureHolder, FailureRecord, ProcessStats, TableSnapshot, failure_flags,
     process_state, text,
 };
 
-use super::shortage::Shortage;
+use super::as_json::{by_class, event, hex, word_or_null};
+use super::{Cause, Clock, Moment, Shortage};
 use crate::directory::Directory;
 use crate::escape::Foreign;
 use crate::units::UNKNOWN;
 
 /// An allocation that failed.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize)]
 pub struct Failure {
-    /// When, CLOCK_MONOTONIC.
-    pub time: u64,
-    /// Index of the device; `None` if no process has it now.
+    /// When it failed, RFC 3339, UTC, to the microsecond; `None` if that was before the machine was suspended, when
+    /// nobody knows what the wall clock showed.
+    pub time: Moment,
+    /// Index; `None` if no process has that device now.
     pub device: Option<usize>,
-    /// The chip.
+    /// Stable id of the chip, hexadecimal.
+    #[serde(serialize_with = "hex")]
     pub chip_id: u64,
     /// Who asked.
+    #[serde(flatten)]
     pub who: Who,
-    /// Its owner.
+    /// Owner of its segment.
     pub uid: u32,
-    /// Of what, unless foreign to this version.
+    /// What it asked for; `None` if a later version has that class.
+    #[serde(serialize_with = "word_or_null")]
     pub class: Option<Class>,
     /// What was asked for, needed and free.
+    #[serde(flatten)]
     pub shortage: Shortage,
-    /// Who held what then; `None` if nobody knows.
+    /// exhausted: too little was free; fragmented: enough, but not in one piece; `None` if the allocator did not say
+    /// enough.
+    pub cause: Option<Cause>,
+    /// What was held on the device then; `None` if nobody knows.
+    #[serde(rename = "held")]
     pub holders: Option<Holders>,
-    /// What came before on the device, oldest first.
+    /// What happened on the device before it, oldest first.
     pub events: Vec<Before>,
-    /// Whether these are the last events of all processes.
+    /// Whether no event before it is missing: of all processes, not only of the one that asked.
     pub events_complete: bool,
     /// Segment and position: what tells it from every other one.
+    #[serde(skip)]
     pub key: (u64, u64),
 }
 
 /// A process, also of the past.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Who {
-    /// As this machine's users see it; `None` if it cannot be told from here.
+    /// The process, as this machine calls it; `None` if it cannot be told from here.
     pub pid: Option<u64>,
-    /// As it sees itself.
+    /// As it calls itself: another in a container.
     pub namespace_pid: u64,
-    /// What it calls itself.
+    /// Its name.
     pub name: Foreign,
 }
 
-/// What was on a device.
-#[derive(Clone, Debug, Default)]
+/// Who held what.
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct Holders {
-    /// Whether these are all, and exact. If not, somebody may be missing.
+    /// Whether it is of that very moment and of all processes.
     pub exact: bool,
-    /// Bytes by class code, all together.
+    /// What all held together, by memory class; circular buffers and kernels as resident on Tensix cores.
+    #[serde(rename = "classes_bytes", serialize_with = "by_class")]
     pub classes: [u64; Class::COUNT],
-    /// The largest.
+    /// By process, the largest.
+    #[serde(rename = "holders")]
     pub list: Vec<HeldBy>,
-    /// Bytes of all others by class code.
-    pub others: [u64; Class::COUNT],
-    /// How many others there were.
+    /// Processes that had no room in the list.
+    #[serde(rename = "others")]
     pub other_count: u64,
+    /// What these held, likewise.
+    #[serde(rename = "others_classes_bytes", serialize_with = "by_class")]
+    pub others: [u64; Class::COUNT],
 }
 
-/// A process's share; circular buffers and kernels as resident on Tensix cores.
-#[derive(Clone, Debug)]
+/// A process's share.
+#[derive(Clone, Debug, Serialize)]
 pub struct HeldBy {
     /// Whose.
+    #[serde(flatten)]
     pub who: Who,
-    /// Bytes by class code.
+    /// What it held, likewise.
+    #[serde(rename = "classes_bytes", serialize_with = "by_class")]
     pub classes: [u64; Class::COUNT],
 }
 
 /// An event before a failure.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Before {
-    /// When, CLOCK_MONOTONIC.
-    pub time: u64,
-    /// Pid of its process, as it sees itself.
+    /// When, RFC 3339, UTC, to the microsecond; `None` if that was before the machine was suspended, when nobody knows
+    /// what the wall clock showed.
+    pub time: Moment,
+    /// Its process, as that calls itself.
     pub pid: u64,
-    /// What happened, unless foreign to this version.
+    /// What happened; UNKNOWN is of a later version.
+    #[serde(rename = "event", serialize_with = "event")]
     pub kind: Option<EventKind>,
-    /// Of what, where that says something.
+    /// Memory class; `None` if it is about none.
+    #[serde(serialize_with = "word_or_null")]
     pub class: Option<Class>,
-    /// Buffer, circular buffer, kernel or program id; nothing that failed has one.
+    /// What the process calls it: a buffer, a program; `None` of an allocation that failed.
     pub id: Option<u64>,
-    /// Bytes, of events that have some.
+    /// Bytes; `None` if it has none.
+    #[serde(rename = "size_bytes")]
     pub size: Option<u64>,
 }
 
 impl Failure {
     /// Those of a snapshot, newest first, without what no aggregator can have written.
-    pub fn all(snapshot: &TableSnapshot, directory: &Directory) -> Vec<Failure> {
-        let people = People { snapshot, pids: PidMap::now() };
+    pub fn all(snapshot: &TableSnapshot, directory: &Directory, clock: Clock) -> Vec<Failure> {
+        let people = People { snapshot, clock, pids: PidMap::now() };
         let plausible = snapshot.failures.iter().filter(|record| record.is_plausible());
         plausible.map(|record| Failure::new(record, &people, directory)).collect()
     }
@@ -101,16 +123,23 @@ impl Failure {
     fn new(record: &FailureRecord, people: &People<'_>, directory: &Directory) -> Failure {
         let exact = record.has(failure_flags::HOLDERS_EXACT);
         let FailureRecord { identity, pid, pid_namespace, .. } = *record;
+        let shortage = Shortage::from(record);
         Failure {
-            time: record.time,
+            time: people.clock.moment(record.time),
             device: directory.index_of(record.chip_id),
             chip_id: record.chip_id,
             who: people.who(identity, pid_namespace, pid, &record.name),
             uid: record.uid as u32,
             class: u8::try_from(record.class).ok().and_then(Class::from_code),
-            shortage: record.into(),
+            shortage,
+            cause: shortage.cause(),
             holders: (exact || record.holder_count > 0).then(|| people.holders(record, exact)),
-            events: record.past().unwrap_or_default().iter().map(Before::from).collect(),
+            events: record
+                .past()
+                .unwrap_or_default()
+                .iter()
+                .map(|event| Before::new(event, people.clock))
+                .collect(),
             events_complete: record.has(failure_flags::EVENTS_COMPLETE),
             key: (record.identity, record.position),
         }
@@ -136,8 +165,9 @@ impl Who {
     }
 }
 
-impl From<&tt_shm_reader::PastEvent> for Before {
-    fn from(event: &tt_shm_reader::PastEvent) -> Before {
+impl Before {
+    /// Resolves an event.
+    pub fn new(event: &tt_shm_reader::PastEvent, clock: Clock) -> Before {
         use EventKind::*;
         let kind = u8::try_from(event.kind).ok().and_then(EventKind::from_code);
         let has_bytes = matches!(
@@ -147,7 +177,7 @@ impl From<&tt_shm_reader::PastEvent> for Before {
         let has_class = has_bytes && kind != Some(KernelDispatch);
         let class = u8::try_from(event.class).ok().and_then(Class::from_code);
         Before {
-            time: event.time,
+            time: clock.moment(event.time),
             pid: event.pid,
             kind,
             class: class.filter(|_| has_class),
@@ -160,6 +190,7 @@ impl From<&tt_shm_reader::PastEvent> for Before {
 /// Names processes, also those of the past.
 struct People<'a> {
     snapshot: &'a TableSnapshot,
+    clock: Clock,
     pids: PidMap,
 }
 

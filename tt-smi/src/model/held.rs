@@ -2,7 +2,7 @@
 
 use tt_shm_reader::{Class, Counters, DeviceEntry, DeviceStats};
 
-use super::{Memory, Peak};
+use super::{Basis, Clock, Memory, Peak};
 
 /// What is held on a device: by all processes together, or by one of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -33,9 +33,9 @@ pub struct Held {
 
 impl Held {
     /// By all processes together.
-    pub fn by_all(stats: &DeviceStats, incomplete: bool) -> Held {
+    pub fn by_all(stats: &DeviceStats, incomplete: bool, clock: Clock) -> Held {
         let entry = &stats.entry;
-        let of = |used: u64, peak: &tt_shm_reader::Peak| Memory::of(used, Peak::from(peak));
+        let of = |used: u64, peak: &tt_shm_reader::Peak| Memory::of(used, Peak::found(peak, clock));
         let classes = stats.classes.map(|class| Memory {
             requested: class.requested_bytes,
             requested_basis: class.requested_basis_bytes,
@@ -66,9 +66,9 @@ impl Held {
     }
 
     /// By one process.
-    pub fn by_one(counters: &Counters) -> Held {
+    pub fn by_one(counters: &Counters, clock: Clock) -> Held {
         let counted = |used: u64, bytes: u64, time: u64, count: Option<u64>| {
-            Memory::of(used, Peak::counted(bytes, time, count))
+            Memory::of(used, Peak::counted(bytes, time, count, clock))
         };
         let classes = Class::ALL.map(|class| {
             let own = counters.class(class);
@@ -121,7 +121,7 @@ impl Held {
     }
 
     /// What the bytes of the allocator's pools are: see [`Memory::basis`].
-    pub fn basis(&self) -> &'static str {
+    pub fn basis(&self) -> Basis {
         let pools = Class::ALL.into_iter().filter(|class| class.pool().is_some());
         self.sum(pools).basis()
     }

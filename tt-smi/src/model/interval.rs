@@ -1,14 +1,36 @@
 //! What is known of a figure: the one rule of what may be called exact, for every output.
 
+use serde::Serialize;
+
 use crate::units::bytes;
 
 /// A figure that is at least `low` and at most `high`. It is exact if both ends meet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(into = "Bounds")]
 pub struct Interval {
     /// What is certain.
     pub low: u64,
     /// The most that is possible; `None` if nothing bounds it.
     pub high: Option<u64>,
+}
+
+/// An interval as JSON.
+///
+/// Not an [`Interval`]: it says whether it is exact, so that no script has to compare the ends.
+#[derive(Serialize)]
+struct Bounds {
+    /// Most that is certain; within a window it never falls.
+    low_bytes: u64,
+    /// Most that can have been; equal if exact; `None` if nothing bounds it.
+    high_bytes: Option<u64>,
+    /// Whether it is exact.
+    exact: bool,
+}
+
+impl From<Interval> for Bounds {
+    fn from(interval: Interval) -> Bounds {
+        Bounds { low_bytes: interval.low, high_bytes: interval.high, exact: interval.is_exact() }
+    }
 }
 
 impl Default for Interval {

@@ -1,24 +1,36 @@
 //! An amount of memory: what is used of how much, and the most that was.
 
-use super::{Interval, said};
+use serde::Serialize;
+
+use super::as_json::words;
+use super::{Clock, Interval, Moment, said};
 use crate::units;
 
 /// A largest value.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Peak {
     /// The largest value that is certain, and the most that it can have been.
+    #[serde(flatten)]
     pub range: Interval,
-    /// When `range.low` was first reached, CLOCK_MONOTONIC; `None` if unknown, or if nothing was ever used.
-    pub time: Option<u64>,
-    /// Buffers at that time, where buffers are counted.
+    /// When the certain peak was reached first, by the process that knows it; `None` if nobody knows, or there was
+    /// none. Never when somebody looked.
+    pub time: Option<Moment>,
+    /// Allocations then; `None` if there was none, or where none are counted.
     pub count: Option<u64>,
 }
 
 impl Peak {
     /// The peak that a process counted itself, which is always exact.
-    pub fn counted(bytes: u64, time: u64, count: Option<u64>) -> Peak {
-        let time = Some(time).filter(|time| *time != 0 && bytes != 0);
+    pub fn counted(bytes: u64, time: u64, count: Option<u64>, clock: Clock) -> Peak {
+        let time = Some(time).filter(|time| *time != 0 && bytes != 0).map(|time| clock.moment(time));
         Peak { range: Interval::exact(bytes), time, count: count.filter(|_| time.is_some()) }
+    }
+
+    /// The peak that an aggregator found.
+    pub fn found(peak: &tt_shm_reader::Peak, clock: Clock) -> Peak {
+        let time = Some(peak.time).filter(|time| *time != 0 && peak.low != 0);
+        let range = Interval { low: peak.low, high: said(peak.high.max(peak.low)) };
+        Peak { range, time: time.map(|time| clock.moment(time)), count: time.map(|_| peak.count) }
     }
 
     /// The peak of something whose peak nobody counts: all that is known is what is used now.
@@ -37,13 +49,18 @@ impl Peak {
     }
 }
 
-impl From<&tt_shm_reader::Peak> for Peak {
-    fn from(peak: &tt_shm_reader::Peak) -> Peak {
-        let time = Some(peak.time).filter(|time| *time != 0 && peak.low != 0);
-        let range = Interval { low: peak.low, high: said(peak.high.max(peak.low)) };
-        Peak { range, time, count: time.map(|_| peak.count) }
-    }
+/// What bytes are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Basis {
+    /// What is occupied.
+    Occupied,
+    /// What was requested, where nobody reported more.
+    Requested,
+    /// Some of both.
+    Mixed,
 }
+
+words!(Basis { Occupied => "occupied", Requested => "requested", Mixed => "mixed" });
 
 /// An amount of memory: a kind of memory, a class, or a part of one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -87,12 +104,12 @@ impl Memory {
         format!("{}{}", self.used_range().mark().trim(), units::share(self.used, self.total))
     }
 
-    /// What the bytes are: `occupied`, `requested` where nobody reported more, or `mixed`.
-    pub fn basis(&self) -> &'static str {
+    /// What the bytes are.
+    pub fn basis(&self) -> Basis {
         match self.requested_basis {
-            0 => "occupied",
-            all if all >= self.used => "requested",
-            _ => "mixed",
+            0 => Basis::Occupied,
+            all if all >= self.used => Basis::Requested,
+            _ => Basis::Mixed,
         }
     }
 }

@@ -1,11 +1,13 @@
 //! What is shown: devices and processes, resolved from a table's rows. Unknown is `None`, never 0.
 
+mod as_json;
 mod class_info;
 mod clock;
 mod column;
 mod device;
 mod failure;
 mod figure;
+mod figures_json;
 mod held;
 mod interval;
 mod memory;
@@ -15,17 +17,20 @@ mod ranges;
 mod reading;
 mod shortage;
 
+pub use as_json::Word;
+pub(crate) use as_json::{event, event_name, hex, millis, word, word_or_null, words, words_of};
 pub use class_info::{CLASSES, ClassInfo, class_info};
-pub use clock::{Clock, rfc3339};
+pub use clock::{Clock, Moment, rfc3339};
 pub use column::{COLUMNS, Cell, Column, Unit, process_columns};
 pub use device::{Device, Holder, LastFailure, Makeup};
 pub use failure::{Before, Failure, HeldBy, Holders, Who};
 pub use figure::{FIGURES, Figure, Rank};
+pub use figures_json::DeviceFigures;
 pub use held::Held;
 pub use interval::Interval;
-pub use memory::{Memory, Peak};
-pub use problem::{Problem, Reclaimed};
-pub use process::{Claim, Process, ProcessState, Usage};
+pub use memory::{Basis, Memory, Peak};
+pub use problem::{Problem, ProblemKind, Reclaimed};
+pub use process::{Claim, Health, Process, ProcessState, Usage};
 pub use ranges::ranges;
 pub use reading::{Origin, Reading, figures_age_ns};
 pub(crate) use shortage::said;
@@ -33,7 +38,7 @@ pub use shortage::{Cause, Shortage};
 
 use std::collections::BTreeSet;
 
-use tt_shm_reader::{CoreType, TableSnapshot};
+use tt_shm_reader::TableSnapshot;
 
 use crate::directory::{Claims, Directory};
 
@@ -67,7 +72,7 @@ pub struct Model {
     /// Segments of other users that cannot be read.
     pub hidden: u64,
     /// Start of the window that peaks refer to; `None` if it reaches back to the start of the processes.
-    pub window_since: Option<u64>,
+    pub window_since: Option<Moment>,
     /// Whether all rows are of one moment.
     pub consistent: bool,
 }
@@ -82,7 +87,7 @@ impl Model {
             .iter()
             .filter_map(|(row, stats)| {
                 let index = directory.index_of(stats.entry.chip_id)?;
-                Some(Device::new(index, *row, &directory.devices[index], stats, *rates_known))
+                Some(Device::new(index, *row, &directory.devices[index], stats, *clock, *rates_known))
             })
             .collect();
         devices.sort_by_key(|device| device.index);
@@ -109,12 +114,12 @@ impl Model {
             processes,
             problems: problems.collect(),
             reclaimed: snapshot.notices.iter().filter_map(|notice| Reclaimed::new(notice, *clock)).collect(),
-            failures: Failure::all(snapshot, &directory),
+            failures: Failure::all(snapshot, &directory, *clock),
             events: snapshot.events,
             missed: snapshot.missed,
             refused: snapshot.refused,
             hidden: hidden.len() as u64,
-            window_since: Some(snapshot.window_since).filter(|_| snapshot.windows > 0),
+            window_since: (snapshot.windows > 0).then(|| clock.moment(snapshot.window_since)),
             consistent: snapshot.consistent,
         }
     }
@@ -122,7 +127,7 @@ impl Model {
     /// Asks the system about the processes that live. Not part of [`Model::new`]: who does not show it need not
     /// ask.
     pub fn look_up(&mut self, system: &mut crate::procinfo::Cache) {
-        let alive = self.processes.iter_mut().filter(|process| process.state == ProcessState::Alive);
+        let alive = self.processes.iter_mut().filter(|process| process.is_alive());
         alive.for_each(|process| process.look_up(system));
     }
 
@@ -138,7 +143,7 @@ impl Model {
 
     /// Processes that live.
     pub fn alive(&self) -> usize {
-        self.processes.iter().filter(|process| process.state == ProcessState::Alive).count()
+        self.processes.iter().filter(|process| process.is_alive()).count()
     }
 
     /// How old the figures are, in milliseconds.
@@ -156,7 +161,7 @@ impl Model {
 /// Where the figures of a device come from.
 fn sources(device: usize, processes: &[Process]) -> Vec<&'static str> {
     let on_it = |process: &&Process| process.usages.iter().any(|usage| usage.device == device);
-    let alive = processes.iter().filter(|process| process.state == ProcessState::Alive);
+    let alive = processes.iter().filter(|process| process.is_alive());
     let sources: BTreeSet<&'static str> = alive.filter(on_it).map(|process| process.source).collect();
     sources.into_iter().collect()
 }
@@ -166,14 +171,6 @@ pub fn directory(snapshot: &TableSnapshot) -> Directory {
     let mut claims = Claims::new();
     claims.add_snapshot(snapshot);
     claims.finish()
-}
-
-/// The word for a kind of core.
-pub fn core_type_name(core_type: CoreType) -> &'static str {
-    match core_type {
-        CoreType::Tensix => "tensix",
-        CoreType::Ethernet => "ethernet",
-    }
 }
 
 /// Name of this machine.

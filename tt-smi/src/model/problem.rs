@@ -3,50 +3,93 @@
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
+use serde::Serialize;
 use tt_shm_reader::{Class, Notice, TableError, TableSnapshot, notice_kind, text};
 
-use super::Clock;
+use super::as_json::{by_word, seconds, words};
+use super::{Clock, Word};
 use crate::escape::Foreign;
 use crate::segments::Hidden;
 use crate::units::plural;
 
-/// Something that could not be read or believed.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// Something that could not be read or believed: what it is about is missing in every sum.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Problem {
-    /// `refused`, `broken`, `unseen`, `lost`, `clock`, `uncounted`, `hidden`, `overflow` or `no_room`.
-    pub kind: &'static str,
-    /// The process, if known.
+    /// What is wrong: a file that is not to be trusted, one that cannot be true, one that this user may not read, or a
+    /// table without room.
+    pub kind: ProblemKind,
+    /// The process; `None` if not known.
     pub pid: Option<u64>,
     /// Owner of the file.
     pub uid: u64,
-    /// File name.
+    /// Name of the file, as it is; empty if it is about none.
     pub file: Foreign,
     /// The reason.
     pub message: Foreign,
 }
 
-/// What a process had held when it ended.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// What is wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ProblemKind {
+    /// A file that is not to be trusted.
+    Refused,
+    /// A file that cannot be true.
+    Broken,
+    /// A file that this user may not read.
+    Hidden,
+    /// A process on a device that has no row in the table.
+    Overflow,
+    /// Events that were not counted.
+    Uncounted,
+    /// A table without room.
+    NoRoom,
+    /// A process that may live, and has no file any more.
+    Unseen,
+    /// A clock that was set.
+    Clock,
+    /// A process that ended before its file could be opened.
+    Lost,
+}
+
+words!(ProblemKind {
+    Refused => "refused",
+    Broken => "broken",
+    Hidden => "hidden",
+    Overflow => "overflow",
+    Uncounted => "uncounted",
+    NoRoom => "no_room",
+    Unseen => "unseen",
+    Clock => "clock",
+    Lost => "lost",
+});
+
+/// What a process held when it ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Reclaimed {
-    /// How long ago it was noticed.
-    pub age_ns: u64,
-    /// The process.
+    /// The process, as it called itself.
     pub pid: u64,
     /// Its owner.
     pub uid: u64,
-    /// Class, bytes, number; without those that it had nothing of.
-    pub held: Vec<(Class, u64, u64)>,
+    /// Since its end was noticed.
+    #[serde(rename = "seconds_ago", serialize_with = "seconds")]
+    pub age_ns: u64,
+    /// What it held, by class.
+    #[serde(serialize_with = "by_word")]
+    pub bytes: Vec<(Class, u64)>,
+    /// How many allocations it held, by class.
+    #[serde(serialize_with = "by_word")]
+    pub counts: Vec<(Class, u64)>,
 }
 
 impl Problem {
     /// Resolves a notice, if it tells of a problem.
     pub fn new(notice: &Notice) -> Option<Problem> {
         let kind = match notice.kind {
-            notice_kind::REFUSED => "refused",
-            notice_kind::BROKEN => "broken",
-            notice_kind::UNSEEN => "unseen",
-            notice_kind::CLOCK => "clock",
-            notice_kind::UNCOUNTED => "uncounted",
+            notice_kind::REFUSED => ProblemKind::Refused,
+            notice_kind::BROKEN => ProblemKind::Broken,
+            notice_kind::UNSEEN => ProblemKind::Unseen,
+            notice_kind::CLOCK => ProblemKind::Clock,
+            notice_kind::UNCOUNTED => ProblemKind::Uncounted,
             _ => return None,
         };
         Some(Problem {
@@ -75,8 +118,8 @@ impl Problem {
     /// For people: what kind of problem it is, and the same.
     pub fn text(&self) -> String {
         match self.file.raw() {
-            "" => format!("{}: {}", self.kind, self.message),
-            _ => format!("{}: {}: {}", self.kind, self.file, self.message),
+            "" => format!("{}: {}", self.kind.word(), self.message),
+            _ => format!("{}: {}: {}", self.kind.word(), self.file, self.message),
         }
     }
 
@@ -84,16 +127,16 @@ impl Problem {
     pub fn all(snapshot: &TableSnapshot, clock: Clock) -> Vec<Problem> {
         let noticed: Vec<Problem> = snapshot.notices.iter().filter_map(Problem::new).collect();
         // Notices are forgotten after a while, counts are not.
-        let is_told = |kind: &str| noticed.iter().any(|problem| problem.kind == kind);
+        let is_told = |kind: ProblemKind| noticed.iter().any(|problem| problem.kind == kind);
         let counted =
-            Problem::counted(snapshot).into_iter().filter(|(kind, count, _)| *count > 0 && !is_told(kind));
+            Problem::counted(snapshot).into_iter().filter(|(kind, count, _)| *count > 0 && !is_told(*kind));
         let counted: Vec<Problem> = counted.map(|(kind, _, message)| Problem::here(kind, message)).collect();
         let room = Problem::no_room(snapshot.incomplete_since, snapshot.publish_errors, clock);
         noticed.into_iter().chain(counted).chain(room).collect()
     }
 
     /// What is only counted: kind, how many, and what that means.
-    fn counted(snapshot: &TableSnapshot) -> [(&'static str, u64, String); 4] {
+    fn counted(snapshot: &TableSnapshot) -> [(ProblemKind, u64, String); 4] {
         let TableSnapshot { unseen, lost, clock_steps, overflow, .. } = *snapshot;
         let (unseen_text, lost_text) = (plural(unseen, "process"), plural(lost, "process"));
         let unseen_text =
@@ -107,15 +150,15 @@ impl Problem {
             plural(overflow, "row")
         );
         [
-            ("unseen", unseen, unseen_text),
-            ("lost", lost, lost_text),
-            ("clock", clock_steps, clock_text),
-            ("overflow", overflow, overflow_text),
+            (ProblemKind::Unseen, unseen, unseen_text),
+            (ProblemKind::Lost, lost, lost_text),
+            (ProblemKind::Clock, clock_steps, clock_text),
+            (ProblemKind::Overflow, overflow, overflow_text),
         ]
     }
 
     /// A problem of no file.
-    fn here(kind: &'static str, message: String) -> Problem {
+    fn here(kind: ProblemKind, message: String) -> Problem {
         Problem { kind, pid: None, uid: 0, file: "".into(), message: message.into() }
     }
 
@@ -126,7 +169,7 @@ impl Problem {
             "/dev/shm has had no room for the whole table for {age} s ({failed} attempts); devices or processes are \
              missing; free some (tt-smi clean), or raise its size"
         );
-        Some(Problem::here("no_room", message))
+        Some(Problem::here(ProblemKind::NoRoom, message))
     }
 }
 
@@ -137,7 +180,7 @@ impl From<&TableError> for Problem {
         let uid = path.and_then(|path| path.symlink_metadata().ok()).map_or(0, |stat| stat.uid());
         let message = error.to_string();
         Problem {
-            kind: "refused",
+            kind: ProblemKind::Refused,
             pid: None,
             uid: u64::from(uid),
             file: name.into(),
@@ -152,7 +195,7 @@ impl From<&Hidden> for Problem {
         let who = pid.map_or_else(|| "it".to_owned(), |pid| format!("pid {pid}"));
         let owner = crate::users::name_of(*uid).unwrap_or_else(|| format!("uid {uid}").into());
         Problem {
-            kind: "hidden",
+            kind: ProblemKind::Hidden,
             pid: pid.map(u64::from),
             uid: u64::from(*uid),
             file: file.as_str().into(),
@@ -168,13 +211,15 @@ impl Reclaimed {
         if notice.kind != notice_kind::RECLAIMED {
             return None;
         }
-        let held =
-            Class::ALL.map(|class| (class, notice.bytes[class as usize], notice.counts[class as usize]));
+        let bytes = |class: Class| notice.bytes[class as usize];
+        let counts = |class: Class| notice.counts[class as usize];
+        let held = || Class::ALL.into_iter().filter(|class| bytes(*class) > 0 || counts(*class) > 0);
         Some(Reclaimed {
-            age_ns: clock.age_ns(notice.time),
             pid: notice.pid,
             uid: notice.uid,
-            held: held.into_iter().filter(|(_, bytes, count)| *bytes > 0 || *count > 0).collect(),
+            age_ns: clock.age_ns(notice.time),
+            bytes: held().map(|class| (class, bytes(class))).collect(),
+            counts: held().map(|class| (class, counts(class))).collect(),
         })
     }
 }

@@ -1,121 +1,153 @@
 //! A process, and what it has on each device.
 
+use serde::Serialize;
 use tt_shm_os::PidMap;
 use tt_shm_reader::{
     Anomaly, DeviceEntry, ProcessStats, Source, TableSnapshot, UsageStats, process_flags, process_state,
     text, usage_flags,
 };
 
-use super::{Clock, Column, Held, ranges};
+use super::as_json::{by_word, words};
+use super::{Clock, Column, Held, Word, ranges};
 use crate::escape::Foreign;
-use crate::procinfo::{ProcInfo, RunState};
+use crate::procinfo::{Container, ProcInfo, RunState};
 use crate::units::{UNKNOWN, bytes_or_unknown};
 
-/// Whether a process lives.
+/// Whether a process lives, and can run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ProcessState {
-    /// Running or stopped.
+    /// It runs, or waits for something; or nobody has asked the system.
     Alive,
+    /// Alive, and doing nothing.
+    Stopped,
+    /// Ended, and its parent has not noticed.
+    Zombie,
     /// Ended; the row shows for a while what it held.
     Ended,
 }
 
-impl ProcessState {
-    /// The word for it.
-    pub fn name(self) -> &'static str {
-        match self {
-            ProcessState::Alive => "alive",
-            ProcessState::Ended => "ended",
-        }
-    }
-}
+words!(ProcessState {
+    Alive => "alive",
+    Stopped => "stopped",
+    Zombie => "zombie",
+    Ended => "ended",
+});
 
-/// A process.
-#[derive(Clone, Debug)]
+/// A process. As JSON: who it is; documents add what they tell of it.
+#[derive(Clone, Debug, Serialize)]
 pub struct Process {
     /// Identity of its segment.
+    #[serde(skip)]
     pub identity: u64,
-    /// As this machine's users see it; `None` if it cannot be seen from here.
+    /// As this machine calls it; `None` if it cannot be seen from here.
     pub pid: Option<u64>,
-    /// Whether the pid is only what its segment claims: the system knows no process of that pid, owner and start.
-    /// `None` until [`super::Model::look_up`], and of one that has no pid here or has ended.
+    /// Whether pid is only what the segment claims: /proc has no process of that pid, owner and start time. Nothing
+    /// else is taken from /proc then. `None` if pid is `None` or the process has ended.
+    ///
+    /// `None` also until [`super::Model::look_up`].
     pub claimed: Option<bool>,
     /// When it was started, in clock ticks since boot, as its segment claims; 0 if that is unknown.
+    #[serde(skip)]
     pub start_ticks: u64,
-    /// As the process itself sees it: another in a container.
+    /// As it calls itself: another in a container.
     pub namespace_pid: u64,
+    /// Its parent; `None` if not to be seen, or if it has none here.
+    pub parent_pid: Option<u32>,
     /// Owner of its segment.
     pub uid: u32,
-    /// The owner's name, if this machine knows it.
+    /// The owner's name; `None` if /etc/passwd has none.
     pub user: Option<Foreign>,
-    /// What it calls itself.
-    pub name: Foreign,
-    /// Whether it lives.
+    /// Command line, arguments with blanks between, at most 4096 bytes; `None` if not to be seen.
+    pub command: Option<Foreign>,
+    /// The container that it is in, if it is in one.
+    #[serde(flatten, serialize_with = "Container::flat")]
+    pub container: Option<Container>,
+    /// Whether it lives; stopped is alive, and does nothing.
     pub state: ProcessState,
-    /// What the system knows of it; `None` until [`super::Model::look_up`], and if it is not to be seen.
-    pub info: Option<ProcInfo>,
-    /// Who writes its segment: `ring`, `tap` or `bridge`.
+    /// Who writes its segment.
     pub source: &'static str,
-    /// Pid of the process that it is written on behalf of, as the writer sees it; `None` if it writes for itself.
+    /// Pid of the process that its segment is written on behalf of, as the writer sees it; `None` if it writes for
+    /// itself.
     pub on_behalf_of: Option<u64>,
-    /// How often its sums were compared with those of the device's allocator, and how often they differed.
-    pub self_checks: [u64; 2],
+    /// How often its sums were compared with those of the device's allocator.
+    pub self_checks: u64,
+    /// How often such a comparison found a difference.
+    pub self_checks_different: u64,
+    /// What it calls itself, exactly.
+    pub name: Foreign,
     /// How long ago its segment was made.
+    #[serde(skip)]
     pub age_ns: u64,
-    /// Per device.
-    pub usages: Vec<Usage>,
-    /// Whether the table has no room for some of them.
-    pub listed_in_part: bool,
     /// Events of the last second.
+    #[serde(skip)]
     pub events_per_second: Option<f64>,
-    /// Events missed because the ring went round.
+    /// What is wrong with it.
+    #[serde(skip)]
+    pub health: Health,
+    /// Per device.
+    #[serde(skip)]
+    pub usages: Vec<Usage>,
+}
+
+/// What is wrong with a process, or with what is known of it.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Health {
+    /// Events that were overwritten before they were seen.
+    #[serde(rename = "missed_events")]
     pub missed: u64,
-    /// Live allocations without a row.
+    /// Live allocations that found no room in its list; totals have them.
     pub unlisted: u64,
-    /// Misuses that were counted, without those that never happened.
-    pub anomalies: Vec<(Anomaly, u64)>,
-    /// It had no room for all rows or names: totals exact, lists not complete.
+    /// Whether the table has no room for some of its devices: what it uses in all is not known then.
+    pub listed_in_part: bool,
+    /// It had no room for all rows or names.
     pub degraded: bool,
-    /// Its events cannot be true: left out of all totals.
+    /// Its events cannot be true: it is left out of all totals.
     pub broken: bool,
-    /// Its name in /dev/shm is gone while it lives.
+    /// Its file is gone while it lives.
     pub unlinked: bool,
+    /// Misuses that were counted, without those that never happened.
+    #[serde(serialize_with = "by_word")]
+    pub anomalies: Vec<(Anomaly, u64)>,
 }
 
-/// A process on a device.
-#[derive(Clone, Debug)]
+/// A process on a device; its peaks are exact.
+#[derive(Clone, Debug, Serialize)]
 pub struct Usage {
-    /// Index of the device.
+    /// The device.
+    #[serde(rename = "index")]
     pub device: usize,
-    /// The process's own number for it.
+    /// The process's own number for it; `None` if it has none.
+    #[serde(rename = "logical_id")]
     pub logical: Option<u64>,
-    /// What it holds there. Without capacities: those are the device's.
-    pub held: Held,
-    /// Whether it says that it has the device open.
+    /// Whether the process says that it has the device open.
     pub open: bool,
-    /// What it says of the device, if that is not what is taken for true.
+    /// What the process says of the device, if that is not what is taken for true; `None` if it is.
+    #[serde(rename = "claims_conflict")]
     pub claim: Option<Claim>,
+    /// What it holds there. Without capacities: those are the device's.
+    #[serde(flatten)]
+    pub held: Held,
 }
 
-/// What a process says of a device, against others or against what is taken for true.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// What a process says of a device.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Claim {
-    /// DRAM that can be allocated.
-    pub dram_total: Option<u64>,
-    /// L1 of Tensix cores that can be allocated.
-    pub l1_total: Option<u64>,
-    /// PCI address.
-    pub pci: Option<String>,
-    /// Board.
+    /// DRAM that can be allocated; `None` if it does not say.
+    pub dram_total_bytes: Option<u64>,
+    /// L1 of Tensix cores that can be allocated; `None` if it does not say.
+    pub l1_total_bytes: Option<u64>,
+    /// PCI address; `None` if not known.
+    pub pci_address: Option<String>,
+    /// Board; `None` if it does not say.
     pub board: Option<Foreign>,
 }
 
 impl From<&DeviceEntry> for Claim {
     fn from(entry: &DeviceEntry) -> Claim {
         Claim {
-            dram_total: entry.dram_total(),
-            l1_total: entry.l1_total(),
-            pci: entry.pci_address(),
+            dram_total_bytes: entry.dram_total(),
+            l1_total_bytes: entry.l1_total(),
+            pci_address: entry.pci_address(),
             board: entry.board_name().map(Foreign::from),
         }
     }
@@ -124,9 +156,9 @@ impl From<&DeviceEntry> for Claim {
 impl Claim {
     /// `DRAM 4.0 GiB, L1 -, PCI 0000:81:00.0, board n300`.
     pub fn text(&self) -> String {
-        let pci = self.pci.as_deref().unwrap_or(UNKNOWN);
+        let pci = self.pci_address.as_deref().unwrap_or(UNKNOWN);
         let board = self.board.as_ref().map_or_else(|| UNKNOWN.to_owned(), Foreign::to_string);
-        let (dram, l1) = (bytes_or_unknown(self.dram_total), bytes_or_unknown(self.l1_total));
+        let (dram, l1) = (bytes_or_unknown(self.dram_total_bytes), bytes_or_unknown(self.l1_total_bytes));
         format!("DRAM {dram}, L1 {l1}, PCI {pci}, board {board}")
     }
 }
@@ -146,45 +178,60 @@ impl Process {
         let has = |flag: u64| stats.flags & flag != 0;
         let anomalies = Anomaly::ALL.map(|anomaly| (anomaly, stats.anomalies[anomaly as usize]));
         let own = snapshot.usages.iter().filter(|(_, usage)| usage.process == row as u64);
-        let mut usages: Vec<Usage> = own.filter_map(|(_, usage)| Usage::new(usage, devices)).collect();
+        let mut usages: Vec<Usage> = own.filter_map(|(_, usage)| Usage::new(usage, devices, clock)).collect();
         usages.sort_by_key(|usage| usage.device);
-        let listed_in_part = stats.devices > usages.len() as u64;
+        let health = Health {
+            missed: stats.missed,
+            unlisted: stats.unlisted,
+            listed_in_part: stats.devices > usages.len() as u64,
+            degraded: has(process_flags::DEGRADED),
+            broken: has(process_flags::BROKEN),
+            unlinked: has(process_flags::UNLINKED),
+            // How often there was no room for a row is no misuse; `unlisted` tells how many lack one now.
+            anomalies: anomalies
+                .into_iter()
+                .filter(|(anomaly, count)| *count > 0 && *anomaly != Anomaly::Unlisted)
+                .collect(),
+        };
         Process {
             identity: stats.identity,
             pid: pid_here(stats, pids),
             claimed: None,
             start_ticks: stats.start_time,
             namespace_pid: stats.pid,
+            parent_pid: None,
             uid,
             user: crate::users::name_of(uid),
-            name: text::decode(&stats.name).into(),
+            command: None,
+            container: None,
             state: match stats.state {
                 process_state::ENDED => ProcessState::Ended,
                 _ => ProcessState::Alive,
             },
-            info: None,
             source: Source::from_code(stats.source).unwrap_or_default().name(),
             on_behalf_of: Some(stats.on_behalf_of).filter(|pid| *pid != 0),
-            self_checks: [stats.self_checks, stats.self_checks_different],
+            self_checks: stats.self_checks,
+            self_checks_different: stats.self_checks_different,
+            name: text::decode(&stats.name).into(),
             age_ns: clock.age_ns(stats.started),
-            usages,
-            listed_in_part,
             // Who has ended does nothing any more.
             events_per_second: match stats.state {
                 process_state::ENDED => Some(0.0),
                 _ => rates_known.then_some(stats.events_per_1000s as f64 / 1000.0),
             },
-            missed: stats.missed,
-            unlisted: stats.unlisted,
-            // How often there was no room for a row is no misuse; `unlisted` tells how many lack one now.
-            anomalies: anomalies
-                .into_iter()
-                .filter(|(anomaly, count)| *count > 0 && *anomaly != Anomaly::Unlisted)
-                .collect(),
-            degraded: has(process_flags::DEGRADED),
-            broken: has(process_flags::BROKEN),
-            unlinked: has(process_flags::UNLINKED),
+            health,
+            usages,
         }
+    }
+
+    /// Whether it has not ended, as far as its segment tells.
+    pub fn is_alive(&self) -> bool {
+        self.state != ProcessState::Ended
+    }
+
+    /// How long ago its segment was made.
+    pub fn running_seconds(&self) -> f64 {
+        self.age_ns as f64 / 1e9
     }
 
     /// Its pid; where the process itself sees another, that too: `4711 (1)`. One that is only claimed: `4711?`.
@@ -206,40 +253,35 @@ impl Process {
         self.claimed == Some(true)
     }
 
-    /// For people: as [`Process::state_name`], or `claimed`.
+    /// For people: its state, or `claimed`.
     pub fn state_text(&self) -> &'static str {
-        if self.is_claimed() { "claimed" } else { self.state_name() }
-    }
-
-    /// What the system knows of it, if its claim holds.
-    fn confirmed<'a>(&self, info: Option<&'a ProcInfo>) -> Option<&'a ProcInfo> {
-        info.filter(|info| info.is_process_of(self.start_ticks, self.uid))
+        if self.is_claimed() { "claimed" } else { self.state.word() }
     }
 
     /// Asks the system about it.
     pub(super) fn look_up(&mut self, system: &mut crate::procinfo::Cache) {
         let Some(pid) = self.pid.and_then(|pid| u32::try_from(pid).ok()) else { return };
-        self.info = self.confirmed(system.get(pid)).cloned();
-        self.claimed = Some(self.info.is_none());
-    }
-
-    /// Whether it lives, and can run: `alive`, `stopped`, `zombie` or `ended`.
-    pub fn state_name(&self) -> &'static str {
-        match (self.state, self.info.as_ref().map(|info| info.state)) {
-            (ProcessState::Alive, Some(RunState::Stopped)) => "stopped",
-            (ProcessState::Alive, Some(RunState::Zombie)) => "zombie",
-            (state, _) => state.name(),
+        match system.get(pid).filter(|info| info.is_process_of(self.start_ticks, self.uid)) {
+            Some(info) => self.confirm(info),
+            None => self.claimed = Some(true),
         }
     }
 
-    /// Its command line.
-    pub fn command(&self) -> Option<&Foreign> {
-        self.info.as_ref()?.command.as_ref()
+    /// Takes what the system knows of it: its claim holds.
+    pub fn confirm(&mut self, info: &ProcInfo) {
+        self.claimed = Some(false);
+        (self.parent_pid, self.command, self.container) =
+            (info.parent, info.command.clone(), info.container.clone());
+        self.state = match info.state {
+            RunState::Running => self.state,
+            RunState::Stopped => ProcessState::Stopped,
+            RunState::Zombie => ProcessState::Zombie,
+        };
     }
 
     /// Whether what it has on every one of its devices is known.
     pub fn has_totals(&self) -> bool {
-        !self.usages.is_empty() && !self.listed_in_part
+        !self.usages.is_empty() && !self.health.listed_in_part
     }
 
     /// A figure over all devices; `None` where none is known, as of a process that has ended, or not all of them.
@@ -272,23 +314,25 @@ impl Process {
     /// What is wrong with it, in a word each.
     pub fn flags(&self) -> Vec<String> {
         let words = [
-            (self.broken, "broken"),
-            (self.degraded, "degraded"),
-            (self.unlinked, "unlinked"),
-            (self.listed_in_part, "some devices not listed"),
+            (self.health.broken, "broken"),
+            (self.health.degraded, "degraded"),
+            (self.health.unlinked, "unlinked"),
+            (self.health.listed_in_part, "some devices not listed"),
         ];
         let mut flags: Vec<String> =
             words.into_iter().filter(|(set, _)| *set).map(|(_, word)| word.to_owned()).collect();
-        if self.missed > 0 {
-            flags.push(format!("missed {}", self.missed));
+        if self.health.missed > 0 {
+            flags.push(format!("missed {}", self.health.missed));
         }
         let disputed: Vec<usize> = self.claims().map(|(device, _)| device).collect();
         if !disputed.is_empty() {
             flags.push(format!("conflicting claim of device {}", ranges(disputed)));
         }
-        flags.extend(self.anomalies.iter().map(|(anomaly, count)| format!("{} {count}", anomaly.name())));
-        if self.unlisted > 0 {
-            flags.push(format!("unlisted {}", self.unlisted));
+        flags.extend(
+            self.health.anomalies.iter().map(|(anomaly, count)| format!("{} {count}", anomaly.name())),
+        );
+        if self.health.unlisted > 0 {
+            flags.push(format!("unlisted {}", self.health.unlisted));
         }
         flags
     }
@@ -296,7 +340,7 @@ impl Process {
 
 impl Usage {
     /// Resolves a row; `None` if its device is not known or its figures are impossible.
-    fn new(stats: &UsageStats, devices: &[(usize, usize)]) -> Option<Usage> {
+    fn new(stats: &UsageStats, devices: &[(usize, usize)], clock: Clock) -> Option<Usage> {
         let (_, device) = *devices.iter().find(|(row, _)| *row as u64 == stats.device)?;
         let counters = &stats.counters;
         if !counters.is_plausible() {
@@ -305,9 +349,9 @@ impl Usage {
         Some(Usage {
             device,
             logical: Some(stats.logical_id).filter(|id| *id != u64::MAX),
-            held: Held::by_one(counters),
             open: counters.open != 0,
             claim: (stats.flags & usage_flags::CONFLICT != 0).then(|| Claim::from(&stats.entry)),
+            held: Held::by_one(counters, clock),
         })
     }
 }

@@ -1,23 +1,25 @@
 //! What was asked for, needed and free when an allocation failed, and why it failed.
 
+use serde::Serialize;
 use tt_shm_reader::{Event, FailureRecord, UNKNOWN as NOT_SAID, failure_flags, flags};
 
+use super::as_json::words;
 use crate::units::{bytes, bytes_or_unknown};
 
 /// The figures of an allocation that failed, as its process told them.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Shortage {
-    /// Bytes asked for, in all banks together.
-    pub request: u64,
-    /// Bytes free then, if known.
-    pub free: Option<u64>,
-    /// Largest free block then, if known.
-    pub largest_free: Option<u64>,
-    /// Bytes needed in each bank, if known.
-    pub needed_per_bank: Option<u64>,
-    /// Banks, if known.
+    /// Bytes it asked for, in all banks together.
+    pub request_bytes: u64,
+    /// Bytes that were free, by the allocator; `None` if it did not say.
+    pub free_bytes: Option<u64>,
+    /// Largest free block, by the allocator; `None` if it did not say.
+    pub largest_free_bytes: Option<u64>,
+    /// Bytes needed in each bank; `None` if it did not say.
+    pub needed_per_bank_bytes: Option<u64>,
+    /// Banks; `None` if it did not say.
     pub banks: Option<u64>,
-    /// Whether free bytes and the largest free block are those of one bank.
+    /// Whether free bytes and the largest free block are those of one bank, not of all.
     pub per_bank: bool,
 }
 
@@ -30,21 +32,13 @@ pub enum Cause {
     Fragmented,
 }
 
-impl Cause {
-    /// The word for it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Cause::Exhausted => "exhausted",
-            Cause::Fragmented => "fragmented",
-        }
-    }
-}
+words!(Cause { Exhausted => "exhausted", Fragmented => "fragmented" });
 
 impl Shortage {
     /// Why it failed: too little was free, or not in one piece. `None` if the figures do not tell.
     pub fn cause(&self) -> Option<Cause> {
-        let needed = if self.per_bank { self.needed_per_bank } else { Some(self.needed_in_all()) };
-        match (needed.or(self.least_per_bank()), self.free, self.largest_free) {
+        let needed = if self.per_bank { self.needed_per_bank_bytes } else { Some(self.needed_in_all()) };
+        match (needed.or(self.least_per_bank()), self.free_bytes, self.largest_free_bytes) {
             (Some(least), Some(free), _) if free < least => Some(Cause::Exhausted),
             // By what is needed, not by the least that it can be: more than that may not have been free.
             (_, Some(_), Some(largest)) if needed.is_some_and(|needed| largest < needed) => {
@@ -56,13 +50,13 @@ impl Shortage {
 
     /// What it would have occupied: banks are filled in lock step, so that may be more than was asked for.
     fn needed_in_all(&self) -> u64 {
-        let banks = self.needed_per_bank.zip(self.banks);
-        banks.map_or(0, |(needed, banks)| needed.saturating_mul(banks)).max(self.request)
+        let banks = self.needed_per_bank_bytes.zip(self.banks);
+        banks.map_or(0, |(needed, banks)| needed.saturating_mul(banks)).max(self.request_bytes)
     }
 
     /// A bank has to take its share at least, whatever the alignment.
     fn least_per_bank(&self) -> Option<u64> {
-        self.banks.filter(|banks| *banks > 0).map(|banks| self.request.div_ceil(banks))
+        self.banks.filter(|banks| *banks > 0).map(|banks| self.request_bytes.div_ceil(banks))
     }
 
     /// ` per bank`, or nothing: what stands behind the figures of what is free.
@@ -72,7 +66,7 @@ impl Shortage {
 
     /// `64.0 MiB in each of 12 banks`; `None` if that is not known.
     pub fn needed_text(&self) -> Option<String> {
-        let needed = bytes(self.needed_per_bank?);
+        let needed = bytes(self.needed_per_bank_bytes?);
         Some(match self.banks {
             Some(banks) => format!("{needed} in each of {banks} banks"),
             None => format!("{needed} in each bank"),
@@ -81,12 +75,12 @@ impl Shortage {
 
     /// What was free: `100.0 MiB per bank`, or `-`.
     pub fn free_text(&self) -> String {
-        self.with_unit(self.free)
+        self.with_unit(self.free_bytes)
     }
 
     /// The largest free block, likewise.
     pub fn largest_text(&self) -> String {
-        self.with_unit(self.largest_free)
+        self.with_unit(self.largest_free_bytes)
     }
 
     fn with_unit(&self, figure: Option<u64>) -> String {
@@ -97,10 +91,10 @@ impl Shortage {
 impl From<&FailureRecord> for Shortage {
     fn from(record: &FailureRecord) -> Shortage {
         Shortage {
-            request: record.request_bytes,
-            free: said(record.free_bytes),
-            largest_free: said(record.largest_free_bytes),
-            needed_per_bank: said(record.needed_per_bank_bytes),
+            request_bytes: record.request_bytes,
+            free_bytes: said(record.free_bytes),
+            largest_free_bytes: said(record.largest_free_bytes),
+            needed_per_bank_bytes: said(record.needed_per_bank_bytes),
             banks: some_banks(record.banks),
             per_bank: record.has(failure_flags::PER_BANK),
         }
@@ -110,10 +104,10 @@ impl From<&FailureRecord> for Shortage {
 impl From<&tt_shm_reader::Failure> for Shortage {
     fn from(failure: &tt_shm_reader::Failure) -> Shortage {
         Shortage {
-            request: failure.request_bytes,
-            free: said(failure.free_bytes),
-            largest_free: said(failure.largest_free_bytes),
-            needed_per_bank: said(failure.needed_per_bank_bytes),
+            request_bytes: failure.request_bytes,
+            free_bytes: said(failure.free_bytes),
+            largest_free_bytes: said(failure.largest_free_bytes),
+            needed_per_bank_bytes: said(failure.needed_per_bank_bytes),
             banks: some_banks(failure.banks),
             per_bank: failure.per_bank != 0,
         }
@@ -124,10 +118,10 @@ impl From<&tt_shm_reader::Failure> for Shortage {
 impl From<&Event> for Shortage {
     fn from(event: &Event) -> Shortage {
         Shortage {
-            request: event.size,
-            free: said(event.address),
-            largest_free: said(event.largest_free_bytes()),
-            needed_per_bank: said(event.id),
+            request_bytes: event.size,
+            free_bytes: said(event.address),
+            largest_free_bytes: said(event.largest_free_bytes()),
+            needed_per_bank_bytes: said(event.id),
             banks: some_banks(u64::from(event.cores)),
             per_bank: event.has(flags::PER_BANK),
         }
@@ -152,10 +146,10 @@ mod tests {
     /// 768 MiB over 12 banks, 64 MiB in each.
     fn over_banks(free: u64, largest: u64) -> Shortage {
         Shortage {
-            request: 768 * MIB,
-            free: Some(free * MIB),
-            largest_free: Some(largest * MIB),
-            needed_per_bank: Some(64 * MIB),
+            request_bytes: 768 * MIB,
+            free_bytes: Some(free * MIB),
+            largest_free_bytes: Some(largest * MIB),
+            needed_per_bank_bytes: Some(64 * MIB),
             banks: Some(12),
             per_bank: true,
         }
@@ -168,17 +162,17 @@ mod tests {
         assert_eq!(over_banks(100, 70).cause(), None, "it would have fitted");
         let in_all = Shortage { per_bank: false, ..over_banks(1000, 30) };
         assert_eq!(in_all.cause(), Some(Cause::Fragmented));
-        assert_eq!(Shortage { free: Some(767 * MIB), ..in_all }.cause(), Some(Cause::Exhausted));
+        assert_eq!(Shortage { free_bytes: Some(767 * MIB), ..in_all }.cause(), Some(Cause::Exhausted));
     }
 
     #[test]
     fn padding_counts_as_needed() {
         // A request of 12 bytes takes 32 in each of 12 banks.
         let padded = Shortage {
-            request: 12,
-            free: Some(300),
-            largest_free: Some(300),
-            needed_per_bank: Some(32),
+            request_bytes: 12,
+            free_bytes: Some(300),
+            largest_free_bytes: Some(300),
+            needed_per_bank_bytes: Some(32),
             banks: Some(12),
             per_bank: false,
         };
@@ -187,12 +181,12 @@ mod tests {
 
     #[test]
     fn without_what_a_bank_needs_only_its_least_share_tells() {
-        let untold = |free, largest| Shortage { needed_per_bank: None, ..over_banks(free, largest) };
+        let untold = |free, largest| Shortage { needed_per_bank_bytes: None, ..over_banks(free, largest) };
         assert_eq!(untold(60, 60).cause(), Some(Cause::Exhausted), "12 banks share 768 MiB");
         assert_eq!(untold(70, 30).cause(), None, "padding may need more than 70 MiB");
         let banks_untold = Shortage { banks: None, ..untold(1, 1) };
         assert_eq!(banks_untold.cause(), None, "one bank of how many?");
-        assert_eq!(Shortage { free: None, largest_free: None, ..over_banks(0, 0) }.cause(), None);
+        assert_eq!(Shortage { free_bytes: None, largest_free_bytes: None, ..over_banks(0, 0) }.cause(), None);
     }
 
     #[test]
@@ -200,7 +194,7 @@ mod tests {
         let shortage = over_banks(100, 30);
         assert_eq!(shortage.free_text(), "100.0 MiB per bank");
         assert_eq!(shortage.needed_text().unwrap(), "64.0 MiB in each of 12 banks");
-        let unknown = Shortage { free: None, per_bank: true, ..Shortage::default() };
+        let unknown = Shortage { free_bytes: None, per_bank: true, ..Shortage::default() };
         assert_eq!((unknown.free_text().as_str(), unknown.needed_text()), ("-", None));
     }
 }

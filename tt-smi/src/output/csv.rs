@@ -3,7 +3,7 @@
 use std::fmt::Display;
 use std::io::{self, Write};
 
-use crate::model::{COLUMNS, Claim, Device, Model, Process, Usage, process_columns};
+use crate::model::{COLUMNS, Claim, Device, Model, Process, Usage, Word, process_columns};
 
 /// A heading, and what stands below it. The figures come after these.
 type DeviceColumn = (&'static str, fn(&Device) -> String);
@@ -25,9 +25,9 @@ const PROCESS_COLUMNS: &[ProcessColumn] = &[
     ("uid", |process, _| process.uid.to_string()),
     ("user", |process, _| known(process.user.as_ref())),
     ("name", |process, _| process.name.to_string()),
-    ("command", |process, _| known(process.command())),
-    ("state", |process, _| process.state_name().to_owned()),
-    ("running_seconds", |process, _| (process.age_ns as f64 / 1e9).to_string()),
+    ("command", |process, _| known(process.command.as_ref())),
+    ("state", |process, _| process.state.word().to_owned()),
+    ("running_seconds", |process, _| process.running_seconds().to_string()),
     ("index", |_, usage| usage.device.to_string()),
     ("logical_id", |_, usage| known(usage.logical)),
     ("claims_conflict", |_, usage| known(usage.claim.as_ref().map(Claim::text))),
@@ -37,7 +37,7 @@ const PROCESS_COLUMNS: &[ProcessColumn] = &[
 pub fn write_devices(out: &mut dyn Write, model: &Model, namespace: &str) -> io::Result<()> {
     let line = |device| {
         let about = DEVICE_COLUMNS.iter().map(|(_, cell)| cell(device));
-        about.chain(COLUMNS.iter().map(|column| column.of_device(device).text(model.clock))).collect()
+        about.chain(COLUMNS.iter().map(|column| column.of_device(device).text())).collect()
     };
     let heads = DEVICE_COLUMNS.iter().map(|(head, _)| *head).chain(COLUMNS.iter().map(|c| c.name.as_str()));
     write(out, model, namespace, heads, model.devices.iter().map(line))
@@ -47,7 +47,7 @@ pub fn write_devices(out: &mut dyn Write, model: &Model, namespace: &str) -> io:
 pub fn write_processes(out: &mut dyn Write, model: &Model, namespace: &str) -> io::Result<()> {
     let line = |process: &Process, usage: &Usage| {
         let about = PROCESS_COLUMNS.iter().map(|(_, cell)| cell(process, usage));
-        about.chain(process_columns().map(|column| column.of_held(&usage.held).text(model.clock))).collect()
+        about.chain(process_columns().map(|column| column.of_held(&usage.held).text())).collect()
     };
     let lines = model
         .processes

@@ -70,9 +70,9 @@ fn write_activity(out: &mut dyn Write, device: &Device, model: &Model, paint: Pa
     let class = failure.class.map_or(UNKNOWN, Class::name);
     let text = format!(
         "last failure {} ago: pid {} asked {} of {class}, {} free, largest block {}",
-        age(model.clock.age_ns(failure.time)),
+        age(model.clock.age_ns(failure.time.monotonic_ns)),
         failure.pid,
-        bytes(failure.shortage.request),
+        bytes(failure.shortage.request_bytes),
         failure.shortage.free_text(),
         failure.shortage.largest_text(),
     );
@@ -81,7 +81,7 @@ fn write_activity(out: &mut dyn Write, device: &Device, model: &Model, paint: Pa
 
 fn when(peak: &Peak, model: &Model) -> String {
     match peak.time {
-        Some(time) => format!(", {} ago", age(model.clock.age_ns(time))),
+        Some(time) => format!(", {} ago", age(model.clock.age_ns(time.monotonic_ns))),
         None if peak.range.is_nothing() => String::new(),
         None => ", time unknown".to_owned(),
     }

@@ -7,7 +7,7 @@ use serde_json::Serializer;
 use serde_json::ser::{CompactFormatter, Formatter, PrettyFormatter};
 
 use crate::escape::is_harmful;
-use crate::model::{Clock, Peak};
+use crate::model::Clock;
 
 /// Version of what is written; raised when a key changes its meaning or goes away.
 pub const SCHEMA: u32 = 1;
@@ -80,9 +80,10 @@ impl<F: Formatter> Formatter for Harmless<F> {
 /// What every document begins with.
 #[derive(Debug, Serialize)]
 pub struct Envelope {
-    /// [`SCHEMA`].
+    /// Version of this format; raised when a key changes its meaning or goes away. A later tt-smi may have more keys;
+    /// this file has those of its own.
     pub schema: u32,
-    /// RFC 3339, UTC.
+    /// When, RFC 3339, UTC, to the microsecond.
     pub timestamp: String,
     /// Name of the machine.
     pub host: String,
@@ -95,29 +96,6 @@ impl Envelope {
     pub fn new(clock: Clock, host: &str, namespace: &str) -> Envelope {
         let (timestamp, host, namespace) = (clock.timestamp(), host.to_owned(), namespace.to_owned());
         Envelope { schema: SCHEMA, timestamp, host, namespace }
-    }
-}
-
-/// A largest value, with what is known of it.
-#[derive(Debug, Serialize)]
-pub struct PeakJson {
-    low_bytes: u64,
-    high_bytes: Option<u64>,
-    exact: bool,
-    time: Option<String>,
-    count: Option<u64>,
-}
-
-impl PeakJson {
-    /// Of a peak.
-    pub fn new(peak: &Peak, clock: Clock) -> PeakJson {
-        PeakJson {
-            low_bytes: peak.range.low,
-            high_bytes: peak.range.high,
-            exact: peak.is_exact(),
-            time: peak.time.and_then(|time| clock.rfc3339(time)),
-            count: peak.count,
-        }
     }
 }
 

@@ -1,102 +1,102 @@
-//! A snapshot for programs.
-
-use std::collections::BTreeMap;
+//! A snapshot for programs: the model, serialized.
 
 use serde::Serialize;
-use tt_shm_reader::Class;
 
-use super::figures_json::FiguresJson;
-use super::identity_json::{ClaimJson, DeviceIdentityJson, ErrorJson, IdentityJson, error_json};
 use super::json::Envelope;
-use super::shortage_json::ShortageJson;
-use crate::escape::Foreign;
-use crate::model::{Clock, Device, Model, Process, Usage};
+use crate::model::{
+    Device, DeviceFigures, Health, LastFailure, Model, Moment, Problem, Process, Reclaimed, Usage,
+};
 
 /// `tt-smi snapshot --json`.
 #[derive(Debug, Serialize)]
-pub struct SnapshotJson {
+pub struct SnapshotJson<'a> {
     #[serde(flatten)]
     envelope: Envelope,
     aggregator: AggregatorJson,
-    devices: Vec<DeviceJson>,
-    processes: Vec<ProcessJson>,
-    reclaimed: Vec<ReclaimedJson>,
-    errors: Vec<ErrorJson>,
+    /// By index.
+    devices: Vec<DeviceJson<'a>>,
+    /// Those that live first, then by pid.
+    processes: Vec<ProcessJson<'a>>,
+    /// Newest first.
+    reclaimed: &'a [Reclaimed],
+    /// What is missing.
+    errors: &'a [Problem],
 }
 
+/// Who counted.
+///
+/// What the model says of itself, which in JSON has a key of its own.
 #[derive(Debug, Serialize)]
 struct AggregatorJson {
-    /// `null` if none runs: then tt-smi aggregated by itself.
+    /// The aggregator; `None` if none runs, and tt-smi counted by itself.
     pid: Option<u64>,
+    /// How old the figures are, in milliseconds: everything that processes had reported by then is in them; `None`
+    /// before the first ones.
     age_ms: Option<u64>,
+    /// Whether all rows are of one moment.
     consistent: bool,
+    /// Events followed since it attached.
     events: u64,
+    /// Events that were overwritten before they were seen; totals stay exact.
     missed_events: u64,
+    /// Files that are not to be trusted.
     refused_files: u64,
+    /// Files that this user may not read.
     hidden_files: u64,
-    peaks_since: Option<String>,
+    /// Since when peaks are counted; `None`: since the processes started.
+    peaks_since: Option<Moment>,
 }
 
+/// A device, all processes together.
 #[derive(Debug, Serialize)]
-struct DeviceJson {
+struct DeviceJson<'a> {
     #[serde(flatten)]
-    identity: DeviceIdentityJson,
+    device: &'a Device,
+    /// How old the figures are, in milliseconds: everything that processes had reported by then is in them; `None`
+    /// before the first ones.
     age_ms: Option<u64>,
     #[serde(flatten)]
-    figures: FiguresJson,
-    last_failure: Option<FailureJson>,
+    figures: DeviceFigures<'a>,
+    /// The last allocation that failed; `None` if none did.
+    last_failure: Option<LastFailure>,
 }
 
+/// A process.
 #[derive(Debug, Serialize)]
-struct FailureJson {
-    time: Option<String>,
-    pid: u64,
-    class: Option<&'static str>,
+struct ProcessJson<'a> {
     #[serde(flatten)]
-    shortage: ShortageJson,
-}
-
-#[derive(Debug, Serialize)]
-struct ProcessJson {
-    #[serde(flatten)]
-    identity: IdentityJson,
-    name: Foreign,
+    process: &'a Process,
+    /// How old the figures are, in milliseconds: everything that processes had reported by then is in them; `None`
+    /// before the first ones.
     age_ms: Option<u64>,
+    /// Since its segment was made.
     running_seconds: f64,
+    /// Events of the last second; `None` if nobody counted for so long.
     events_per_second: Option<f64>,
-    missed_events: u64,
-    unlisted: u64,
-    listed_in_part: bool,
-    degraded: bool,
-    broken: bool,
-    unlinked: bool,
-    anomalies: BTreeMap<&'static str, u64>,
-    devices: Vec<UsageJson>,
-}
-
-#[derive(Debug, Serialize)]
-struct UsageJson {
-    index: usize,
-    logical_id: Option<u64>,
-    open: bool,
-    claims_conflict: Option<ClaimJson>,
     #[serde(flatten)]
-    figures: FiguresJson,
+    health: &'a Health,
+    /// What it has on each device; empty once it ended.
+    devices: &'a [Usage],
 }
 
-#[derive(Debug, Serialize)]
-struct ReclaimedJson {
-    pid: u64,
-    uid: u64,
-    seconds_ago: f64,
-    bytes: BTreeMap<&'static str, u64>,
-    counts: BTreeMap<&'static str, u64>,
-}
-
-impl SnapshotJson {
+impl<'a> SnapshotJson<'a> {
     /// Of a model.
-    pub fn new(model: &Model, namespace: &str) -> SnapshotJson {
+    pub fn new(model: &'a Model, namespace: &str) -> SnapshotJson<'a> {
         let age_ms = model.age_ms();
+        let device = |device: &'a Device| DeviceJson {
+            device,
+            age_ms,
+            figures: DeviceFigures(device),
+            last_failure: device.failure,
+        };
+        let process = |process: &'a Process| ProcessJson {
+            process,
+            age_ms,
+            running_seconds: process.running_seconds(),
+            events_per_second: process.events_per_second,
+            health: &process.health,
+            devices: &process.usages,
+        };
         SnapshotJson {
             envelope: Envelope::new(model.clock, &model.host, namespace),
             aggregator: AggregatorJson {
@@ -107,69 +107,12 @@ impl SnapshotJson {
                 missed_events: model.missed,
                 refused_files: model.refused,
                 hidden_files: model.hidden,
-                peaks_since: model.window_since.and_then(|since| model.clock.rfc3339(since)),
+                peaks_since: model.window_since,
             },
-            devices: model.devices.iter().map(|device| device_json(device, age_ms, model.clock)).collect(),
-            processes: model
-                .processes
-                .iter()
-                .map(|process| process_json(process, age_ms, model.clock))
-                .collect(),
-            reclaimed: model.reclaimed.iter().map(reclaimed_json).collect(),
-            errors: model.problems.iter().map(error_json).collect(),
+            devices: model.devices.iter().map(device).collect(),
+            processes: model.processes.iter().map(process).collect(),
+            reclaimed: &model.reclaimed,
+            errors: &model.problems,
         }
-    }
-}
-
-fn device_json(device: &Device, age_ms: Option<u64>, clock: Clock) -> DeviceJson {
-    DeviceJson {
-        identity: DeviceIdentityJson::new(device),
-        age_ms,
-        figures: FiguresJson::of_device(device, clock),
-        last_failure: device.failure.map(|failure| FailureJson {
-            time: clock.rfc3339(failure.time),
-            pid: failure.pid,
-            class: failure.class.map(Class::name),
-            shortage: failure.shortage.into(),
-        }),
-    }
-}
-
-fn process_json(process: &Process, age_ms: Option<u64>, clock: Clock) -> ProcessJson {
-    ProcessJson {
-        identity: IdentityJson::new(process),
-        name: process.name.clone(),
-        age_ms,
-        running_seconds: process.age_ns as f64 / 1e9,
-        events_per_second: process.events_per_second,
-        missed_events: process.missed,
-        unlisted: process.unlisted,
-        listed_in_part: process.listed_in_part,
-        degraded: process.degraded,
-        broken: process.broken,
-        unlinked: process.unlinked,
-        anomalies: process.anomalies.iter().map(|(anomaly, count)| (anomaly.name(), *count)).collect(),
-        devices: process.usages.iter().map(|usage| usage_json(usage, clock)).collect(),
-    }
-}
-
-fn usage_json(usage: &Usage, clock: Clock) -> UsageJson {
-    UsageJson {
-        index: usage.device,
-        logical_id: usage.logical,
-        open: usage.open,
-        claims_conflict: usage.claim.as_ref().map(ClaimJson::from),
-        figures: FiguresJson::of_process(&usage.held, clock),
-    }
-}
-
-fn reclaimed_json(reclaimed: &crate::model::Reclaimed) -> ReclaimedJson {
-    let held = || reclaimed.held.iter();
-    ReclaimedJson {
-        pid: reclaimed.pid,
-        uid: reclaimed.uid,
-        seconds_ago: reclaimed.age_ns as f64 / 1e9,
-        bytes: held().map(|(class, bytes, _)| (class.name(), *bytes)).collect(),
-        counts: held().map(|(class, _, count)| (class.name(), *count)).collect(),
     }
 }

@@ -6,7 +6,7 @@ use super::columns::{Align, Columns};
 use super::detail;
 use super::paint::Paint;
 use crate::escape::fit;
-use crate::model::{FIGURES, Figure, Memory, Model, Process, ProcessState};
+use crate::model::{FIGURES, Figure, Memory, Model, Process};
 use crate::units::{self, UNKNOWN, age, bytes, bytes_or_unknown, percent, plural};
 
 /// What to write beside the devices.
@@ -149,8 +149,8 @@ pub(crate) fn who(process: &Process, indent: &str) -> [String; 5] {
 /// What is wrong with it; of one that ended, what it had held.
 fn remarks(process: &Process, model: &Model) -> String {
     let reclaimed = model.reclaimed.iter().find(|reclaimed| reclaimed.pid == process.namespace_pid);
-    let held = reclaimed.filter(|_| process.state == ProcessState::Ended).map(|reclaimed| {
-        let all = reclaimed.held.iter().map(|(_, bytes, _)| *bytes).fold(0, u64::saturating_add);
+    let held = reclaimed.filter(|_| !process.is_alive()).map(|reclaimed| {
+        let all = reclaimed.bytes.iter().map(|(_, bytes)| *bytes).fold(0, u64::saturating_add);
         format!("held {}", bytes(all))
     });
     process.flags().into_iter().chain(held).collect::<Vec<_>>().join(", ")

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use serde::ser::{SerializeMap, Serializer};
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Container {
     /// The runtime: `docker`, `podman`, `containerd`, `cri-o`, `kubernetes`; `None` if the name does not tell.
@@ -11,6 +13,18 @@ pub struct Container {
 }
 
 impl Container {
+    /// Serializes both parts as keys of the process, null where there is none.
+    pub(crate) fn flat<S: Serializer>(
+        container: &Option<Container>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        let container = container.as_ref();
+        let mut map = serializer.serialize_map(Some(2))?;
+        map.serialize_entry("container_runtime", &container.and_then(|container| container.runtime))?;
+        map.serialize_entry("container_id", &container.map(|container| &container.id))?;
+        map.end()
+    }
+
     /// The id as people know it.
     pub fn short_id(&self) -> &str {
         &self.id[..12]

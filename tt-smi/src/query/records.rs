@@ -10,7 +10,7 @@ use crate::escape::Foreign;
 use crate::lists::allocations::Item;
 use crate::lists::events::Happened;
 use crate::lists::programs::Entry;
-use crate::model::{COLUMNS, Cell, Device, Failure, Process, core_type_name};
+use crate::model::{COLUMNS, Cell, Device, Failure, Process, Word};
 
 /// The fields of live allocations.
 pub const ALLOCATION_FIELDS: &[Field] = {
@@ -74,7 +74,7 @@ impl Record for Item {
             Field::Program => Value::number(self.program),
             Field::Id => Value::Number(self.id),
             Field::Cores => Value::number(self.cores),
-            Field::Core => Value::text(self.core_type.map(core_type_name)),
+            Field::Core => Value::text(self.core_type.map(Word::word)),
             Field::Site => foreign(self.site.as_ref()),
             _ => Value::Unknown,
         }
@@ -105,18 +105,18 @@ impl Record for Entry {
 impl Record for Happened {
     fn value(&self, field: Field) -> Value<'_> {
         match field {
-            Field::Kind => Value::text(Some(self.event)),
-            Field::Class => self.class_code.map_or(Value::Unknown, Value::Class),
+            Field::Kind => Value::text(Some(self.event())),
+            Field::Class => self.class.map_or(Value::Unknown, Value::Class),
             Field::Size => Value::number(self.size_bytes),
             Field::Pid => Value::Number(self.pid.into()),
             Field::Name => foreign(self.name.as_ref()),
             Field::Device => Value::number(self.device.map(|device| device as u64)),
-            Field::Age => Value::Number(tt_shm_reader::monotonic_ns().saturating_sub(self.monotonic_ns)),
+            Field::Age => Value::Number(tt_shm_reader::monotonic_ns().saturating_sub(self.time.monotonic_ns)),
             Field::Address => Value::number(self.address),
             Field::Program => Value::number(self.program),
             Field::Id => Value::Number(self.id),
             Field::Cores => Value::number(self.cores),
-            Field::Core => Value::text(self.core_type),
+            Field::Core => Value::text(self.core_type.map(Word::word)),
             _ => Value::Unknown,
         }
     }
@@ -128,9 +128,9 @@ impl Record for Process {
             Field::Pid => Value::number(self.pid),
             Field::Name => foreign(Some(&self.name)),
             Field::User => foreign(self.user.as_ref()),
-            Field::Command => foreign(self.command()),
+            Field::Command => foreign(self.command.as_ref()),
             Field::Container => {
-                let container = self.info.as_ref().and_then(|info| info.container.as_ref());
+                let container = self.container.as_ref();
                 container.map_or(Value::Unknown, |container| Value::Text(container.to_string().into()))
             }
             Field::State => Value::text(Some(self.state_text())),
@@ -185,10 +185,10 @@ impl Record for Failure {
         match field {
             Field::Device => Value::number(self.device.map(|device| device as u64)),
             Field::Class => self.class.map_or(Value::Unknown, Value::Class),
-            Field::Size => Value::Number(self.shortage.request),
+            Field::Size => Value::Number(self.shortage.request_bytes),
             Field::Pid => Value::number(self.who.pid),
             Field::Name => Value::text(Some(self.who.name.raw())),
-            Field::Age => Value::Number(tt_shm_reader::monotonic_ns().saturating_sub(self.time)),
+            Field::Age => Value::Number(tt_shm_reader::monotonic_ns().saturating_sub(self.time.monotonic_ns)),
             _ => Value::Unknown,
         }
     }

@@ -12,7 +12,7 @@ use super::state::{State, interval_text};
 use super::theme::{Signs, Theme};
 use super::widgets::text::{between, or_unknown};
 use super::{ascii, modals};
-use crate::model::{Model, ProcessState};
+use crate::model::Model;
 use crate::units::{count, plural};
 
 /// An aggregator silent for this long is in trouble: even when idle it writes at least ten times a second.
@@ -125,8 +125,8 @@ fn facts(state: &State, model: &Model, theme: &Theme) -> Line<'static> {
 
 /// Anomalies reported by running processes.
 fn anomalies(model: &Model) -> u64 {
-    let alive = model.processes.iter().filter(|process| process.state == ProcessState::Alive);
-    alive.flat_map(|process| &process.anomalies).map(|(_, count)| *count).fold(0, u64::saturating_add)
+    let alive = model.processes.iter().filter(|process| process.is_alive());
+    alive.flat_map(|process| &process.health.anomalies).map(|(_, count)| *count).fold(0, u64::saturating_add)
 }
 
 /// Key hints, or a message.

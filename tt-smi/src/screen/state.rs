@@ -374,12 +374,12 @@ pub(crate) fn interval_text(interval: Duration) -> String {
 
 /// A process that may be sent a signal: /proc confirms its claims.
 fn signal_target(process: &Process) -> Option<SignalTarget> {
-    let info = process.info.as_ref()?;
+    let is_confirmed = process.claimed == Some(false);
     Some(SignalTarget {
-        pid: u32::try_from(process.pid?).ok()?,
-        start_ticks: info.start_ticks,
+        pid: u32::try_from(process.pid?).ok().filter(|_| is_confirmed)?,
+        start_ticks: process.start_ticks,
         uid: process.uid,
         user: process.owner(),
-        command: process.command().unwrap_or(&process.name).clone(),
+        command: process.command.as_ref().unwrap_or(&process.name).clone(),
     })
 }

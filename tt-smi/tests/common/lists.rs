@@ -7,9 +7,9 @@ use tt_shm_reader::{
 };
 use tt_smi::escape::Foreign;
 use tt_smi::lists::allocations::{self, Item};
-use tt_smi::lists::events::{Happened, When};
+use tt_smi::lists::events::Happened;
 use tt_smi::lists::programs::{self, Entry, Sharing};
-use tt_smi::model::{Model, Process};
+use tt_smi::model::{Health, Model, Moment, Process};
 use tt_smi::procinfo::{Container, ProcInfo, RunState};
 use tt_smi::screen::{More, NewEvents};
 
@@ -36,22 +36,18 @@ pub(crate) fn processes() -> Model {
     let place = |model: &Model, pid| model.processes.iter().position(|process| process.pid == Some(pid));
     let llama = place(&model, 4242).unwrap();
     let command = "python3 serve.py --model llama-3.1-8b --mesh 2x2 --port 8000";
-    model.processes[llama].info = Some(info(command, 900, RunState::Running));
+    model.processes[llama].start_ticks = 7;
+    model.processes[llama].confirm(&info(command, 900, RunState::Running));
     let hostile = place(&model, 5000).unwrap();
-    model.processes[hostile].info = Some(info("sh -c \u{1b}]0;owned\u{7} 重み行列", 4242, RunState::Running));
-    let worker = Process {
+    let command = "sh -c \u{1b}]0;owned\u{7} 重み行列";
+    model.processes[hostile].confirm(&info(command, 4242, RunState::Running));
+    let mut worker = Process {
         identity: 6100,
         pid: Some(6100),
         namespace_pid: 17,
         name: "worker".into(),
-        info: Some(ProcInfo {
-            container: Some(Container { runtime: Some("docker"), id: "c0ffee00".repeat(8) }),
-            ..info("python3 worker.py --rank 1", 4242, RunState::Stopped)
-        }),
         usages: model.processes[llama].usages[..1].to_vec(),
-        anomalies: Vec::new(),
-        degraded: false,
-        unlisted: 0,
+        health: Health::default(),
         events_per_second: Some(0.0),
         ..model.processes[llama].clone()
     };
@@ -60,11 +56,17 @@ pub(crate) fn processes() -> Model {
         pid: None,
         namespace_pid: 1,
         name: "server".into(),
-        info: None,
+        claimed: None,
+        parent_pid: None,
+        command: None,
         events_per_second: None,
         usages: Vec::new(),
         ..worker.clone()
     };
+    worker.confirm(&ProcInfo {
+        container: Some(Container { runtime: Some("docker"), id: "c0ffee00".repeat(8) }),
+        ..info("python3 worker.py --rank 1", 4242, RunState::Stopped)
+    });
     model.processes.splice(2..2, [worker, unseen]);
     model
 }
@@ -182,8 +184,8 @@ fn event(number: u64) -> Happened {
         _ => None,
     };
     let monotonic_ns = number * 1_234_567;
-    let when = When { monotonic_ns, realtime_ns: Some(1_790_000_000 * SECOND + monotonic_ns) };
-    Happened::new(4242, Some((number % 4) as usize), when, Some(3 * MIB), name.map(Into::into), &event)
+    let time = Moment { monotonic_ns, realtime_ns: Some(1_790_000_000 * SECOND + monotonic_ns) };
+    Happened::new(4242, Some((number % 4) as usize), time, Some(3 * MIB), name.map(Into::into), &event)
 }
 
 /// The events of one read.

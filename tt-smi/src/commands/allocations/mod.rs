@@ -1,6 +1,6 @@
 //! `tt-smi allocations`: live allocations, summed up per device and class, then one by one.
 
-mod json;
+pub(crate) mod json;
 
 use std::io::{self, Write};
 

@@ -13,7 +13,7 @@ use tt_shm_os::Namespace;
 use crate::cli::DoctorArgs;
 use crate::escape::escape;
 use crate::exit::Exit;
-use crate::model::Clock;
+use crate::model::{Clock, Word, words};
 use crate::output::json::{Envelope, write as write_json};
 use crate::output::paint::Paint;
 use crate::settings::Settings;
@@ -54,7 +54,7 @@ fn examine(roots: &Roots) -> Vec<Finding> {
 
 fn write(out: &mut dyn Write, findings: &[Finding], paint: Paint) -> io::Result<()> {
     for Finding { check, level, found, advice } in findings {
-        let word = format!("{:<4}", level.name());
+        let word = format!("{:<4}", level.word());
         let word = if *level == Level::Pass { paint.dim(&word) } else { paint.warn(&word) };
         writeln!(out, "{word}  {check:<15}  {}", escape(found))?;
         if let Some(advice) = advice {
@@ -65,33 +65,21 @@ fn write(out: &mut dyn Write, findings: &[Finding], paint: Paint) -> io::Result<
 }
 
 #[derive(Serialize)]
-struct DoctorJson<'a> {
+pub(crate) struct DoctorJson<'a> {
     #[serde(flatten)]
     envelope: Envelope,
-    level: &'static str,
-    findings: Vec<FindingJson<'a>>,
-}
-
-#[derive(Serialize)]
-struct FindingJson<'a> {
-    check: &'static str,
-    level: &'static str,
-    found: &'a str,
-    advice: Option<&'a str>,
+    /// The worst of all; the exit code is its place here: 0, 1, 2.
+    level: Level,
+    /// In the order of the checks.
+    findings: &'a [Finding],
 }
 
 impl<'a> DoctorJson<'a> {
     fn new(findings: &'a [Finding], worst: Level, namespace: &str) -> DoctorJson<'a> {
-        let finding = |finding: &'a Finding| FindingJson {
-            check: finding.check,
-            level: finding.level.name(),
-            found: &finding.found,
-            advice: finding.advice.as_deref(),
-        };
         DoctorJson {
             envelope: Envelope::new(Clock::now(), &crate::model::host(), namespace),
-            level: worst.name(),
-            findings: findings.iter().map(finding).collect(),
+            level: worst,
+            findings,
         }
     }
 }
@@ -106,22 +94,20 @@ enum Level {
     Fail,
 }
 
-impl Level {
-    fn name(self) -> &'static str {
-        match self {
-            Level::Pass => "pass",
-            Level::Warn => "warn",
-            Level::Fail => "fail",
-        }
-    }
-}
+words!(Level { Pass => "pass", Warn => "warn", Fail => "fail" });
 
-/// The result of a check. Texts may contain foreign names: escape them before printing.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// The result of a check.
+///
+/// Texts may contain foreign names: escape them before printing.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 struct Finding {
+    /// What was looked at, such as kernel, segments or aggregator; a check may find several things.
     check: &'static str,
+    /// pass: well; warn: something is missing or limited; fail: it cannot work like this.
     level: Level,
+    /// What was found, for people.
     found: String,
+    /// What to do; `None` if nothing needs to be done.
     advice: Option<String>,
 }
 

@@ -1,6 +1,6 @@
 //! `tt-smi oom`: recent allocation failures, who held the memory, and what came before.
 
-mod json;
+pub(crate) mod json;
 mod rings;
 mod text;
 
@@ -28,14 +28,15 @@ pub(crate) fn run(args: &OomArgs, settings: &Settings) -> anyhow::Result<()> {
     segments.compare(&reading.snapshot);
     let directory = directory(&reading.snapshot);
     crate::select::refuse_ambiguous(&args.on.device, &directory)?;
-    let mut failures = Failure::all(&reading.snapshot, &directory);
+    let clock = Clock::now();
+    let mut failures = Failure::all(&reading.snapshot, &directory, clock);
     if reading.origin == Origin::Embedded {
         // A killed aggregator left its table behind.
-        failures = merge(left_behind(&settings.namespace, &directory), failures);
+        failures = merge(left_behind(&settings.namespace, &directory, clock), failures);
     }
     let most = args.last as usize;
     let found = segments.live.iter().chain(&segments.dead);
-    let found = found.flat_map(|segment| rings::failures(segment, &directory, most)).collect();
+    let found = found.flat_map(|segment| rings::failures(segment, &directory, clock, most)).collect();
     let mut failures = merge(failures, found);
     failures.sort_by_key(|failure| (Reverse(failure.time), failure.key));
     let known = failures.len();
@@ -49,7 +50,7 @@ pub(crate) fn run(args: &OomArgs, settings: &Settings) -> anyhow::Result<()> {
     }
     let errors = errors(&reading, &segments.unread);
     let is_part = !(args.on.device.is_empty() && args.query.is_empty());
-    let report = Report { failures, known, is_part, clock: Clock::now(), origin: reading.origin, errors };
+    let report = Report { failures, known, is_part, clock, origin: reading.origin, errors };
     let mut out = super::stdout();
     if args.json {
         write_json(&mut out, &json::OomJson::new(&report, settings.namespace.as_str()))?;
@@ -89,9 +90,9 @@ fn errors(reading: &Reading, unread: &Unread) -> Vec<String> {
     errors
 }
 
-fn left_behind(namespace: &Namespace, directory: &Directory) -> Vec<Failure> {
+fn left_behind(namespace: &Namespace, directory: &Directory, clock: Clock) -> Vec<Failure> {
     let table = Table::open(namespace).ok().filter(|table| boot_id() == Some(table.header().boot_id));
-    table.map(|table| Failure::all(&table.snapshot(), directory)).unwrap_or_default()
+    table.map(|table| Failure::all(&table.snapshot(), directory, clock)).unwrap_or_default()
 }
 
 /// Adds new failures; for one that both lists have, `more` may know the holders.

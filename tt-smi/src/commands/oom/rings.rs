@@ -6,12 +6,12 @@ use tt_shm_os::{Calibration, PidMap};
 use tt_shm_reader::{Class, Counters, DeviceEntry, Event, EventKind, FAILURE_EVENTS, PastEvent, Segment};
 
 use crate::directory::Directory;
-use crate::model::{Before, Failure, HeldBy, Holders, Who};
+use crate::model::{Before, Clock, Failure, HeldBy, Holders, Shortage, Who};
 
 /// The failures in a process's ring, oldest first, at most the last `most`. The ring tells what this process held if it
 /// still has all events, and never what others held.
-pub(super) fn failures(segment: &Segment, directory: &Directory, most: usize) -> Vec<Failure> {
-    let mut replay = Replay::new(segment, directory);
+pub(super) fn failures(segment: &Segment, directory: &Directory, clock: Clock, most: usize) -> Vec<Failure> {
+    let mut replay = Replay::new(segment, directory, clock);
     let mut follow = segment.follow_from_start();
     let whole = follow.missed() == 0;
     let mut found = VecDeque::new();
@@ -34,7 +34,8 @@ struct Replay<'a> {
     segment: &'a Segment,
     directory: &'a Directory,
     who: Who,
-    clock: Calibration,
+    clock: Clock,
+    calibration: Calibration,
     devices: Vec<OnDevice>,
 }
 
@@ -46,7 +47,7 @@ struct OnDevice {
 }
 
 impl<'a> Replay<'a> {
-    fn new(segment: &'a Segment, directory: &'a Directory) -> Replay<'a> {
+    fn new(segment: &'a Segment, directory: &'a Directory, clock: Clock) -> Replay<'a> {
         let on = |entry| OnDevice { entry, counters: Some(Counters::ZERO), last: VecDeque::new() };
         let alive = segment.is_alive().unwrap_or(false);
         // The pid of an ended process is known only if it was in this PID namespace.
@@ -58,7 +59,8 @@ impl<'a> Replay<'a> {
                 namespace_pid: u64::from(segment.pid()),
                 name: segment.process_name().into(),
             },
-            clock: segment.calibration(),
+            clock,
+            calibration: segment.calibration(),
             devices: segment.devices().into_iter().map(on).collect(),
             segment,
             directory,
@@ -66,7 +68,7 @@ impl<'a> Replay<'a> {
     }
 
     fn take(&mut self, event: &Event) {
-        let time = self.clock.to_monotonic_ns(event.time);
+        let time = self.calibration.to_monotonic_ns(event.time);
         let Some(device) = self.devices.get_mut(usize::from(event.device)) else { return };
         if device.counters.as_mut().is_some_and(|counters| counters.apply(event).is_err()) {
             device.counters = None;
@@ -74,28 +76,33 @@ impl<'a> Replay<'a> {
         if device.last.len() == FAILURE_EVENTS {
             device.last.pop_front();
         }
-        device.last.push_back(Before::from(&PastEvent {
-            time,
-            identity: self.segment.identity(),
-            pid: u64::from(self.segment.pid()),
-            kind: u64::from(event.kind),
-            class: u64::from(event.class),
-            id: event.id,
-            size: event.size,
-        }));
+        device.last.push_back(Before::new(
+            &PastEvent {
+                time,
+                identity: self.segment.identity(),
+                pid: u64::from(self.segment.pid()),
+                kind: u64::from(event.kind),
+                class: u64::from(event.class),
+                id: event.id,
+                size: event.size,
+            },
+            self.clock,
+        ));
     }
 
     fn failure(&self, event: &Event, whole: bool) -> Option<Failure> {
         let device = self.devices.get(usize::from(event.device))?;
         let own = device.counters.filter(|_| whole).map(|counters| counters.used_by_class());
+        let shortage = Shortage::from(event);
         Some(Failure {
-            time: self.clock.to_monotonic_ns(event.time),
+            time: self.clock.moment(self.calibration.to_monotonic_ns(event.time)),
             device: self.directory.index_of(device.entry.chip_id),
             chip_id: device.entry.chip_id,
             who: self.who.clone(),
             uid: self.segment.uid(),
             class: event.class(),
-            shortage: event.into(),
+            shortage,
+            cause: shortage.cause(),
             holders: own.map(|classes| self.own_share(classes)),
             events: device.last.iter().cloned().collect(),
             events_complete: false,

@@ -2,11 +2,11 @@
 
 use std::io::{self, Write};
 
-use tt_shm_reader::{Class, EventKind};
+use tt_shm_reader::Class;
 
 use super::Report;
 use crate::escape::fit;
-use crate::model::{Before, Cause, Clock, Failure, Holders, Who};
+use crate::model::{Before, Cause, Clock, Failure, Holders, Who, event_name};
 use crate::output::columns::{Align, Columns};
 use crate::output::paint::Paint;
 use crate::units::{UNKNOWN, age, bytes, plural, time_of_day};
@@ -34,23 +34,23 @@ fn write_failure(out: &mut dyn Write, failure: &Failure, clock: Clock, paint: Pa
     let device =
         failure.device.map_or_else(|| format!("chip {:#x}", failure.chip_id), |n| format!("device {n}"));
     let class = failure.class.map_or(UNKNOWN, Class::name);
-    let wall = clock.rfc3339(failure.time).unwrap_or_else(|| UNKNOWN.to_owned());
-    let when = format!("{wall} ({} ago)", age(clock.age_ns(failure.time)));
-    let asked = format!("{} of {class} on {device}", bytes(failure.shortage.request));
+    let wall = failure.time.rfc3339().unwrap_or_else(|| UNKNOWN.to_owned());
+    let when = format!("{wall} ({} ago)", age(clock.age_ns(failure.time.monotonic_ns)));
+    let asked = format!("{} of {class} on {device}", bytes(failure.shortage.request_bytes));
     writeln!(out, "{}", paint.bold(&format!("{when}  {asked}")))?;
     let Who { name, .. } = &failure.who;
     writeln!(out, "  requested by pid {} \"{name}\"", failure.who.pid_text())?;
     let shortage = failure.shortage;
     let needed = shortage.needed_text().map_or_else(String::new, |needed| format!("needed {needed}; "));
     let (free, largest) = (shortage.free_text(), shortage.largest_text());
-    let why = match shortage.cause() {
+    let why = match failure.cause {
         Some(Cause::Exhausted) => ": exhausted",
         Some(Cause::Fragmented) => ": fragmented",
         None => "",
     };
     writeln!(out, "  {needed}free {free}, largest block {largest}{}", paint.warn(why))?;
     write_holders(out, failure, &device, paint)?;
-    write_events(out, failure, clock, paint)
+    write_events(out, failure, paint)
 }
 
 fn write_holders(out: &mut dyn Write, failure: &Failure, device: &str, paint: Paint) -> io::Result<()> {
@@ -90,7 +90,7 @@ fn sums(holders: &Holders, classes: &[Class]) -> String {
     if sums.is_empty() { "nothing".to_owned() } else { sums.join(", ") }
 }
 
-fn write_events(out: &mut dyn Write, failure: &Failure, clock: Clock, paint: Paint) -> io::Result<()> {
+fn write_events(out: &mut dyn Write, failure: &Failure, paint: Paint) -> io::Result<()> {
     let doubt = if failure.events_complete { "" } else { " (some may be missing)" };
     if failure.events.is_empty() {
         return writeln!(
@@ -101,11 +101,11 @@ fn write_events(out: &mut dyn Write, failure: &Failure, clock: Clock, paint: Pai
     }
     writeln!(out, "{}", paint.dim(&format!("  events before it{doubt}:")))?;
     for Before { time, pid, kind, class, id, size } in &failure.events {
-        let ago = age(failure.time.saturating_sub(*time));
-        let time = clock.rfc3339(*time);
+        let ago = age(failure.time.monotonic_ns.saturating_sub(time.monotonic_ns));
+        let time = time.rfc3339();
         // JSON has the date too.
         let time = time_of_day(time.as_deref());
-        let kind = kind.map_or("UNKNOWN", EventKind::label);
+        let kind = event_name(*kind);
         let what = class.map_or_else(String::new, |class| format!(" {}", class.name()));
         let size = size.map_or_else(String::new, |size| format!(" {}", bytes(size)));
         let id = id.map_or_else(String::new, |id| format!(" id {id:#x}"));

@@ -1,20 +1,23 @@
 //! Programs as JSON.
 
 use serde::Serialize;
-use tt_shm_reader::{Kernel, KernelType};
+use tt_shm_reader::{CoreType, Kernel, KernelType};
 
 use crate::lists::programs::{Entry, Listing, Sharing};
-use crate::model::{Clock, core_type_name};
+use crate::model::{Clock, word, word_or_null, words_of};
 use crate::output::json::Envelope;
 
 #[derive(Serialize)]
-pub(super) struct ListingJson<'a> {
+pub(crate) struct ListingJson<'a> {
     #[serde(flatten)]
     envelope: Envelope,
-    /// Whether the programs of all processes could be read.
+    /// Whether these are all programs: nothing was missing, and no process too busy to be read.
     exact: bool,
+    /// Dispatched last first.
     programs: Vec<ProgramJson<'a>>,
+    /// Which kernel bytes are copies, by device.
     kernel_sharing: &'a [Sharing],
+    /// What could not be read or is in doubt; with file, owner, reason and what to do. Many alike are one.
     errors: &'a [String],
 }
 
@@ -30,35 +33,64 @@ impl<'a> ListingJson<'a> {
     }
 }
 
+/// A program.
+///
+/// Not an [`Entry`]: that has the reader's `Program`, which knows no serde and has its kernels by device.
 #[derive(Serialize)]
 struct ProgramJson<'a> {
+    /// Its process, as it is called here.
     pid: u32,
-    /// Whether /proc does not confirm the pid.
+    /// Whether pid is only what the segment claims: /proc has no process of that pid, owner and start time.
     claimed: bool,
+    /// The process's number for it.
     id: u64,
+    /// Its name, or that of one of its kernels; `None` if not known.
     name: Option<&'a str>,
-    types: Vec<&'static str>,
-    devices: Vec<usize>,
+    /// Types of its kernels, each once.
+    #[serde(serialize_with = "words_of")]
+    types: &'a [KernelType],
+    /// Indices of its devices.
+    devices: &'a [usize],
+    /// Its kernels on all devices.
     kernel_bytes: u64,
+    /// Its circular buffers on all devices.
     cb_bytes: u64,
+    /// Its circular buffers.
     cb_count: u64,
+    /// Dispatches on all devices: one call on a mesh counts on each.
     dispatches: u64,
+    /// Dispatches that found the binary on the device.
     cache_hits: u64,
+    /// Dispatches that did not.
     cache_misses: u64,
+    /// Milliseconds since the last; `None` if there was none.
     last_dispatch_age_ms: Option<u64>,
+    /// Tracking began after some of it was loaded.
     late: bool,
-    /// On the first device; the others are the same unless the host loads them differently.
+    /// On the first of its devices; the others are the same unless the host loads them differently.
     kernels: Vec<KernelJson>,
 }
 
+/// A kernel.
+///
+/// Not the reader's `Kernel`, which knows no serde and has 0 for unknown cores.
 #[derive(Serialize)]
 struct KernelJson {
+    /// The process's number for it.
     id: u64,
-    r#type: Option<&'static str>,
-    core_type: &'static str,
+    /// Type; `None` if not known.
+    #[serde(serialize_with = "word_or_null")]
+    r#type: Option<KernelType>,
+    /// Kind of cores.
+    #[serde(serialize_with = "word")]
+    core_type: CoreType,
+    /// On one core; `None` if not known.
     binary_bytes: Option<u64>,
+    /// Number of cores; `None` if not known.
     cores: Option<u32>,
+    /// On all cores.
     total_bytes: u64,
+    /// Of the binary; `None` if nobody gave one.
     hash: Option<String>,
 }
 
@@ -71,8 +103,8 @@ impl<'a> ProgramJson<'a> {
             claimed: *claimed,
             id: program.id,
             name: program.name.as_deref(),
-            types: program.kernel_types.iter().map(|kernel| type_name(*kernel)).collect(),
-            devices: devices.clone(),
+            types: &program.kernel_types,
+            devices,
             kernel_bytes: program.kernel_bytes,
             cb_bytes: program.cb_bytes,
             cb_count: program.cb_count,
@@ -90,20 +122,12 @@ impl KernelJson {
     fn new(kernel: &Kernel) -> KernelJson {
         KernelJson {
             id: kernel.id,
-            r#type: kernel.kernel_type.map(type_name),
-            core_type: core_type_name(kernel.core_type),
+            r#type: kernel.kernel_type,
+            core_type: kernel.core_type,
             binary_bytes: kernel.binary_bytes(),
             cores: Some(kernel.cores).filter(|cores| *cores != 0),
             total_bytes: kernel.bytes,
             hash: kernel.hash.map(|hash| format!("{hash:#018x}")),
         }
-    }
-}
-
-fn type_name(kernel: KernelType) -> &'static str {
-    match kernel {
-        KernelType::Application => "application",
-        KernelType::Fabric => "fabric",
-        KernelType::Dispatch => "dispatch",
     }
 }

@@ -1,6 +1,6 @@
 //! `tt-smi programs`: loaded programs, their devices and their dispatches.
 
-mod json;
+pub(crate) mod json;
 
 use std::io::{self, Write};
 

@@ -10,10 +10,9 @@ use serde::Serialize;
 use tt_shm_reader::Class;
 
 use crate::cli::{ProcessSort, PsArgs};
-use crate::escape::{Foreign, fit};
-use crate::model::{FIGURES, Held, Model, Process, process_columns};
+use crate::escape::fit;
+use crate::model::{Claim, FIGURES, Held, Model, Problem, Process, process_columns};
 use crate::output::columns::Align;
-use crate::output::identity_json::{ClaimJson, ErrorJson, IdentityJson, error_json};
 use crate::output::json::{Envelope, write as write_json};
 use crate::output::table::{why_nothing, write_problems};
 use crate::procinfo::Cache;
@@ -85,7 +84,7 @@ fn columns(lines: &[Line<'_>], is_terminal: bool) -> Vec<Column> {
     let or_unknown = |text: Option<String>| text.unwrap_or_else(|| UNKNOWN.to_owned());
     let name = |line: &Line<'_>| format!("{}{}", line.indent(), short(line.process.name.to_string(), NAME));
     let rate = |line: &Line<'_>| or_unknown(line.process.events_per_second.map(units::count));
-    let command = |line: &Line<'_>| or_unknown(line.process.command().map(ToString::to_string));
+    let command = |line: &Line<'_>| or_unknown(line.process.command.as_ref().map(ToString::to_string));
     let mut all = vec![
         column("PID", Right, None, &|line| line.process.pid_text()),
         column("USER", Left, Some(8), &|line| short(line.process.owner(), USER)),
@@ -108,7 +107,7 @@ fn columns(lines: &[Line<'_>], is_terminal: bool) -> Vec<Column> {
 
 /// `docker 0123456789ab`.
 fn container(process: &Process) -> Option<String> {
-    let container = process.info.as_ref()?.container.as_ref()?;
+    let container = process.container.as_ref()?;
     let runtime = container.runtime.map_or_else(String::new, |runtime| format!("{runtime} "));
     Some(format!("{runtime}{}", container.short_id()))
 }
@@ -171,7 +170,7 @@ fn parents(processes: &[&Process], mut parent: impl FnMut(u32) -> Option<u32>) -
     let places: HashMap<u64, usize> =
         known.filter_map(|(place, process)| Some((process.pid?, place))).collect();
     let mut nearest = |process: &Process| {
-        let mut ancestor = process.info.as_ref()?.parent?;
+        let mut ancestor = process.parent_pid?;
         for _ in 0..MAX_GENERATIONS {
             if let Some(place) = places.get(&u64::from(ancestor)) {
                 return Some(*place);
@@ -200,55 +199,65 @@ fn lines<'a>(processes: &[&'a Process], parents: &[Option<usize>]) -> Vec<Line<'
 }
 
 #[derive(Serialize)]
-struct PsJson {
+pub(crate) struct PsJson<'a> {
     #[serde(flatten)]
     envelope: Envelope,
-    processes: Vec<ProcessJson>,
-    errors: Vec<ErrorJson>,
+    /// In the order asked for.
+    processes: Vec<ProcessJson<'a>>,
+    /// What is missing.
+    errors: &'a [Problem],
 }
 
+/// A process, all its devices together.
 #[derive(Serialize)]
-struct ProcessJson {
+struct ProcessJson<'a> {
     #[serde(flatten)]
-    identity: IdentityJson,
-    name: Foreign,
+    process: &'a Process,
+    /// Since its segment was made.
     running_seconds: f64,
+    /// Events of the last second; `None` if nobody counted for so long.
     events_per_second: Option<f64>,
+    /// Indices of its devices, ascending.
     devices: Vec<usize>,
-    /// Sums over all devices; `null` for a process that has ended.
+    /// Sums over all devices; `None` for a process that has ended.
     #[serde(flatten)]
     sums: BTreeMap<&'static str, Option<u64>>,
-    /// Live bytes; `null` for a process that has ended.
+    /// Live bytes by memory class; each `None` once it ended.
     classes_bytes: BTreeMap<&'static str, Option<u64>>,
+    /// What is wrong with it, in a word or two each: broken, degraded, unlinked, missed N, or a misuse and how often.
     flags: Vec<String>,
-    /// By device index.
-    claims_conflict: BTreeMap<usize, ClaimJson>,
+    /// By index of the device: what the process says of it that is not taken for true.
+    claims_conflict: BTreeMap<usize, &'a Claim>,
 }
 
-impl PsJson {
-    fn new(processes: &[&Process], model: &Model, namespace: &str) -> PsJson {
+/// The columns whose sums are shown, and what these are called.
+fn sums() -> impl Iterator<Item = (&'static str, &'static crate::model::Column)> {
+    let columns = process_columns().filter(|column| column.class.is_none());
+    columns.filter_map(|column| Some((column.sum.as_deref()?, column)))
+}
+
+impl<'a> PsJson<'a> {
+    fn new(processes: &[&'a Process], model: &'a Model, namespace: &str) -> PsJson<'a> {
         PsJson {
             envelope: Envelope::new(model.clock, &model.host, namespace),
             processes: processes.iter().map(|process| ProcessJson::new(process)).collect(),
-            errors: model.problems.iter().map(error_json).collect(),
+            errors: &model.problems,
         }
     }
 }
 
-impl ProcessJson {
-    fn new(process: &Process) -> ProcessJson {
+impl<'a> ProcessJson<'a> {
+    fn new(process: &'a Process) -> ProcessJson<'a> {
         let class = |class: Class| (class.name(), process.total(|held| held.class(class).used));
-        let sums = process_columns().filter(|column| column.class.is_none());
         ProcessJson {
-            identity: IdentityJson::new(process),
-            name: process.name.clone(),
-            running_seconds: process.age_ns as f64 / 1e9,
+            process,
+            running_seconds: process.running_seconds(),
             events_per_second: process.events_per_second,
             devices: process.usages.iter().map(|usage| usage.device).collect(),
-            sums: sums.filter_map(|c| Some((c.sum.as_deref()?, process.sum(c)))).collect(),
+            sums: sums().map(|(name, column)| (name, process.sum(column))).collect(),
             classes_bytes: Class::ALL.map(class).into(),
             flags: process.flags(),
-            claims_conflict: process.claims().map(|(device, claim)| (device, claim.into())).collect(),
+            claims_conflict: process.claims().collect(),
         }
     }
 }

@@ -11,6 +11,7 @@ use rustix::process::{
     set_child_subreaper, wait,
 };
 use rustix::termios::tcgetpgrp;
+use serde::Serialize;
 use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
 use signal_hook::iterator::Signals;
 use tt_shm_os::{NAMESPACE_ENV, Procfs};
@@ -19,12 +20,33 @@ use super::membership::RunId;
 use crate::settings::Settings;
 
 /// How the command ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(into = "ExitJson")]
 pub(super) enum End {
     /// It exited with this code.
     Exited(u8),
     /// It was killed by this signal.
     Killed(u8),
+}
+
+/// How the command ended, as JSON.
+///
+/// Not an [`End`]: two keys of which one is null are easier on scripts than a tagged value.
+#[derive(Serialize)]
+struct ExitJson {
+    /// Its exit code; `None` if a signal ended it.
+    exit_code: Option<u8>,
+    /// The signal that ended it; `None` if it exited.
+    signal: Option<u8>,
+}
+
+impl From<End> for ExitJson {
+    fn from(end: End) -> ExitJson {
+        match end {
+            End::Exited(code) => ExitJson { exit_code: Some(code), signal: None },
+            End::Killed(signal) => ExitJson { exit_code: None, signal: Some(signal) },
+        }
+    }
 }
 
 impl End {

@@ -6,7 +6,7 @@
 //! when the command has ended.
 
 mod child;
-mod json;
+pub(crate) mod json;
 mod membership;
 mod report;
 mod text;

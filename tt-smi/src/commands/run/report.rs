@@ -1,7 +1,9 @@
 //! The report: combined peaks of all processes, and what each of them never freed.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
+use serde::{Serialize, Serializer};
 use tt_shm_reader::{Class, Counters, DeviceStats};
 
 use super::Followed;
@@ -9,48 +11,103 @@ use super::child::End;
 use super::watch::{FoundProcesses, Observed, Unfreed};
 use crate::directory::{Claims, DeviceId, Directory};
 use crate::escape::Foreign;
-use crate::model::{Device, Interval, Peak};
+use crate::model::{Clock, Device, Interval, Moment, Peak, word};
 
-pub(super) struct Report {
-    pub(super) end: End,
+/// What a run used.
+#[derive(Serialize)]
+pub(crate) struct Report {
+    /// How long it ran.
+    #[serde(rename = "duration_ms", serialize_with = "duration_ms")]
     pub(super) lasted: Duration,
-    pub(super) processes: Vec<Ran>,
+    #[serde(flatten)]
+    pub(super) end: End,
+    /// Devices that its processes reported, by index among those of the run.
     pub(super) devices: Vec<Peaks>,
-    /// Pids without the run's number that ended before their parents could be looked up.
+    /// Its processes that reported memory.
+    pub(super) processes: Vec<Ran>,
+    /// Pids of processes that are not counted and may be others': TT_SHM_RUN was not set for them, and they ended before their
+    /// parents could be asked for. If they were of the run, its peaks are at least what is said.
+    #[serde(rename = "unknown_pids")]
     pub(super) unknown: Vec<u32>,
-    /// Number of failed allocations.
+    /// Allocations that failed, of all its processes.
+    #[serde(rename = "failed_allocations")]
     pub(super) failed: u64,
 }
 
-/// A process of the run.
+/// A process.
+#[derive(Serialize)]
 pub(super) struct Ran {
+    /// As it is called here.
     pub(super) pid: u32,
+    /// Its name.
     pub(super) name: Foreign,
-    /// Whether it is still running: what it holds may yet be freed.
+    /// Whether it outlived the command: what it holds may yet be freed.
+    #[serde(rename = "running")]
     pub(super) alive: bool,
-    pub(super) leaks: Vec<Leak>,
-    /// `None` if its live allocations could not be read.
+    /// Whether the list is complete; `None` if it could not be read.
+    #[serde(rename = "never_freed_exact")]
     pub(super) leaks_exact: Option<bool>,
+    /// What it held at its end, or at the end of the command; most bytes first.
+    #[serde(rename = "never_freed")]
+    pub(super) leaks: Vec<Leak>,
 }
 
 /// Live allocations of one class with the same name and call site.
+#[derive(Serialize)]
 pub(super) struct Leak {
+    /// Index; `None` if not known.
     pub(super) device: Option<usize>,
+    /// Memory class.
+    #[serde(serialize_with = "word")]
     pub(super) class: Class,
+    /// Its name; `None` if it has none.
     pub(super) name: Option<Foreign>,
+    /// Where it was allocated; `None` if not recorded.
+    #[serde(rename = "call_site")]
     pub(super) site: Option<Foreign>,
+    /// Bytes of all.
     pub(super) bytes: u64,
+    /// Allocations.
     pub(super) count: u64,
 }
 
-/// The peaks of a device.
+/// A device.
+#[derive(Serialize)]
 pub(super) struct Peaks {
+    /// Its place in this report.
     pub(super) index: usize,
+    #[serde(flatten)]
     pub(super) id: DeviceId,
+    /// DRAM there is; `None` if no process says.
+    #[serde(rename = "dram_total_bytes")]
     pub(super) dram_total: Option<u64>,
+    /// L1 there is; `None` if no process says.
+    #[serde(rename = "l1_total_bytes")]
     pub(super) l1_total: Option<u64>,
-    /// `dram_used`, `l1_used`, `eth_l1_used`, then the classes.
+    /// The most that all processes of the run held together: sums as in a snapshot, then by memory class.
+    #[serde(rename = "peaks", serialize_with = "peaks")]
     pub(super) figures: Vec<(&'static str, Peak)>,
+}
+
+/// A peak.
+///
+/// Not a [`Peak`]: without the number of allocations, which is known only if an aggregation counted them.
+#[derive(Serialize)]
+struct PeakJson {
+    #[serde(flatten)]
+    range: Interval,
+    /// When it was reached first; `None` if nobody knows, or there was none.
+    time: Option<Moment>,
+}
+
+fn peaks<S: Serializer>(figures: &[(&'static str, Peak)], serializer: S) -> Result<S::Ok, S::Error> {
+    let peak = |peak: &Peak| PeakJson { range: peak.range, time: peak.time };
+    let by_name: BTreeMap<&str, PeakJson> = figures.iter().map(|(name, of)| (*name, peak(of))).collect();
+    by_name.serialize(serializer)
+}
+
+fn duration_ms<S: Serializer>(lasted: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_u64(u64::try_from(lasted.as_millis()).unwrap_or(u64::MAX))
 }
 
 /// Builds the report from what was found.
@@ -98,11 +155,16 @@ fn peaks_of(id: &DeviceId, all: &[Observed], followed: Option<&Followed>) -> Vec
     let merged = followed.filter(all_followed).and_then(|followed| {
         followed.snapshot.devices.iter().find(|(_, stats)| stats.entry.chip_id == id.chip_id)
     });
-    figures(merged.map(|(_, stats)| stats), &own, id)
+    figures(merged.map(|(_, stats)| stats), &own, id, Clock::now())
 }
 
-fn figures(merged: Option<&DeviceStats>, own: &[&Counters], id: &DeviceId) -> Vec<(&'static str, Peak)> {
-    let merged = merged.map(|stats| Device::new(0, 0, id, stats, false));
+fn figures(
+    merged: Option<&DeviceStats>,
+    own: &[&Counters],
+    id: &DeviceId,
+    clock: Clock,
+) -> Vec<(&'static str, Peak)> {
+    let merged = merged.map(|stats| Device::new(0, 0, id, stats, clock, false));
     let merged = merged.as_ref();
     let peak = |merged: Option<Peak>, counted: &dyn Fn(&Counters) -> u64| {
         let counted: Vec<u64> = own.iter().map(|own| counted(own)).collect();

@@ -1,107 +1,102 @@
 //! One event with its numbers resolved: what a line of JSON has.
 
 use serde::Serialize;
-use tt_shm_reader::{Class, Event, EventKind, MarkerPhase, NO_DEVICE, UNKNOWN as NO_VALUE, flags};
+use tt_shm_reader::{Class, CoreType, Event, EventKind, MarkerPhase, NO_DEVICE, UNKNOWN as NO_VALUE, flags};
 
 use crate::escape::Foreign;
-use crate::model::{Shortage, core_type_name, rfc3339};
+use crate::model::{Moment, Shortage, event, event_name, word_or_null};
 
 /// An event with its numbers resolved. Fields that its kind does not have are `None`.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Happened {
-    /// RFC 3339, UTC; `None` if the machine was suspended since its process started.
-    pub time: Option<String>,
-    /// CLOCK_MONOTONIC.
-    #[serde(skip)]
-    pub monotonic_ns: u64,
-    /// Pid of its process in this namespace.
+    /// When, RFC 3339, UTC, to the microsecond; `None` if that was before the machine was suspended, when nobody knows
+    /// what the wall clock showed.
+    pub time: Moment,
+    /// Its process, as it is called here.
     pub pid: u32,
-    /// Whether that pid is only claimed.
+    /// Whether pid is only what the segment claims: /proc has no process of that pid, owner and start time.
     pub claimed: bool,
-    /// `KERNEL_LOAD` and so on.
-    pub event: &'static str,
-    /// Index of the device.
+    /// What happened; UNKNOWN is of a later version.
+    #[serde(rename = "event", serialize_with = "event")]
+    pub kind: Option<EventKind>,
+    /// Index; `None` if it is about none.
     pub device: Option<usize>,
-    /// The memory class it concerns.
-    pub class: Option<&'static str>,
+    /// Memory class; `None` if it is about none.
+    #[serde(serialize_with = "word_or_null")]
+    pub class: Option<Class>,
     /// Buffer, circular buffer, kernel, program or step.
     pub id: u64,
-    /// Bytes of an allocation or a kernel; requested bytes of a failed allocation; kernels that a dispatch makes
-    /// resident; the total of a gauge.
+    /// Of an allocation or a kernel; asked for, if it failed; of a dispatch, the kernels that it makes resident; of a
+    /// gauge, all that there is; `None` for other kinds.
     pub size_bytes: Option<u64>,
-    /// Live bytes of its class (of all kernels for a kernel) in this process on this device, after the event.
+    /// Live bytes of its class after it (of all kernels for a kernel), of this process on this device; `None` if not
+    /// known.
     pub total_bytes: Option<u64>,
+    /// Number of cores; `None` if not known, or not repeated.
     pub cores: Option<u32>,
-    /// Kind of these cores.
-    pub core_type: Option<&'static str>,
-    /// Of a kernel, on one core.
+    /// Of a kernel that is loaded; `None` for other kinds.
+    #[serde(serialize_with = "word_or_null")]
+    pub core_type: Option<CoreType>,
+    /// Of a kernel, on one core; `None` for other kinds.
     pub binary_bytes: Option<u64>,
-    /// The program it belongs to, or is.
+    /// Program that it belongs to, or is; `None` for other kinds.
     pub program: Option<u64>,
+    /// Where it lies; `None` if not known.
     pub address: Option<u64>,
-    /// The name the process gave it.
+    /// What the process calls it, exactly; `None` if it has no name.
     pub name: Option<Foreign>,
-    /// A kernel that was loaded before tracking began.
+    /// Of a kernel: it was loaded before tracking began; `None` for other kinds.
     pub late: Option<bool>,
-    /// A circular buffer inside an L1 buffer, without bytes of its own.
+    /// Of a circular buffer: it is inside an L1 buffer, without bytes of its own; `None` for other kinds.
     pub globally_allocated: Option<bool>,
-    /// Of a dispatch: the binary was on the device already.
+    /// Of a dispatch: the binary was on the device already; `None` for other kinds.
     pub cached: Option<bool>,
-    /// Of a dispatch: the circular buffers that it makes resident.
+    /// Of a dispatch: the circular buffers that it makes resident; `None` for other kinds.
     pub cb_resident_bytes: Option<u64>,
-    /// Of a dispatch: the number of dispatches it stands for.
+    /// Of a dispatch: how many dispatches it stands for; `None` for other kinds.
     pub times: Option<u64>,
-    /// Of a dispatch: the lane, which is a sub-device.
+    /// Of a dispatch: its lane, which is a sub-device; `None` for other kinds.
     pub lane: Option<u8>,
-    /// Of a dispatch: the command queue.
+    /// Of a dispatch: the command queue; `None` for other kinds.
     pub queue: Option<u8>,
-    /// Of a failed allocation.
+    /// Of a failed allocation: free then; `None` if not known, and for other kinds.
     pub free_bytes: Option<u64>,
-    /// Of a failed allocation.
+    /// Of a failed allocation: the largest free block then; `None` if not known, and for other kinds.
     pub largest_free_bytes: Option<u64>,
-    /// Of a failed allocation: needed in each bank.
+    /// Of a failed allocation: bytes needed in each bank; `None` if not known, and for other kinds.
     pub needed_per_bank_bytes: Option<u64>,
-    /// Of a failed allocation.
+    /// Of a failed allocation: banks; `None` if not known, and for other kinds.
     pub banks: Option<u64>,
-    /// Of a failed allocation: whether the free bytes are those of one bank.
+    /// Of a failed allocation: whether what was free is of one bank, not of all; `None` for other kinds.
     pub per_bank: Option<bool>,
-    /// Of a gauge.
+    /// Of a gauge; `None` for other kinds.
     pub used_bytes: Option<u64>,
-    /// Of a gauge.
+    /// Of a gauge; `None` for other kinds.
     pub programs: Option<u64>,
-    /// Of a marker: `begin`, `end` or `instant`.
-    pub phase: Option<&'static str>,
-    #[serde(skip)]
-    pub(crate) kind: Option<EventKind>,
-    #[serde(skip)]
-    pub(crate) class_code: Option<Class>,
-}
-
-/// A moment on both clocks.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct When {
-    /// CLOCK_MONOTONIC.
-    pub monotonic_ns: u64,
-    /// CLOCK_REALTIME, if it is known.
-    pub realtime_ns: Option<u64>,
+    /// Of a marker; `None` for other kinds.
+    #[serde(serialize_with = "word_or_null")]
+    pub phase: Option<MarkerPhase>,
 }
 
 impl Happened {
+    /// What happened: `KERNEL_LOAD` and so on.
+    pub fn event(&self) -> &'static str {
+        event_name(self.kind)
+    }
+
     /// Resolves an event.
     pub fn new(
         pid: u32,
         device: Option<usize>,
-        when: When,
+        time: Moment,
         total: Option<u64>,
         name: Option<Foreign>,
         event: &Event,
     ) -> Happened {
         let kind = event.kind();
         let happened = Happened {
-            time: when.realtime_ns.map(rfc3339),
-            monotonic_ns: when.monotonic_ns,
+            time,
             pid,
-            event: kind.map_or("UNKNOWN", EventKind::label),
             device: device.filter(|_| event.device != NO_DEVICE),
             id: event.id,
             name,
@@ -139,7 +134,7 @@ impl Happened {
                 programs: Some(event.ring_programs()),
                 ..self
             },
-            Marker => Happened { phase: MarkerPhase::from_code(event.class).map(phase_name), ..self },
+            Marker => Happened { phase: MarkerPhase::from_code(event.class), ..self },
             ProgramEnd => Happened { program: Some(event.id), ..self },
             Name => self.with_class(event),
             PeakReset | DeviceOpen | DeviceClose => self,
@@ -155,7 +150,7 @@ impl Happened {
         let is_load = kind == KernelLoad;
         Happened {
             cores,
-            core_type: is_load.then(|| core_type_name(event.core_type())),
+            core_type: is_load.then(|| event.core_type()),
             binary_bytes: cores.filter(|_| is_load).map(|cores| event.size / u64::from(cores)),
             program: (!is(&[Alloc, Free])).then_some(event.program()),
             address: Some(event.address).filter(|address| is(&[Alloc, CbAlloc]) && *address != NO_VALUE),
@@ -167,11 +162,11 @@ impl Happened {
 
     fn with_shortage(self, shortage: Shortage) -> Happened {
         Happened {
-            size_bytes: Some(shortage.request),
+            size_bytes: Some(shortage.request_bytes),
             id: 0,
-            free_bytes: shortage.free,
-            largest_free_bytes: shortage.largest_free,
-            needed_per_bank_bytes: shortage.needed_per_bank,
+            free_bytes: shortage.free_bytes,
+            largest_free_bytes: shortage.largest_free_bytes,
+            needed_per_bank_bytes: shortage.needed_per_bank_bytes,
             banks: shortage.banks,
             per_bank: Some(shortage.per_bank),
             ..self
@@ -179,14 +174,6 @@ impl Happened {
     }
 
     fn with_class(self, event: &Event) -> Happened {
-        Happened { class: event.class().map(Class::name), class_code: event.class(), ..self }
-    }
-}
-
-fn phase_name(phase: MarkerPhase) -> &'static str {
-    match phase {
-        MarkerPhase::Begin => "begin",
-        MarkerPhase::End => "end",
-        MarkerPhase::Instant => "instant",
+        Happened { class: event.class(), ..self }
     }
 }

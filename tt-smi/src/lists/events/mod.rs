@@ -6,6 +6,6 @@ mod text;
 mod totals;
 mod watch;
 
-pub use line::{Happened, When};
+pub use line::Happened;
 pub use tail::Tail;
 pub use watch::Watch;

@@ -5,10 +5,11 @@ use std::collections::HashMap;
 use shm_layout::protocol::observe::{Cursor, Step};
 use tt_shm_reader::{Event, Segment};
 
-use super::line::{Happened, When};
+use super::line::Happened;
 use super::totals::Totals;
 use crate::directory::Directory;
 use crate::escape::Foreign;
+use crate::model::Moment;
 use crate::segments::{Called, called};
 
 /// Most bytes of names that the events of one read get, as many as a ring of the usual size can name. Names are ids in
@@ -137,9 +138,9 @@ impl Tail {
             let device = devices.get(usize::from(event.device)).copied().flatten();
             let (monotonic_ns, realtime_ns) =
                 (clock.to_monotonic_ns(event.time), clock.to_realtime_ns(event.time));
-            let when = When { monotonic_ns, realtime_ns };
+            let time = Moment { monotonic_ns, realtime_ns };
             let name = names.get(&self.segment, event.name);
-            let happened = Happened::new(self.pid, device, when, *total, name, event);
+            let happened = Happened::new(self.pid, device, time, *total, name, event);
             Happened { claimed: self.claimed, ..happened }
         };
         events.iter().map(describe).collect()

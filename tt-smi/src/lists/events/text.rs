@@ -6,6 +6,7 @@ use tt_shm_reader::{Class, EventKind, KernelType};
 
 use super::line::Happened;
 use crate::escape::fit;
+use crate::model::Word;
 use crate::segments::pid_text;
 use crate::units::{UNKNOWN, mib, plural, time_of_day};
 
@@ -23,11 +24,11 @@ impl Happened {
 
     /// `DRAM`, `L1_SMALL`.
     fn memory(&self) -> String {
-        self.class_code.map_or_else(|| UNKNOWN.to_owned(), |class| class.name().to_ascii_uppercase())
+        self.class.map_or_else(|| UNKNOWN.to_owned(), |class| class.name().to_ascii_uppercase())
     }
 
     fn kernel(&self) -> &'static str {
-        let kernel = self.class_code.and_then(Class::kernel_type);
+        let kernel = self.class.and_then(Class::kernel_type);
         kernel.map_or(UNKNOWN, KernelType::label)
     }
 
@@ -42,7 +43,7 @@ impl Happened {
             (Some(binary), Some(cores)) => format!("{binary} B x {}, ", plural(u64::from(cores), "core")),
             _ => String::new(),
         };
-        let (event, kernel, device) = (self.event, self.kernel(), self.device());
+        let (event, kernel, device) = (self.event(), self.kernel(), self.device());
         write!(
             f,
             "[{event}] {kernel} kernel on Device {device}: {sign}{size} MiB ({binary}id {:#x})",
@@ -54,7 +55,7 @@ impl Happened {
 
     fn write_cb(&self, f: &mut fmt::Formatter<'_>, sign: char) -> fmt::Result {
         let (size, total) = (mib(self.size_bytes.unwrap_or(0)), self.total());
-        write!(f, "[{}] Device {}: {sign}{size} MiB (Total: {total})", self.event, self.device())?;
+        write!(f, "[{}] Device {}: {sign}{size} MiB (Total: {total})", self.event(), self.device())?;
         let inside = if self.globally_allocated == Some(true) { ", inside an L1 buffer" } else { "" };
         write!(f, " (cb {:#x}, program {:#x}{inside})", self.id, self.program.unwrap_or(0))
     }
@@ -73,7 +74,7 @@ impl Happened {
     fn write_dispatch(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let how = if self.cached == Some(true) { "cached" } else { "sent" };
         let (kernels, cbs) = (mib(self.size_bytes.unwrap_or(0)), mib(self.cb_resident_bytes.unwrap_or(0)));
-        write!(f, "[{}] Program {:#x}{} on Device {}", self.event, self.id, self.quoted(), self.device())?;
+        write!(f, "[{}] Program {:#x}{} on Device {}", self.event(), self.id, self.quoted(), self.device())?;
         write!(f, " ({how}{}): {kernels} MiB of kernels and {cbs} MiB of CBs resident", self.dispatched())
     }
 
@@ -92,7 +93,7 @@ impl Happened {
         let figure = |figure: Option<u64>| {
             figure.map_or_else(|| UNKNOWN.to_owned(), |figure| format!("{figure}{unit}"))
         };
-        write!(f, "[{}] {} on Device {}: ", self.event, self.memory(), self.device())?;
+        write!(f, "[{}] {} on Device {}: ", self.event(), self.memory(), self.device())?;
         write!(f, "asked {} bytes", self.size_bytes.unwrap_or(0))?;
         match (self.needed_per_bank_bytes, self.banks) {
             (Some(needed), Some(banks)) => write!(f, " ({needed} in each of {banks} banks)")?,
@@ -107,9 +108,10 @@ impl Happened {
 impl fmt::Display for Happened {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // JSON has the date.
-        let time = time_of_day(self.time.as_deref());
+        let time = self.time.rfc3339();
+        let time = time_of_day(time.as_deref());
         write!(f, "{time} [PID {}] ", pid_text(self.pid, self.claimed))?;
-        let event = self.event;
+        let event = self.event();
         match self.kind {
             Some(EventKind::Alloc) => self.write_buffer(f, "Allocated"),
             Some(EventKind::Free) => self.write_buffer(f, "Freed"),
@@ -120,7 +122,13 @@ impl fmt::Display for Happened {
             Some(EventKind::KernelDispatch) => self.write_dispatch(f),
             Some(EventKind::AllocFailed) => self.write_failed(f),
             Some(EventKind::Marker) => {
-                write!(f, "[{event}] {} step {}{}", self.phase.unwrap_or(UNKNOWN), self.id, self.quoted())
+                write!(
+                    f,
+                    "[{event}] {} step {}{}",
+                    self.phase.map_or(UNKNOWN, Word::word),
+                    self.id,
+                    self.quoted()
+                )
             }
             Some(EventKind::Gauge) => {
                 let (used, total) = (self.used_bytes.unwrap_or(0), self.size_bytes.unwrap_or(0));
@@ -149,12 +157,13 @@ impl fmt::Display for Happened {
 mod tests {
     use super::*;
     use crate::escape::Foreign;
-    use crate::lists::events::line::When;
+    use crate::model::Moment;
     use tt_shm_reader::{Event, flags};
 
     fn line(event: Event, total: u64, name: Option<&str>) -> String {
-        let line = Happened::new(42, Some(0), When::default(), Some(total), name.map(Foreign::from), &event)
-            .to_string();
+        let line =
+            Happened::new(42, Some(0), Moment::default(), Some(total), name.map(Foreign::from), &event)
+                .to_string();
         line.strip_prefix("- [PID 42] ").unwrap().to_owned()
     }
 
@@ -185,7 +194,7 @@ mod tests {
     #[test]
     fn names_are_escaped_and_unknown_totals_are_a_dash() {
         let event = Event { size: 1, ..Event::new(EventKind::CbFree, 0) };
-        let happened = Happened::new(1, None, When::default(), None, None, &event);
+        let happened = Happened::new(1, None, Moment::default(), None, None, &event);
         assert!(happened.to_string().contains("Device -: -0.000001 MiB (Total: -)"), "{happened}");
         let named = line(Event::new(EventKind::Alloc, 0), 0, Some("a\\\u{1b}[2J"));
         assert!(named.ends_with(r#""a\\\u{1b}[2J""#), "{named}");

@@ -89,7 +89,7 @@ impl Watch {
             happened.extend(tail.describe(&events, &self.directory));
         }
         // Stable: events of one process stay in their order also if their times are equal.
-        happened.sort_by_key(|event| event.monotonic_ns);
+        happened.sort_by_key(|event| event.time);
         happened
     }
 }

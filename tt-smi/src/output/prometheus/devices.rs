@@ -7,7 +7,7 @@ use crate::model::{COLUMNS, Device, Model};
 pub(super) fn add(families: &mut Families, model: &Model) {
     for column in COLUMNS.iter() {
         for device in &model.devices {
-            if let Some(value) = column.of_device(device).number(model.clock) {
+            if let Some(value) = column.of_device(device).number() {
                 families.add(&column.metrics[0], Kind::Gauge, &column.help, labels(device), value);
             }
         }

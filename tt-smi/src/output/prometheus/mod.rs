@@ -7,8 +7,7 @@ mod processes;
 
 use std::io::{self, Write};
 
-use crate::model::Model;
-use crate::model::Origin;
+use crate::model::{Model, Origin, Word};
 use family::{Families, Kind, Labels};
 
 /// Writes a model.
@@ -31,7 +30,7 @@ fn about(families: &mut Families, model: &Model) {
     families.add("tt_smi_hidden_files", Kind::Gauge, hidden, none(), model.hidden as f64);
     let problems = "What is missing or doubtful, by kind: the errors of the JSON snapshot.";
     for problem in &model.problems {
-        let kind = Labels::default().with("kind", problem.kind);
+        let kind = Labels::default().with("kind", problem.kind.word());
         families.add("tt_smi_problems", Kind::Gauge, problems, kind, 1.0);
     }
     if let Some(age_ns) = model.age_ns {

@@ -2,12 +2,12 @@
 
 use super::devices;
 use super::family::{Families, Kind, Labels};
-use crate::model::{Model, Process, ProcessState, Unit, Usage, process_columns};
+use crate::model::{Model, Process, Unit, Usage, process_columns};
 
 /// Adds the figures of every process that lives on every device. All that a process counts itself is exact; what is
 /// only a bound is left out.
 pub(super) fn add(families: &mut Families, model: &Model) {
-    let alive = || model.processes.iter().filter(|process| process.state == ProcessState::Alive);
+    let alive = || model.processes.iter().filter(|process| process.is_alive());
     for column in process_columns().filter(|column| column.sum.is_some()) {
         let kind = if column.unit == Unit::Total { Kind::Counter } else { Kind::Gauge };
         for process in alive() {

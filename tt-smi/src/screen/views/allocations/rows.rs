@@ -5,7 +5,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use crate::lists::allocations::Item;
 use crate::lists::groups::{Group, GroupBy, GroupKey, groups};
 use crate::lists::suspects::{Place, Suspect};
-use crate::model::core_type_name;
+use crate::model::Word;
 use crate::screen::widgets::list::{Column, List};
 use crate::screen::widgets::text::{hex, or_unknown};
 use crate::segments::pid_text;
@@ -26,7 +26,7 @@ const ITEM_COLUMNS: &[Column<Item>] = &[
         |item| or_unknown(item.cores, |cores| cores.to_string()),
         |item| item.cores.map(u64::from),
     ),
-    Column::new("CORE", 8, 10, |item| item.core_type.map_or(UNKNOWN, core_type_name).to_owned()),
+    Column::new("CORE", 8, 10, |item| item.core_type.map_or(UNKNOWN, Word::word).to_owned()),
     Column::ids("PROGRAM", 10, 8, |item| or_unknown(item.program, hex), |item| item.program),
     Column::ids("ID", 18, 11, |item| hex(item.id), |item| Some(item.id)),
     Column::words("NAME", 0, 1, label, |item| item.name.as_ref().map(|name| name.raw())),

@@ -6,7 +6,7 @@ use tt_shm_reader::Class;
 
 use crate::escape::fit;
 use crate::model::{
-    Cause, Clock, Device, FIGURES, Failure, Figure, Held, Interval, Makeup, Memory, Model, Peak,
+    Cause, Clock, Device, FIGURES, Failure, Figure, Held, Interval, Makeup, Memory, Model, Moment, Peak,
 };
 use crate::output::detail::INCOMPLETE;
 use crate::screen::page::Scene;
@@ -116,8 +116,8 @@ impl TableColumns {
             (None, Some(_)) => UNKNOWN.to_owned(),
             (None, None) => String::new(),
         };
-        let ago = or_unknown(time.map(|time| age(self.clock.age_ns(time))));
-        let at = or_unknown(time.map(|time| time_of_day(self.clock, time)));
+        let ago = or_unknown(time.map(|time| age(self.clock.age_ns(time.monotonic_ns))));
+        let at = or_unknown(time.map(time_of_day));
         self.tail(&used, &share, &peak_text(row.peak.as_ref()), &ago, &at)
     }
 
@@ -152,9 +152,8 @@ fn peak_text(peak: Option<&Peak>) -> String {
 }
 
 /// `14:13:10`. The age beside it makes a date unnecessary.
-fn time_of_day(clock: Clock, time: u64) -> String {
-    let wall = clock.rfc3339(time);
-    units::time_of_day(wall.as_deref()).chars().take("14:13:10".len()).collect()
+fn time_of_day(time: Moment) -> String {
+    units::time_of_day(time.rfc3339().as_deref()).chars().take("14:13:10".len()).collect()
 }
 
 /// Activity and composition of the peaks of the scene's device.
@@ -261,7 +260,7 @@ fn failures(device: &Device, model: &Model, width: usize) -> Vec<String> {
 }
 
 fn failure_lines(failure: &Failure, model: &Model, width: usize) -> Vec<String> {
-    let why = match failure.shortage.cause() {
+    let why = match failure.cause {
         Some(Cause::Exhausted) => ": exhausted",
         Some(Cause::Fragmented) => ": fragmented",
         // Neither: banks that differ, or an alignment.
@@ -270,14 +269,14 @@ fn failure_lines(failure: &Failure, model: &Model, width: usize) -> Vec<String> 
     let class = failure.class.map_or(UNKNOWN, Class::name);
     let pid = failure.who.pid_text();
     let parts = vec![
-        format!("{} ago", age(model.clock.age_ns(failure.time))),
+        format!("{} ago", age(model.clock.age_ns(failure.time.monotonic_ns))),
         format!(
             "pid {pid} ({}) requested {} of {class}",
             fit(&failure.who.name, 16),
-            bytes(failure.shortage.request)
+            bytes(failure.shortage.request_bytes)
         ),
         format!("{} free", failure.shortage.free_text()),
         format!("largest block {}{why}", failure.shortage.largest_text()),
     ];
-    wrapped(&format!("{} ", time_of_day(model.clock, failure.time)), parts, width)
+    wrapped(&format!("{} ", time_of_day(failure.time)), parts, width)
 }

@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     fn new(pass: u64, read: u64, count: u64) -> NewEvents {
-        let event = |id| Happened { id, event: "ALLOC", ..Happened::default() };
+        let event = |id| Happened { id, ..Happened::default() };
         NewEvents { pass, read, events: (0..count).map(event).collect(), missed: 1, older: 2 }
     }
 

@@ -7,6 +7,7 @@ use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Position, Rect};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, Borders, Padding, Paragraph, Wrap};
+use tt_shm_reader::EventKind;
 
 use crate::escape::{columns, escape};
 use crate::query::{EVENT_FIELDS, Field, Query};
@@ -180,8 +181,8 @@ impl Page for Events {
         if let Some(lost) = self.lost() {
             frame.render_widget(Line::styled(lost, theme.warn()), layout.lost);
         }
-        self.list.draw(frame, layout.list, self.log.entries(), theme, |entry| match entry.event.event {
-            "ALLOC_FAILED" => RowStyle::warn(theme),
+        self.list.draw(frame, layout.list, self.log.entries(), theme, |entry| match entry.event.kind {
+            Some(EventKind::AllocFailed) => RowStyle::warn(theme),
             _ => RowStyle::default(),
         });
         if self.list.len() == 0 {

@@ -33,9 +33,9 @@ impl EventRates {
     pub(super) fn take(&mut self, events: &[Happened], now_ns: u64) {
         let mut kinds: Vec<(&'static str, u64)> = Vec::new();
         for event in events {
-            match kinds.iter_mut().find(|(kind, _)| *kind == event.event) {
+            match kinds.iter_mut().find(|(kind, _)| *kind == event.event()) {
                 Some((_, count)) => *count += 1,
-                None => kinds.push((event.event, 1)),
+                None => kinds.push((event.event(), 1)),
             }
         }
         self.reads.push_back(ReadCounts { end_ns: now_ns, kinds });
@@ -66,23 +66,24 @@ impl EventRates {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tt_shm_reader::EventKind;
 
     const SECOND: u64 = 1_000_000_000;
 
-    fn events(kind: &'static str, count: usize) -> Vec<Happened> {
-        vec![Happened { event: kind, ..Happened::default() }; count]
+    fn events(kind: EventKind, count: usize) -> Vec<Happened> {
+        vec![Happened { kind: Some(kind), ..Happened::default() }; count]
     }
 
     #[test]
     fn unknown_at_first_and_measured_over_the_last_seconds() {
         let mut rates = EventRates::begin(SECOND);
         assert_eq!(rates.per_second(), None);
-        rates.take(&events("ALLOC", 10), SECOND + SECOND / 10);
+        rates.take(&events(EventKind::Alloc, 10), SECOND + SECOND / 10);
         assert_eq!(rates.per_second(), None, "too short");
-        rates.take(&events("FREE", 30), 2 * SECOND);
+        rates.take(&events(EventKind::Free, 30), 2 * SECOND);
         assert_eq!(rates.per_second(), Some(vec![("FREE", 30.0), ("ALLOC", 10.0)]));
         for second in 3..20 {
-            rates.take(&events("FREE", 7), second * SECOND);
+            rates.take(&events(EventKind::Free, 7), second * SECOND);
         }
         assert_eq!(rates.per_second(), Some(vec![("FREE", 7.0)]), "what is long ago does not count");
     }

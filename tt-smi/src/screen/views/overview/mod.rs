@@ -9,7 +9,7 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::Paragraph;
 
 use crate::escape::fit;
-use crate::model::{Device, Memory, Model, ProcessState};
+use crate::model::{Device, Memory, Model, Word};
 use crate::screen::action::{Action, View};
 use crate::screen::data::Data;
 use crate::screen::page::{Page, Reply, Scene};
@@ -187,10 +187,11 @@ fn totals_line(model: &Model, theme: &Theme) -> Line<'static> {
 
 /// What an operator should know: problems, flags of devices and processes, the last failure.
 fn notes(model: &Model) -> Vec<String> {
-    let problems = model.problems.iter().map(|problem| format!(" {}: {}", problem.kind, problem.message));
+    let problems =
+        model.problems.iter().map(|problem| format!(" {}: {}", problem.kind.word(), problem.message));
     let devices =
         model.devices.iter().map(|device| (format!("device {}", device.index), device.flags().join(", ")));
-    let alive = model.processes.iter().filter(|process| process.state == ProcessState::Alive);
+    let alive = model.processes.iter().filter(|process| process.is_alive());
     let processes = alive.map(|process| (format!("pid {}", process.pid_text()), process.flags().join(", ")));
     let flagged = devices.chain(processes).filter(|(_, flags)| !flags.is_empty());
     let flagged = flagged.map(|(who, flags)| format!(" {who}: {flags}"));
@@ -208,9 +209,9 @@ fn last_failure(model: &Model) -> Option<String> {
     );
     Some(format!(
         " {} ago on device {index}: {} allocation of {} failed (pid {who}); {} free, largest block {}",
-        age(model.clock.age_ns(failure.time)),
+        age(model.clock.age_ns(failure.time.monotonic_ns)),
         or_unknown(failure.class, |class| class.name().to_uppercase()),
-        bytes(failure.shortage.request),
+        bytes(failure.shortage.request_bytes),
         failure.shortage.free_text(),
         failure.shortage.largest_text(),
     ))

@@ -7,7 +7,7 @@ use ratatui::widgets::{Cell, Row, Table};
 use tt_shm_reader::Class;
 
 use crate::escape::fit;
-use crate::model::{Model, Process, ProcessState};
+use crate::model::{Model, Process};
 use crate::screen::theme::Theme;
 use crate::screen::widgets::text::{or_unknown, split_top};
 use crate::units::{age, bytes_or_unknown, count};
@@ -60,18 +60,13 @@ fn table<'a>(model: &'a Model, width: u16, theme: &Theme) -> Table<'a> {
     let heads = columns.iter().map(|(head, _, numbers, _)| cell((*head).to_owned(), *numbers));
     let rows = model.processes.iter().map(|process| {
         let cells = columns.iter().map(|(_, _, numbers, text)| cell(text(process), *numbers));
-        let remark = match process.state {
-            ProcessState::Ended => "ended".to_owned(),
+        let (remark, style) = match process.is_alive() {
+            false => ("ended", theme.dim()),
             // The notes below the table say more.
-            ProcessState::Alive if !process.flags().is_empty() => "!".to_owned(),
-            ProcessState::Alive => String::new(),
+            true if !process.flags().is_empty() => ("!", theme.warn()),
+            true => ("", Default::default()),
         };
-        let style = match process.state {
-            ProcessState::Ended => theme.dim(),
-            ProcessState::Alive if !remark.is_empty() => theme.warn(),
-            ProcessState::Alive => Default::default(),
-        };
-        Row::new(cells.chain([cell(remark, false)]).collect::<Vec<_>>()).style(style)
+        Row::new(cells.chain([cell(remark.to_owned(), false)]).collect::<Vec<_>>()).style(style)
     });
     let widths =
         columns.iter().map(|(_, width, _, _)| Constraint::Length(*width)).chain([Constraint::Min(0)]);

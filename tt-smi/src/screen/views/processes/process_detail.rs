@@ -103,21 +103,24 @@ impl ProcessDetail {
             false,
         )];
         let mut say = |text: String, is_warning| lines.push((text, is_warning));
-        if let Some(command) = process.command() {
+        if let Some(command) = &process.command {
             say(format!(" {command}"), false);
         }
-        if let Some(container) = process.info.as_ref().and_then(|info| info.container.as_ref()) {
+        if let Some(container) = &process.container {
             say(format!(" in {container}"), false);
         }
         if let Some(source) = told_by(process) {
-            say(format!(" {source}"), process.self_checks[1] > 0);
+            say(format!(" {source}"), process.self_checks_different > 0);
         }
         if let Some(held) = &self.held {
             say(format!(" {held} when it ended"), false);
         }
-        if process.unlisted > 0 {
+        if process.health.unlisted > 0 {
             say(
-                format!(" {} not listed: totals are exact", plural(process.unlisted, "live allocation")),
+                format!(
+                    " {} not listed: totals are exact",
+                    plural(process.health.unlisted, "live allocation")
+                ),
                 true,
             );
         }
@@ -130,7 +133,7 @@ impl ProcessDetail {
 
 /// Who writes its segment and how far that was checked, unless the process does so itself.
 fn told_by(process: &Process) -> Option<String> {
-    let [made, different] = process.self_checks;
+    let (made, different) = (process.self_checks, process.self_checks_different);
     let source = (process.source != "ring").then(|| format!("reported by {}", process.source));
     let behalf = process.on_behalf_of.map(|pid| format!("on behalf of pid {pid}"));
     let checks = (made > 0).then(|| format!("{}, {different} mismatched", plural(made, "self-check")));
@@ -226,7 +229,7 @@ impl Page for ProcessDetail {
     }
 
     fn target(&self, _scene: &Scene<'_>) -> Option<ProcessKey> {
-        self.process.as_ref().filter(|process| process.state == ProcessState::Alive).map(|_| self.key)
+        self.process.as_ref().filter(|process| process.is_alive()).map(|_| self.key)
     }
 
     fn summary(&self) -> Option<String> {
@@ -298,7 +301,7 @@ fn figure_row(usage: &Usage, place: u64, figure: &Figure, clock: Clock) -> Optio
         live: memory.used,
         count: memory.count,
         peak: peak.map(|peak| peak.range),
-        peak_age_ns: peak.and_then(|peak| peak.time).map(|time| clock.age_ns(time)),
+        peak_age_ns: peak.and_then(|peak| peak.time).map(|time| clock.age_ns(time.monotonic_ns)),
         place: (usage.device as u64) << 8 | place,
     })
 }

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use tt_shm_reader::Class;
 
 use crate::escape::Foreign;
-use crate::model::{Model, Process, ProcessState, Reclaimed};
+use crate::model::{Model, Process, Reclaimed};
 use crate::screen::page::ProcessKey;
 use crate::screen::widgets::list::Column;
 use crate::screen::widgets::text::or_unknown;
@@ -39,20 +39,20 @@ pub(super) struct ProcessRow {
 
 impl ProcessRow {
     pub(super) fn new(process: &Process, model: &Model) -> ProcessRow {
-        let info = process.info.as_ref();
-        let command = process.command().map(|command| format!("{}: {}", process.name.raw(), command.raw()));
+        let command = process.command.as_ref();
+        let command = command.map(|command| format!("{}: {}", process.name.raw(), command.raw()));
         let held = held(process, model).map(|held| format!("{} ({held})", process.name.raw()));
         ProcessRow {
             key: process.into(),
             is_claimed: process.is_claimed(),
             pid: process.pid_short(),
-            parent: info.and_then(|info| info.parent),
+            parent: process.parent_pid,
             depth: 0,
             state: process.state_text(),
-            is_flagged: process.state == ProcessState::Alive && !process.flags().is_empty(),
+            is_flagged: process.is_alive() && !process.flags().is_empty(),
             user: process.user.clone().unwrap_or_else(|| process.uid.to_string().into()),
             title: held.or(command).map_or_else(|| process.name.clone(), Foreign::from),
-            container: info.and_then(|info| info.container.as_ref()).map(|container| {
+            container: process.container.as_ref().map(|container| {
                 let runtime = container.runtime.map_or_else(String::new, |runtime| format!("{runtime}:"));
                 format!("{runtime}{}", container.short_id())
             }),
@@ -119,15 +119,14 @@ pub(super) fn number(key: ProcessKey) -> u64 {
 /// What a process held when it ended: `held 2.0 GiB dram`.
 pub(super) fn held(process: &Process, model: &Model) -> Option<String> {
     let is_same = |gone: &&Reclaimed| gone.pid == process.namespace_pid && gone.uid == u64::from(process.uid);
-    let ended = process.state == ProcessState::Ended;
-    let gone = model.reclaimed.iter().find(is_same).filter(|_| ended)?;
+    let gone = model.reclaimed.iter().find(is_same).filter(|_| !process.is_alive())?;
     Some(held_text(gone))
 }
 
 /// `held 2.0 GiB dram, 3.0 KiB cb`.
 pub(super) fn held_text(gone: &Reclaimed) -> String {
-    let one = |(class, size, _): &(Class, u64, u64)| format!("{} {}", bytes(*size), class.name());
-    match &gone.held[..] {
+    let one = |(class, size): &(Class, u64)| format!("{} {}", bytes(*size), class.name());
+    match &gone.bytes[..] {
         [] => "held nothing".to_owned(),
         held => format!("held {}", held.iter().map(one).collect::<Vec<_>>().join(", ")),
     }
@@ -231,7 +230,7 @@ mod tests {
     fn a_process_that_is_listed_in_part_has_no_figures_of_classes() {
         let mut data = fixture::data(1, 1, More::None);
         assert!(ProcessRow::new(&data.model.processes[0], &data.model).class(Class::Trace).is_some());
-        data.model.processes[0].listed_in_part = true;
+        data.model.processes[0].health.listed_in_part = true;
         let row = ProcessRow::new(&data.model.processes[0], &data.model);
         assert_eq!((row.dram, row.class(Class::Trace), row.kernels), (None, None, None));
     }

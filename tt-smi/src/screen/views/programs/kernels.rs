@@ -6,7 +6,7 @@ use ratatui::text::Line;
 use tt_shm_reader::{Kernel, KernelType};
 
 use super::rows::{ProgramRow, number};
-use crate::model::{core_type_name, ranges};
+use crate::model::{Word, ranges};
 use crate::screen::action::Action;
 use crate::screen::data::{Data, More, Needs};
 use crate::screen::page::{Page, Reply, Scene};
@@ -28,8 +28,8 @@ const COLUMNS: &[Column<Loaded>] = &[
         "CORE",
         8,
         4,
-        |loaded| core_type_name(loaded.kernel.core_type).to_owned(),
-        |loaded| Some(core_type_name(loaded.kernel.core_type)),
+        |loaded| loaded.kernel.core_type.word().to_owned(),
+        |loaded| Some(loaded.kernel.core_type.word()),
     ),
     Column::number(
         "BINARY",
