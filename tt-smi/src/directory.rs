@@ -7,18 +7,23 @@ use shm_layout::claims::{self, Standing};
 use tt_shm_reader::{DeviceEntry, Segment, TableSnapshot, process_state};
 
 use crate::model::hex;
+#[cfg(test)]
+use crate::schema;
 
 /// A device as users name it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct DeviceId {
     /// The processes' own number for it; `None` if they have none or disagree.
     #[serde(rename = "logical_id")]
     pub logical: Option<u64>,
     /// Stable id of the chip, hexadecimal.
     #[serde(serialize_with = "hex")]
+    #[cfg_attr(test, schemars(schema_with = "schema::hex"))]
     pub chip_id: u64,
     /// PCI address; `None` if not known.
     #[serde(rename = "pci_address")]
+    #[cfg_attr(test, schemars(schema_with = "schema::pci_address"))]
     pub pci: Option<String>,
     /// The most trusted live process that uses it; `None` if none does.
     #[serde(skip)]

@@ -9,6 +9,7 @@ use unicode_width::UnicodeWidthStr;
 /// Text that another process wrote. It is escaped for display and verbatim in JSON; being a type, it cannot be confused
 /// with text that is already safe.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(inline))]
 pub struct Foreign(Arc<str>);
 
 impl Foreign {

@@ -32,6 +32,8 @@ mod directory;
 mod exit;
 mod past;
 mod private_file;
+#[cfg(test)]
+mod schema;
 mod select;
 mod signals;
 mod stale;

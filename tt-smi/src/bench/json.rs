@@ -12,11 +12,14 @@ use crate::output::json::SCHEMA;
 
 /// The findings in the order of the table.
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct FindingsJson<'a> {
     /// Version of this format; raised when a key changes its meaning or goes away. A later tt-smi may have more keys;
     /// this file has those of its own.
+    #[cfg_attr(test, schemars(schema_with = "crate::schema::version"))]
     schema: u32,
     /// When, RFC 3339, UTC, to the microsecond.
+    #[cfg_attr(test, schemars(schema_with = "crate::schema::timestamp"))]
     timestamp: String,
     /// Name of the machine.
     host: String,
@@ -25,6 +28,7 @@ pub(crate) struct FindingsJson<'a> {
     /// Cores that it may use.
     cores: usize,
     /// Of the last minute, before it began; `None` if not known.
+    #[cfg_attr(test, schemars(with = "Option<f64>"))]
     load_average: f64,
     /// How long it measured.
     seconds: f64,
@@ -57,6 +61,35 @@ struct Figures<'a>(&'a Findings);
 impl Serialize for Figures<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_map(entries(self.0))
+    }
+}
+
+#[cfg(test)]
+impl schemars::JsonSchema for Figures<'_> {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Figures".into()
+    }
+
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({
+            "type": "object",
+            "patternProperties": {
+                "^[a-z0-9_]+_ns$": {
+                    "type": "number",
+                    "description": "Nanoseconds: of a case, of a percentile of single calls (_p50_, _p99_, _p99_9_, \
+                        _p99_99_, _max_), or added to a loop with so much work."
+                },
+                "^[a-z0-9_]+_multiple_of_[a-z0-9_]+$": {
+                    "type": "number",
+                    "minimum": 0,
+                    "description": "One case in multiples of another."
+                },
+                "^[a-z0-9_]+_percent_of_[0-9]+us$": {
+                    "type": "number",
+                    "description": "Percent that a loop with so much work becomes slower."
+                }
+            }
+        })
     }
 }
 

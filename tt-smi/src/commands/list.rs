@@ -12,6 +12,8 @@ use crate::output::columns::{Align, Columns};
 use crate::output::json::{self, Envelope};
 use crate::output::paint::Paint;
 use crate::output::table::{why_nothing, write_problems};
+#[cfg(test)]
+use crate::schema;
 use crate::settings::Settings;
 use crate::units::{UNKNOWN, bytes_or_unknown};
 
@@ -64,6 +66,7 @@ fn write(out: &mut dyn Write, model: &Model, paint: Paint) -> io::Result<()> {
 }
 
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct ListJson<'a> {
     #[serde(flatten)]
     envelope: Envelope,
@@ -75,11 +78,13 @@ pub(crate) struct ListJson<'a> {
 
 /// A device.
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct DeviceJson<'a> {
     #[serde(flatten)]
     device: &'a Device,
     /// What can be allocated of each memory.
     #[serde(flatten)]
+    #[cfg_attr(test, schemars(schema_with = "capacities_schema"))]
     capacities: BTreeMap<&'static str, Cell>,
     /// Processes that have something on it.
     processes: u64,
@@ -88,6 +93,11 @@ struct DeviceJson<'a> {
 /// What can be allocated.
 fn capacities() -> impl Iterator<Item = &'static Column> {
     COLUMNS.iter().filter(|column| column.name.ends_with("_total_bytes"))
+}
+
+#[cfg(test)]
+fn capacities_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+    schema::object(capacities().map(|column| (column.name.clone(), schema::column_of(column))))
 }
 
 impl<'a> ListJson<'a> {

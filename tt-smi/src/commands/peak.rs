@@ -17,6 +17,8 @@ use crate::output::columns::{Align, Columns};
 use crate::output::json::{self, Envelope};
 use crate::output::paint::Paint;
 use crate::output::table::{why_nothing, write_problems};
+#[cfg(test)]
+use crate::schema;
 use crate::settings::Settings;
 use crate::source::Source;
 use crate::units::{UNKNOWN, age, bytes, percent};
@@ -149,6 +151,7 @@ fn describe(makeup: &Makeup) -> String {
 }
 
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct PeaksJson<'a> {
     #[serde(flatten)]
     envelope: Envelope,
@@ -164,13 +167,16 @@ pub(crate) struct PeaksJson<'a> {
 ///
 /// Not a [`Device`]: shorter, with what identifies the device and nothing else beside the peaks.
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct DevicePeaksJson<'a> {
     /// What --device takes.
     index: usize,
     /// Stable id of the chip, hexadecimal.
     #[serde(serialize_with = "hex")]
+    #[cfg_attr(test, schemars(schema_with = "schema::hex"))]
     chip_id: u64,
     /// PCI address; `None` if not known.
+    #[cfg_attr(test, schemars(schema_with = "schema::pci_address"))]
     pci_address: Option<&'a str>,
     /// DRAM: a largest value, and what it was made of.
     dram: MemoryPeakJson<'a>,
@@ -178,13 +184,16 @@ struct DevicePeaksJson<'a> {
     l1: MemoryPeakJson<'a>,
     /// By the stem of the figure.
     #[serde(flatten)]
+    #[cfg_attr(test, schemars(schema_with = "others_schema"))]
     others: BTreeMap<&'static str, &'a Peak>,
     /// By memory class.
+    #[cfg_attr(test, schemars(schema_with = "schema::by_class_of::<Peak>"))]
     classes: BTreeMap<&'static str, &'a Peak>,
 }
 
 /// A largest value, and what it was made of.
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct MemoryPeakJson<'a> {
     #[serde(flatten)]
     peak: &'a Peak,
@@ -196,6 +205,12 @@ struct MemoryPeakJson<'a> {
 fn others() -> impl Iterator<Item = &'static Figure> {
     let peaks = FIGURES.iter().filter(|figure| figure.has_peak());
     peaks.filter(|figure| figure.class().is_none() && figure.sum_of.is_none())
+}
+
+#[cfg(test)]
+fn others_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+    let peak = generator.subschema_for::<Peak>();
+    schema::object(others().map(|figure| (figure.stem.to_owned(), schema::named(peak.clone(), figure.help))))
 }
 
 impl<'a> PeaksJson<'a> {

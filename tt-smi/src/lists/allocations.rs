@@ -12,12 +12,15 @@ use crate::cli::SortBy;
 use crate::directory::Directory;
 use crate::escape::{Foreign, fit};
 use crate::model::{millis, word, word_or_null};
+#[cfg(test)]
+use crate::schema;
 use crate::segments::{Called, called, lost};
 use crate::units::{UNKNOWN, plural};
 use crate::unread::Unread;
 
 /// Something live.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Item {
     /// Index of the device.
     pub device: usize,
@@ -33,6 +36,7 @@ pub struct Item {
     pub claimed: bool,
     /// Memory class.
     #[serde(serialize_with = "word")]
+    #[cfg_attr(test, schemars(schema_with = "schema::words::<Class>"))]
     pub class: Class,
     /// The process's number for it: buffer, circular buffer or kernel id.
     pub id: u64,
@@ -50,6 +54,7 @@ pub struct Item {
     pub cores: Option<u32>,
     /// Kind of its cores; `None` if it is not in cores.
     #[serde(serialize_with = "word_or_null")]
+    #[cfg_attr(test, schemars(schema_with = "schema::words_or_null::<CoreType>"))]
     pub core_type: Option<CoreType>,
     /// A circular buffer inside an L1 buffer, without bytes of its own.
     pub globally_allocated: bool,

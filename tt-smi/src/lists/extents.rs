@@ -94,6 +94,7 @@ impl BankKind {
 
 /// What overlaps in a memory of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Overlaps {
     /// Index of the device.
     pub device: usize,

@@ -39,9 +39,11 @@ pub enum GroupKey {
 
 /// A group.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Group {
     /// What they have in common: name, class, pid, or for sizes the power of two that none is below; `None`: they have
     /// no name.
+    #[cfg_attr(test, schemars(with = "Option<String>"))]
     pub key: GroupKey,
     /// Number of members.
     #[serde(rename = "live_count")]

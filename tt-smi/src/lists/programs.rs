@@ -28,6 +28,7 @@ pub struct Entry {
 
 /// Kernel bytes of a device, by the hash of the binary.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Sharing {
     /// Index of the device.
     pub device: usize,

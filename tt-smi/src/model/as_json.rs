@@ -34,6 +34,20 @@ macro_rules! words {
             }
         }
 
+        #[cfg(test)]
+        impl schemars::JsonSchema for $type {
+            fn schema_name() -> std::borrow::Cow<'static, str> {
+                stringify!($type).into()
+            }
+
+            fn inline_schema() -> bool {
+                true
+            }
+
+            fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+                $crate::schema::words::<$type>(generator)
+            }
+        }
     };
 }
 pub(crate) use words;

@@ -7,12 +7,15 @@ use super::as_json::{by_word, word_or_null};
 use super::{Clock, Held, Moment, Shortage};
 use crate::directory::DeviceId;
 use crate::escape::Foreign;
+#[cfg(test)]
+use crate::schema;
 
 /// The processes said how much memory there is.
-const PRODUCER: &str = "producer";
+pub(crate) const PRODUCER: &str = "producer";
 
 /// A device. As JSON: which device it is; documents add what they tell of it.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Device {
     /// Its place in the list; what --device takes.
     pub index: usize,
@@ -23,13 +26,16 @@ pub struct Device {
     #[serde(flatten)]
     pub id: DeviceId,
     /// Architecture; `None` if no process says.
+    #[cfg_attr(test, schemars(schema_with = "schema::arch"))]
     pub arch: Option<&'static str>,
     /// Board; `None` if no process says.
     pub board: Option<Foreign>,
     /// Where the figures come from: the sources of the living processes on it, each once.
     #[serde(rename = "source")]
+    #[cfg_attr(test, schemars(schema_with = "schema::sources"))]
     pub sources: Vec<&'static str>,
     /// Who says how much memory there is: the processes, or a list of boards; `None` if nobody.
+    #[cfg_attr(test, schemars(schema_with = "schema::capacity_source"))]
     pub capacity_source: Option<&'static str>,
     /// What all processes together hold on it.
     #[serde(skip)]
@@ -74,6 +80,7 @@ pub struct Device {
 
 /// An allocation that failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct LastFailure {
     /// When; `None` if that was before the machine was suspended, when nobody knows what the wall clock showed.
     pub time: Moment,
@@ -81,6 +88,7 @@ pub struct LastFailure {
     pub pid: u64,
     /// Memory class; `None` if a later version has it.
     #[serde(serialize_with = "word_or_null")]
+    #[cfg_attr(test, schemars(schema_with = "schema::words_or_null::<Class>"))]
     pub class: Option<Class>,
     /// What was asked for, needed and free.
     #[serde(flatten)]
@@ -89,12 +97,14 @@ pub struct LastFailure {
 
 /// What a peak was made of.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Makeup {
     /// Whether classes and holders are all that it was made of.
     #[serde(rename = "composition_exact")]
     pub exact: bool,
     /// What it was made of, circular buffers as resident; empty if not known.
     #[serde(rename = "classes_bytes", serialize_with = "by_word")]
+    #[cfg_attr(test, schemars(schema_with = "schema::some_classes_bytes"))]
     pub classes: Vec<(Class, u64)>,
     /// Largest first.
     pub holders: Vec<Holder>,
@@ -105,6 +115,7 @@ pub struct Makeup {
 
 /// Who held it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Holder {
     /// A process.
     pub pid: u64,

@@ -11,10 +11,13 @@ use super::as_json::{by_class, event, hex, word_or_null};
 use super::{Cause, Clock, Moment, Shortage};
 use crate::directory::Directory;
 use crate::escape::Foreign;
+#[cfg(test)]
+use crate::schema;
 use crate::units::UNKNOWN;
 
 /// An allocation that failed.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Failure {
     /// When it failed, RFC 3339, UTC, to the microsecond; `None` if that was before the machine was suspended, when
     /// nobody knows what the wall clock showed.
@@ -23,6 +26,7 @@ pub struct Failure {
     pub device: Option<usize>,
     /// Stable id of the chip, hexadecimal.
     #[serde(serialize_with = "hex")]
+    #[cfg_attr(test, schemars(schema_with = "schema::hex"))]
     pub chip_id: u64,
     /// Who asked.
     #[serde(flatten)]
@@ -31,6 +35,7 @@ pub struct Failure {
     pub uid: u32,
     /// What it asked for; `None` if a later version has that class.
     #[serde(serialize_with = "word_or_null")]
+    #[cfg_attr(test, schemars(schema_with = "schema::words_or_null::<Class>"))]
     pub class: Option<Class>,
     /// What was asked for, needed and free.
     #[serde(flatten)]
@@ -52,6 +57,7 @@ pub struct Failure {
 
 /// A process, also of the past.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Who {
     /// The process, as this machine calls it; `None` if it cannot be told from here.
     pub pid: Option<u64>,
@@ -63,11 +69,13 @@ pub struct Who {
 
 /// Who held what.
 #[derive(Clone, Debug, Default, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Holders {
     /// Whether it is of that very moment and of all processes.
     pub exact: bool,
     /// What all held together, by memory class; circular buffers and kernels as resident on Tensix cores.
     #[serde(rename = "classes_bytes", serialize_with = "by_class")]
+    #[cfg_attr(test, schemars(schema_with = "schema::classes_bytes"))]
     pub classes: [u64; Class::COUNT],
     /// By process, the largest.
     #[serde(rename = "holders")]
@@ -77,22 +85,26 @@ pub struct Holders {
     pub other_count: u64,
     /// What these held, likewise.
     #[serde(rename = "others_classes_bytes", serialize_with = "by_class")]
+    #[cfg_attr(test, schemars(schema_with = "schema::classes_bytes"))]
     pub others: [u64; Class::COUNT],
 }
 
 /// A process's share.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct HeldBy {
     /// Whose.
     #[serde(flatten)]
     pub who: Who,
     /// What it held, likewise.
     #[serde(rename = "classes_bytes", serialize_with = "by_class")]
+    #[cfg_attr(test, schemars(schema_with = "schema::classes_bytes"))]
     pub classes: [u64; Class::COUNT],
 }
 
 /// An event before a failure.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Before {
     /// When, RFC 3339, UTC, to the microsecond; `None` if that was before the machine was suspended, when nobody knows
     /// what the wall clock showed.
@@ -101,9 +113,11 @@ pub struct Before {
     pub pid: u64,
     /// What happened; UNKNOWN is of a later version.
     #[serde(rename = "event", serialize_with = "event")]
+    #[cfg_attr(test, schemars(schema_with = "schema::event"))]
     pub kind: Option<EventKind>,
     /// Memory class; `None` if it is about none.
     #[serde(serialize_with = "word_or_null")]
+    #[cfg_attr(test, schemars(schema_with = "schema::words_or_null::<Class>"))]
     pub class: Option<Class>,
     /// What the process calls it: a buffer, a program; `None` of an allocation that failed.
     pub id: Option<u64>,

@@ -52,6 +52,7 @@ impl Serialize for Classes<'_> {
 ///
 /// Not a [`Memory`]: flat, without what only whole memories have, and with what follows from the rest.
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct ClassFigures {
     /// Bytes occupied.
     live_bytes: u64,
@@ -63,6 +64,7 @@ struct ClassFigures {
     basis: Basis,
     /// Allocations live.
     // Of every class they are counted.
+    #[cfg_attr(test, schemars(with = "u64"))]
     live_count: Option<u64>,
     /// Most bytes live that were seen.
     peak_bytes: u64,
@@ -90,6 +92,44 @@ impl From<&Memory> for ClassFigures {
             peak_exact: memory.peak.is_exact(),
             peak_time: memory.peak.time,
             peak_count: memory.peak.count,
+        }
+    }
+}
+
+#[cfg(test)]
+mod schema {
+    use schemars::{JsonSchema, Schema, SchemaGenerator};
+
+    use super::*;
+    use crate::schema::{by_class, column_of, named, object};
+
+    fn figures(columns: impl Iterator<Item = &'static Column>, generator: &mut SchemaGenerator) -> Schema {
+        let flat =
+            columns.filter(|column| column.is_flat).map(|column| (column.name.clone(), column_of(column)));
+        let basis = "Whether the bytes of buffers are what they occupy, or what was asked for where nobody told more.";
+        let basis = named(Basis::json_schema(generator), basis);
+        let class = generator.subschema_for::<ClassFigures>();
+        let classes = named(by_class(&class), "By memory class.");
+        object(flat.chain([("basis".to_owned(), basis), ("classes".to_owned(), classes)]))
+    }
+
+    impl JsonSchema for DeviceFigures<'_> {
+        fn schema_name() -> std::borrow::Cow<'static, str> {
+            "DeviceFigures".into()
+        }
+
+        fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+            figures(COLUMNS.iter(), generator)
+        }
+    }
+
+    impl JsonSchema for Held {
+        fn schema_name() -> std::borrow::Cow<'static, str> {
+            "Held".into()
+        }
+
+        fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+            figures(process_columns(), generator)
         }
     }
 }

@@ -18,7 +18,8 @@ pub struct Interval {
 ///
 /// Not an [`Interval`]: it says whether it is exact, so that no script has to compare the ends.
 #[derive(Serialize)]
-struct Bounds {
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct Bounds {
     /// Most that is certain; within a window it never falls.
     low_bytes: u64,
     /// Most that can have been; equal if exact; `None` if nothing bounds it.

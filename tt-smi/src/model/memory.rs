@@ -8,9 +8,11 @@ use crate::units;
 
 /// A largest value.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Peak {
     /// The largest value that is certain, and the most that it can have been.
     #[serde(flatten)]
+    #[cfg_attr(test, schemars(with = "super::interval::Bounds"))]
     pub range: Interval,
     /// When the certain peak was reached first, by the process that knows it; `None` if nobody knows, or there was
     /// none. Never when somebody looked.

@@ -22,11 +22,15 @@ pub(crate) use as_json::{event, event_name, hex, millis, word, word_or_null, wor
 pub use class_info::{CLASSES, ClassInfo, class_info};
 pub use clock::{Clock, Moment, rfc3339};
 pub use column::{COLUMNS, Cell, Column, Unit, process_columns};
+#[cfg(test)]
+pub(crate) use device::PRODUCER;
 pub use device::{Device, Holder, LastFailure, Makeup};
 pub use failure::{Before, Failure, HeldBy, Holders, Who};
 pub use figure::{FIGURES, Figure, Rank};
 pub use figures_json::DeviceFigures;
 pub use held::Held;
+#[cfg(test)]
+pub(crate) use interval::Bounds;
 pub use interval::Interval;
 pub use memory::{Basis, Memory, Peak};
 pub use problem::{Problem, ProblemKind, Reclaimed};

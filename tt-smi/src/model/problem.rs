@@ -9,11 +9,14 @@ use tt_shm_reader::{Class, Notice, TableError, TableSnapshot, notice_kind, text}
 use super::as_json::{by_word, seconds, words};
 use super::{Clock, Word};
 use crate::escape::Foreign;
+#[cfg(test)]
+use crate::schema;
 use crate::segments::Hidden;
 use crate::units::plural;
 
 /// Something that could not be read or believed: what it is about is missing in every sum.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Problem {
     /// What is wrong: a file that is not to be trusted, one that cannot be true, one that this user may not read, or a
     /// table without room.
@@ -65,6 +68,7 @@ words!(ProblemKind {
 
 /// What a process held when it ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Reclaimed {
     /// The process, as it called itself.
     pub pid: u64,
@@ -72,12 +76,15 @@ pub struct Reclaimed {
     pub uid: u64,
     /// Since its end was noticed.
     #[serde(rename = "seconds_ago", serialize_with = "seconds")]
+    #[cfg_attr(test, schemars(with = "f64"))]
     pub age_ns: u64,
     /// What it held, by class.
     #[serde(serialize_with = "by_word")]
+    #[cfg_attr(test, schemars(schema_with = "schema::some_classes_bytes"))]
     pub bytes: Vec<(Class, u64)>,
     /// How many allocations it held, by class.
     #[serde(serialize_with = "by_word")]
+    #[cfg_attr(test, schemars(schema_with = "schema::some_classes_counts"))]
     pub counts: Vec<(Class, u64)>,
 }
 

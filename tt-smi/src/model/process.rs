@@ -11,6 +11,8 @@ use super::as_json::{by_word, words};
 use super::{Clock, Column, Held, Word, ranges};
 use crate::escape::Foreign;
 use crate::procinfo::{Container, ProcInfo, RunState};
+#[cfg(test)]
+use crate::schema;
 use crate::units::{UNKNOWN, bytes_or_unknown};
 
 /// Whether a process lives, and can run.
@@ -35,6 +37,7 @@ words!(ProcessState {
 
 /// A process. As JSON: who it is; documents add what they tell of it.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Process {
     /// Identity of its segment.
     #[serde(skip)]
@@ -61,10 +64,12 @@ pub struct Process {
     pub command: Option<Foreign>,
     /// The container that it is in, if it is in one.
     #[serde(flatten, serialize_with = "Container::flat")]
+    #[cfg_attr(test, schemars(schema_with = "Container::schema"))]
     pub container: Option<Container>,
     /// Whether it lives; stopped is alive, and does nothing.
     pub state: ProcessState,
     /// Who writes its segment.
+    #[cfg_attr(test, schemars(schema_with = "schema::source"))]
     pub source: &'static str,
     /// Pid of the process that its segment is written on behalf of, as the writer sees it; `None` if it writes for
     /// itself.
@@ -91,6 +96,7 @@ pub struct Process {
 
 /// What is wrong with a process, or with what is known of it.
 #[derive(Clone, Debug, Default, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Health {
     /// Events that were overwritten before they were seen.
     #[serde(rename = "missed_events")]
@@ -107,11 +113,13 @@ pub struct Health {
     pub unlinked: bool,
     /// Misuses that were counted, without those that never happened.
     #[serde(serialize_with = "by_word")]
+    #[cfg_attr(test, schemars(schema_with = "schema::anomalies"))]
     pub anomalies: Vec<(Anomaly, u64)>,
 }
 
 /// A process on a device; its peaks are exact.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Usage {
     /// The device.
     #[serde(rename = "index")]
@@ -131,12 +139,14 @@ pub struct Usage {
 
 /// What a process says of a device.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Claim {
     /// DRAM that can be allocated; `None` if it does not say.
     pub dram_total_bytes: Option<u64>,
     /// L1 of Tensix cores that can be allocated; `None` if it does not say.
     pub l1_total_bytes: Option<u64>,
     /// PCI address; `None` if not known.
+    #[cfg_attr(test, schemars(schema_with = "schema::pci_address"))]
     pub pci_address: Option<String>,
     /// Board; `None` if it does not say.
     pub board: Option<Foreign>,

@@ -8,6 +8,7 @@ use crate::units::{bytes, bytes_or_unknown};
 
 /// The figures of an allocation that failed, as its process told them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Shortage {
     /// Bytes it asked for, in all banks together.
     pub request_bytes: u64,

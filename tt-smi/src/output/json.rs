@@ -79,11 +79,14 @@ impl<F: Formatter> Formatter for Harmless<F> {
 
 /// What every document begins with.
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Envelope {
     /// Version of this format; raised when a key changes its meaning or goes away. A later tt-smi may have more keys;
     /// this file has those of its own.
+    #[cfg_attr(test, schemars(schema_with = "crate::schema::version"))]
     pub schema: u32,
     /// When, RFC 3339, UTC, to the microsecond.
+    #[cfg_attr(test, schemars(schema_with = "crate::schema::timestamp"))]
     pub timestamp: String,
     /// Name of the machine.
     pub host: String,

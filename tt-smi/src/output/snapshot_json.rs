@@ -9,6 +9,7 @@ use crate::model::{
 
 /// `tt-smi snapshot --json`.
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct SnapshotJson<'a> {
     #[serde(flatten)]
     envelope: Envelope,
@@ -27,6 +28,7 @@ pub struct SnapshotJson<'a> {
 ///
 /// What the model says of itself, which in JSON has a key of its own.
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct AggregatorJson {
     /// The aggregator; `None` if none runs, and tt-smi counted by itself.
     pid: Option<u64>,
@@ -49,6 +51,7 @@ struct AggregatorJson {
 
 /// A device, all processes together.
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct DeviceJson<'a> {
     #[serde(flatten)]
     device: &'a Device,
@@ -63,6 +66,7 @@ struct DeviceJson<'a> {
 
 /// A process.
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct ProcessJson<'a> {
     #[serde(flatten)]
     process: &'a Process,

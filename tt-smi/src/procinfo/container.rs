@@ -25,6 +25,23 @@ impl Container {
         map.end()
     }
 
+    #[cfg(test)]
+    pub(crate) fn schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        use crate::schema::{enumeration, named, object};
+        let mut runtimes: Vec<&str> = PREFIXES.iter().chain(&PARENTS).map(|(_, runtime)| *runtime).collect();
+        let mut seen = std::collections::BTreeSet::new();
+        runtimes.retain(|runtime| seen.insert(*runtime));
+        let runtime = enumeration(runtimes, true);
+        let id = schemars::json_schema!({ "type": ["string", "null"], "pattern": "^[0-9a-f]{64}$" });
+        object([
+            (
+                "container_runtime".to_owned(),
+                named(runtime, "Who made its container; null if it is in none, or not known."),
+            ),
+            ("container_id".to_owned(), named(id, "Its container; null if it is in none, or not known.")),
+        ])
+    }
+
     /// The id as people know it.
     pub fn short_id(&self) -> &str {
         &self.id[..12]

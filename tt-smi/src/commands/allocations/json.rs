@@ -9,8 +9,11 @@ use crate::lists::extents::Overlaps;
 use crate::lists::groups::{Group, GroupKey};
 use crate::model::{Clock, word};
 use crate::output::json::Envelope;
+#[cfg(test)]
+use crate::schema;
 
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct ListingJson<'a> {
     #[serde(flatten)]
     envelope: Envelope,
@@ -37,11 +40,13 @@ pub(crate) struct ListingJson<'a> {
 ///
 /// The subtotals of a listing are a map; in JSON they are a list.
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct SubtotalJson {
     /// Index of the device.
     device: usize,
     /// Memory class.
     #[serde(serialize_with = "word")]
+    #[cfg_attr(test, schemars(schema_with = "schema::words::<Class>"))]
     class: Class,
     /// Bytes.
     live_bytes: u64,
@@ -53,6 +58,7 @@ struct SubtotalJson {
 ///
 /// Not a [`Group`]: the key of a bucket is a number.
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct SizeJson {
     /// The bucket has sizes from this power of two to below the next; 0: without bytes of its own.
     from_bytes: u64,

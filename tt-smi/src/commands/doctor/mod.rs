@@ -65,6 +65,7 @@ fn write(out: &mut dyn Write, findings: &[Finding], paint: Paint) -> io::Result<
 }
 
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct DoctorJson<'a> {
     #[serde(flatten)]
     envelope: Envelope,
@@ -100,6 +101,7 @@ words!(Level { Pass => "pass", Warn => "warn", Fail => "fail" });
 ///
 /// Texts may contain foreign names: escape them before printing.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct Finding {
     /// What was looked at, such as kernel, segments or aggregator; a check may find several things.
     check: &'static str,

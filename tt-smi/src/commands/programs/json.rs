@@ -6,8 +6,11 @@ use tt_shm_reader::{CoreType, Kernel, KernelType};
 use crate::lists::programs::{Entry, Listing, Sharing};
 use crate::model::{Clock, word, word_or_null, words_of};
 use crate::output::json::Envelope;
+#[cfg(test)]
+use crate::schema;
 
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct ListingJson<'a> {
     #[serde(flatten)]
     envelope: Envelope,
@@ -37,6 +40,7 @@ impl<'a> ListingJson<'a> {
 ///
 /// Not an [`Entry`]: that has the reader's `Program`, which knows no serde and has its kernels by device.
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct ProgramJson<'a> {
     /// Its process, as it is called here.
     pid: u32,
@@ -48,6 +52,7 @@ struct ProgramJson<'a> {
     name: Option<&'a str>,
     /// Types of its kernels, each once.
     #[serde(serialize_with = "words_of")]
+    #[cfg_attr(test, schemars(schema_with = "schema::list_of_words::<KernelType>"))]
     types: &'a [KernelType],
     /// Indices of its devices.
     devices: &'a [usize],
@@ -75,14 +80,17 @@ struct ProgramJson<'a> {
 ///
 /// Not the reader's `Kernel`, which knows no serde and has 0 for unknown cores.
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct KernelJson {
     /// The process's number for it.
     id: u64,
     /// Type; `None` if not known.
     #[serde(serialize_with = "word_or_null")]
+    #[cfg_attr(test, schemars(schema_with = "schema::words_or_null::<KernelType>"))]
     r#type: Option<KernelType>,
     /// Kind of cores.
     #[serde(serialize_with = "word")]
+    #[cfg_attr(test, schemars(schema_with = "schema::words::<CoreType>"))]
     core_type: CoreType,
     /// On one core; `None` if not known.
     binary_bytes: Option<u64>,
@@ -91,6 +99,7 @@ struct KernelJson {
     /// On all cores.
     total_bytes: u64,
     /// Of the binary; `None` if nobody gave one.
+    #[cfg_attr(test, schemars(schema_with = "schema::hex_or_null"))]
     hash: Option<String>,
 }
 

@@ -16,6 +16,8 @@ use crate::output::columns::Align;
 use crate::output::json::{Envelope, write as write_json};
 use crate::output::table::{why_nothing, write_problems};
 use crate::procinfo::Cache;
+#[cfg(test)]
+use crate::schema;
 use crate::settings::Settings;
 use crate::units::{self, UNKNOWN, age, bytes_or_unknown};
 use width::{Column, fit_into, table};
@@ -199,6 +201,7 @@ fn lines<'a>(processes: &[&'a Process], parents: &[Option<usize>]) -> Vec<Line<'
 }
 
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct PsJson<'a> {
     #[serde(flatten)]
     envelope: Envelope,
@@ -210,6 +213,7 @@ pub(crate) struct PsJson<'a> {
 
 /// A process, all its devices together.
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct ProcessJson<'a> {
     #[serde(flatten)]
     process: &'a Process,
@@ -221,12 +225,15 @@ struct ProcessJson<'a> {
     devices: Vec<usize>,
     /// Sums over all devices; `None` for a process that has ended.
     #[serde(flatten)]
+    #[cfg_attr(test, schemars(schema_with = "sums_schema"))]
     sums: BTreeMap<&'static str, Option<u64>>,
     /// Live bytes by memory class; each `None` once it ended.
+    #[cfg_attr(test, schemars(schema_with = "schema::classes_bytes_or_null"))]
     classes_bytes: BTreeMap<&'static str, Option<u64>>,
     /// What is wrong with it, in a word or two each: broken, degraded, unlinked, missed N, or a misuse and how often.
     flags: Vec<String>,
     /// By index of the device: what the process says of it that is not taken for true.
+    #[cfg_attr(test, schemars(with = "BTreeMap<String, Claim>"))]
     claims_conflict: BTreeMap<usize, &'a Claim>,
 }
 
@@ -234,6 +241,15 @@ struct ProcessJson<'a> {
 fn sums() -> impl Iterator<Item = (&'static str, &'static crate::model::Column)> {
     let columns = process_columns().filter(|column| column.class.is_none());
     columns.filter_map(|column| Some((column.sum.as_deref()?, column)))
+}
+
+#[cfg(test)]
+fn sums_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+    schema::object(sums().map(|(name, column)| {
+        let help = format!("{} Summed over all devices; null if that is not known.", column.help);
+        let schema = schemars::json_schema!({ "type": ["integer", "null"], "minimum": 0 });
+        (name.to_owned(), schema::named(schema, help))
+    }))
 }
 
 impl<'a> PsJson<'a> {

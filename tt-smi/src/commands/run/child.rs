@@ -33,7 +33,8 @@ pub(super) enum End {
 ///
 /// Not an [`End`]: two keys of which one is null are easier on scripts than a tagged value.
 #[derive(Serialize)]
-struct ExitJson {
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(super) struct ExitJson {
     /// Its exit code; `None` if a signal ended it.
     exit_code: Option<u8>,
     /// The signal that ended it; `None` if it exited.

@@ -7,6 +7,7 @@ use crate::model::Clock;
 use crate::output::json::Envelope;
 
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct RunJson<'a> {
     #[serde(flatten)]
     envelope: Envelope,

@@ -8,18 +8,25 @@ use tt_shm_reader::{Class, Counters, DeviceStats};
 
 use super::Followed;
 use super::child::End;
+#[cfg(test)]
+use super::child::ExitJson;
 use super::watch::{FoundProcesses, Observed, Unfreed};
 use crate::directory::{Claims, DeviceId, Directory};
 use crate::escape::Foreign;
 use crate::model::{Clock, Device, Interval, Moment, Peak, word};
+#[cfg(test)]
+use crate::schema;
 
 /// What a run used.
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct Report {
     /// How long it ran.
     #[serde(rename = "duration_ms", serialize_with = "duration_ms")]
+    #[cfg_attr(test, schemars(with = "u64"))]
     pub(super) lasted: Duration,
     #[serde(flatten)]
+    #[cfg_attr(test, schemars(with = "ExitJson"))]
     pub(super) end: End,
     /// Devices that its processes reported, by index among those of the run.
     pub(super) devices: Vec<Peaks>,
@@ -36,6 +43,7 @@ pub(crate) struct Report {
 
 /// A process.
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(super) struct Ran {
     /// As it is called here.
     pub(super) pid: u32,
@@ -54,11 +62,13 @@ pub(super) struct Ran {
 
 /// Live allocations of one class with the same name and call site.
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(super) struct Leak {
     /// Index; `None` if not known.
     pub(super) device: Option<usize>,
     /// Memory class.
     #[serde(serialize_with = "word")]
+    #[cfg_attr(test, schemars(schema_with = "schema::words::<Class>"))]
     pub(super) class: Class,
     /// Its name; `None` if it has none.
     pub(super) name: Option<Foreign>,
@@ -73,6 +83,7 @@ pub(super) struct Leak {
 
 /// A device.
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(super) struct Peaks {
     /// Its place in this report.
     pub(super) index: usize,
@@ -86,6 +97,7 @@ pub(super) struct Peaks {
     pub(super) l1_total: Option<u64>,
     /// The most that all processes of the run held together: sums as in a snapshot, then by memory class.
     #[serde(rename = "peaks", serialize_with = "peaks")]
+    #[cfg_attr(test, schemars(schema_with = "peaks_schema"))]
     pub(super) figures: Vec<(&'static str, Peak)>,
 }
 
@@ -93,8 +105,10 @@ pub(super) struct Peaks {
 ///
 /// Not a [`Peak`]: without the number of allocations, which is known only if an aggregation counted them.
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct PeakJson {
     #[serde(flatten)]
+    #[cfg_attr(test, schemars(with = "crate::model::Bounds"))]
     range: Interval,
     /// When it was reached first; `None` if nobody knows, or there was none.
     time: Option<Moment>,
@@ -104,6 +118,13 @@ fn peaks<S: Serializer>(figures: &[(&'static str, Peak)], serializer: S) -> Resu
     let peak = |peak: &Peak| PeakJson { range: peak.range, time: peak.time };
     let by_name: BTreeMap<&str, PeakJson> = figures.iter().map(|(name, of)| (*name, peak(of))).collect();
     by_name.serialize(serializer)
+}
+
+#[cfg(test)]
+fn peaks_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+    let peak = generator.subschema_for::<PeakJson>();
+    let names = figures(None, &[], &DeviceId::default(), Clock::now()).into_iter().map(|(name, _)| name);
+    schema::object(names.map(|name| (name.to_owned(), peak.clone())))
 }
 
 fn duration_ms<S: Serializer>(lasted: &Duration, serializer: S) -> Result<S::Ok, S::Error> {

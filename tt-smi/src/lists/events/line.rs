@@ -5,9 +5,12 @@ use tt_shm_reader::{Class, CoreType, Event, EventKind, MarkerPhase, NO_DEVICE, U
 
 use crate::escape::Foreign;
 use crate::model::{Moment, Shortage, event, event_name, word_or_null};
+#[cfg(test)]
+use crate::schema;
 
 /// An event with its numbers resolved. Fields that its kind does not have are `None`.
 #[derive(Clone, Debug, Default, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Happened {
     /// When, RFC 3339, UTC, to the microsecond; `None` if that was before the machine was suspended, when nobody knows
     /// what the wall clock showed.
@@ -18,11 +21,13 @@ pub struct Happened {
     pub claimed: bool,
     /// What happened; UNKNOWN is of a later version.
     #[serde(rename = "event", serialize_with = "event")]
+    #[cfg_attr(test, schemars(schema_with = "schema::event"))]
     pub kind: Option<EventKind>,
     /// Index; `None` if it is about none.
     pub device: Option<usize>,
     /// Memory class; `None` if it is about none.
     #[serde(serialize_with = "word_or_null")]
+    #[cfg_attr(test, schemars(schema_with = "schema::words_or_null::<Class>"))]
     pub class: Option<Class>,
     /// Buffer, circular buffer, kernel, program or step.
     pub id: u64,
@@ -36,6 +41,7 @@ pub struct Happened {
     pub cores: Option<u32>,
     /// Of a kernel that is loaded; `None` for other kinds.
     #[serde(serialize_with = "word_or_null")]
+    #[cfg_attr(test, schemars(schema_with = "schema::words_or_null::<CoreType>"))]
     pub core_type: Option<CoreType>,
     /// Of a kernel, on one core; `None` for other kinds.
     pub binary_bytes: Option<u64>,
@@ -75,6 +81,7 @@ pub struct Happened {
     pub programs: Option<u64>,
     /// Of a marker; `None` for other kinds.
     #[serde(serialize_with = "word_or_null")]
+    #[cfg_attr(test, schemars(schema_with = "schema::words_or_null::<MarkerPhase>"))]
     pub phase: Option<MarkerPhase>,
 }
 
