@@ -13,7 +13,7 @@ use super::child::ExitJson;
 use super::watch::{FoundProcesses, Observed, Unfreed};
 use crate::directory::{Claims, DeviceId, Directory};
 use crate::escape::Foreign;
-use crate::model::{Clock, Device, Interval, Moment, Peak, word};
+use crate::model::{Clock, Device, FIGURES, Figure, Held, Interval, Moment, Peak, word};
 #[cfg(test)]
 use crate::schema;
 
@@ -98,7 +98,7 @@ pub(super) struct Peaks {
     /// The most that all processes of the run held together: sums as in a snapshot, then by memory class.
     #[serde(rename = "peaks", serialize_with = "peaks")]
     #[cfg_attr(test, schemars(schema_with = "peaks_schema"))]
-    pub(super) figures: Vec<(&'static str, Peak)>,
+    pub(super) figures: Vec<(&'static Figure, Peak)>,
 }
 
 /// A peak.
@@ -114,16 +114,17 @@ struct PeakJson {
     time: Option<Moment>,
 }
 
-fn peaks<S: Serializer>(figures: &[(&'static str, Peak)], serializer: S) -> Result<S::Ok, S::Error> {
+fn peaks<S: Serializer>(figures: &[(&'static Figure, Peak)], serializer: S) -> Result<S::Ok, S::Error> {
     let peak = |peak: &Peak| PeakJson { range: peak.range, time: peak.time };
-    let by_name: BTreeMap<&str, PeakJson> = figures.iter().map(|(name, of)| (*name, peak(of))).collect();
+    let by_name: BTreeMap<&str, PeakJson> =
+        figures.iter().map(|(figure, of)| (key(figure), peak(of))).collect();
     by_name.serialize(serializer)
 }
 
 #[cfg(test)]
 fn peaks_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
     let peak = generator.subschema_for::<PeakJson>();
-    let names = figures(None, &[], &DeviceId::default(), Clock::now()).into_iter().map(|(name, _)| name);
+    let names = FIGURES.iter().filter(|figure| figure.has_peak()).map(key);
     schema::object(names.map(|name| (name.to_owned(), peak.clone())))
 }
 
@@ -167,7 +168,7 @@ pub(super) fn report(
 
 /// The peaks of a device: those of the aggregation if it followed all processes, bounded by the processes' own peaks,
 /// which are exact unless they were reset.
-fn peaks_of(id: &DeviceId, all: &[Observed], followed: Option<&Followed>) -> Vec<(&'static str, Peak)> {
+fn peaks_of(id: &DeviceId, all: &[Observed], followed: Option<&Followed>) -> Vec<(&'static Figure, Peak)> {
     let own: Vec<&Counters> = all.iter().flat_map(|one| one.on(id.chip_id)).collect();
     let all_followed = |followed: &&Followed| {
         let mut on_chip = all.iter().filter(|one| one.on(id.chip_id).next().is_some());
@@ -179,40 +180,46 @@ fn peaks_of(id: &DeviceId, all: &[Observed], followed: Option<&Followed>) -> Vec
     figures(merged.map(|(_, stats)| stats), &own, id, Clock::now())
 }
 
+/// The peak of each figure that has one. Those of the processes themselves are exact, where they count them.
 fn figures(
     merged: Option<&DeviceStats>,
     own: &[&Counters],
     id: &DeviceId,
     clock: Clock,
-) -> Vec<(&'static str, Peak)> {
-    let merged = merged.map(|stats| Device::new(0, 0, id, stats, clock, false));
-    let merged = merged.as_ref();
-    let peak = |merged: Option<Peak>, counted: &dyn Fn(&Counters) -> u64| {
-        let counted: Vec<u64> = own.iter().map(|own| counted(own)).collect();
-        joined(merged, &counted, own.iter().any(|own| own.peak_reset_time != 0))
-    };
-    let mut figures = vec![
-        ("dram_used", peak(merged.map(|m| m.held.dram.peak), &|own| own.dram_peak_bytes)),
-        ("l1_used", peak(merged.map(|m| m.held.l1.peak), &|own| own.l1_peak_bytes)),
-        ("eth_l1_used", peak(merged.map(|m| m.held.eth_l1.peak), &|own| own.eth_peak_bytes)),
-    ];
-    for class in Class::ALL {
-        let counted = |own: &Counters| own.class(class).peak_bytes;
-        figures.push((class.name(), peak(merged.map(|m| m.held.class(class).peak), &counted)));
-    }
+) -> Vec<(&'static Figure, Peak)> {
+    let merged = merged.map(|stats| Device::new(0, 0, id, stats, clock, false).held);
+    let own: Vec<(Held, bool)> =
+        own.iter().map(|own| (Held::by_one(own, clock), own.peak_reset_time != 0)).collect();
+    let figures = FIGURES.iter().filter(|figure| figure.has_peak());
     figures
+        .map(|figure| {
+            let merged = merged.as_ref().and_then(|held| figure.of(held)).map(|memory| memory.peak);
+            let own =
+                own.iter().filter_map(|(held, was_reset)| Some((figure.of(held)?.peak.range, *was_reset)));
+            (figure, joined(merged, own))
+        })
+        .collect()
 }
 
 /// The aggregation's peak, bounded by the processes' own: together they had at least what one of them had, and at most
 /// the sum. If one of them reset its peaks, what it had before is unknown.
-fn joined(merged: Option<Peak>, own: &[u64], forgot: bool) -> Peak {
-    let most = own.iter().copied().fold(0, u64::saturating_add);
+fn joined(merged: Option<Peak>, own: impl Iterator<Item = (Interval, bool)>) -> Peak {
     let merged = merged.unwrap_or(Peak { range: Interval::at_least(0), ..Peak::default() });
-    let low = own.iter().copied().max().unwrap_or(0).max(merged.range.low);
-    let high = [merged.range.high, (!forgot).then_some(most)].into_iter().flatten().min();
+    let (mut low, mut most) = (merged.range.low, Some(0_u64));
+    for (range, was_reset) in own {
+        low = low.max(range.low);
+        let high = range.high.filter(|_| !was_reset);
+        most = most.zip(high).map(|(most, high)| most.saturating_add(high));
+    }
+    let high = [merged.range.high, most].into_iter().flatten().min();
     let range = Interval { low, high: high.map(|high| high.max(low)) };
     // The time belongs to that value only.
     if low == merged.range.low { Peak { range, ..merged } } else { Peak { range, ..Peak::default() } }
+}
+
+/// The key of a figure: a class by its name, as everywhere.
+fn key(figure: &Figure) -> &'static str {
+    figure.class().map_or(figure.key, Class::name)
 }
 
 fn ran(process: &Observed, directory: &Directory) -> Ran {

@@ -2,9 +2,12 @@
 
 use std::io::{self, Write};
 
+use tt_shm_reader::Memory as Place;
+
 use super::child::End;
 use super::report::{Leak, Peaks, Ran, Report};
 use crate::escape::{Foreign, fit};
+use crate::model::{Figure, Peak, Rank};
 use crate::output::columns::{Align, Columns};
 use crate::output::paint::Paint;
 use crate::units::{UNKNOWN, age, bytes, percent, plural};
@@ -55,15 +58,20 @@ fn write_peaks(out: &mut dyn Write, devices: &[Peaks], paint: Paint) -> io::Resu
     let heads = [("DEVICE", Right), ("WHAT", Left), ("PEAK", Right), ("% OF CAP", Right), ("EXACT", Left)];
     let mut columns = Columns::new(&heads);
     for device in devices {
-        for (what, peak) in device.figures.iter().filter(|(_, peak)| !peak.range.is_nothing()) {
-            let total = match *what {
-                "dram_used" => device.dram_total,
-                "l1_used" => device.l1_total,
+        // Of a memory it is told that it may have been used; of its parts only what was.
+        let shown = |figure: &Figure, peak: &Peak| {
+            peak.range.low > 0 || figure.rank == Rank::Whole && !peak.range.is_nothing()
+        };
+        for (figure, peak) in device.figures.iter().filter(|(figure, peak)| shown(figure, peak)) {
+            let total = match figure.sum_of {
+                Some(Place::Dram) => device.dram_total,
+                Some(Place::L1) => device.l1_total,
                 _ => None,
             };
+            let indent = if figure.is_part() { "  " } else { "" };
             columns.push(vec![
                 device.index.to_string(),
-                (*what).to_owned(),
+                format!("{indent}{}", figure.label),
                 peak.range.text(),
                 percent(peak.range.low, total),
                 if peak.is_exact() { "yes" } else { "no" }.to_owned(),
