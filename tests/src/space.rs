@@ -36,6 +36,8 @@ impl Space {
         command.env_remove("TT_ALLOC_TRACKING_BACKTRACE");
         // Not the settings of whoever runs the tests.
         command.env("XDG_CONFIG_HOME", "/nonexistent");
+        // What `run` puts into programs is put here.
+        command.env("XDG_CACHE_HOME", concat!(env!("CARGO_MANIFEST_DIR"), "/../target/cache"));
         command.stdin(Stdio::null());
         command
     }

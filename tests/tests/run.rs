@@ -345,3 +345,46 @@ fn a_report_that_cannot_be_written_does_not_change_the_exit_code() {
     assert_eq!(output.status.code(), Some(3));
     assert!(String::from_utf8_lossy(&output.stderr).contains("cannot write"));
 }
+
+/// What a program that is run sees of LD_PRELOAD, and what was said on stderr.
+fn preloaded(space: &Space, arguments: &[&str]) -> (String, String) {
+    let mut command = space.command(SMI);
+    // Something that is loaded in any case.
+    command.env("LD_PRELOAD", "libc.so.6").args(arguments);
+    let output = command
+        .args(["--", "sh", "-c", "echo $LD_PRELOAD $TT_METAL_SHM_TRACKING_DISABLED"])
+        .output()
+        .unwrap();
+    (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap())
+}
+
+#[test]
+fn the_tap_is_preloaded_before_what_was_there() {
+    let space = Space::new();
+    let (stdout, stderr) = preloaded(&space, &["run"]);
+    let (tap, rest) = stdout.trim().split_once(':').unwrap();
+    assert!(tap.contains("/libtt_shm_tap-") && rest == "libc.so.6", "{stdout}");
+    assert!(!stderr.contains("ld.so"), "the dynamic linker finds nothing wrong with it: {stderr}");
+    assert!(std::fs::metadata(tap).unwrap().len() > 0);
+    assert_eq!(preloaded(&space, &["run", "--no-tap"]).0.trim(), "libc.so.6");
+    assert!(preloaded(&space, &["run", "--no-region"]).0.trim().ends_with(" 1"));
+    assert_eq!(space.files(), Vec::<PathBuf>::new(), "a program without tt-metal has no segment");
+}
+
+#[test]
+fn the_environment_can_be_evaluated_by_a_shell() {
+    let space = Space::new();
+    let mut command = space.command("sh");
+    let script =
+        format!("eval \"$({SMI} env)\"; echo $LD_PRELOAD $TT_ALLOC_TRACKING_ENABLED $TT_SHM_NAMESPACE");
+    let output = command.env_remove("TT_ALLOC_TRACKING_ENABLED").args(["-c", &script]).output().unwrap();
+    let said = String::from_utf8(output.stdout).unwrap();
+    let words: Vec<&str> = said.split_whitespace().collect();
+    assert!(words[0].ends_with(".so") && words[1] == "1" && words[2] == space.namespace.as_str(), "{said}");
+    let docker = space.command(SMI).args(["env", "--format", "docker"]).output().unwrap();
+    let docker = String::from_utf8(docker.stdout).unwrap();
+    let mount = format!("--ipc=host -v '{0}:{0}:ro' \\\n-e 'LD_PRELOAD={0}'", words[0]);
+    assert!(docker.starts_with(&mount), "{docker}");
+    let systemd = space.command(SMI).args(["env", "--format", "systemd"]).output().unwrap();
+    assert!(systemd.stdout.starts_with(b"Environment=\"LD_PRELOAD=/"), "{systemd:?}");
+}

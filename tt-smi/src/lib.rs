@@ -37,6 +37,7 @@ mod schema;
 mod select;
 mod signals;
 mod stale;
+mod tap;
 mod threshold;
 mod unread;
 

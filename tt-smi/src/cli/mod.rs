@@ -16,7 +16,7 @@ pub use show::{
     DeviceListArgs, Format, LimitArgs, ListArgs, OfficialArgs, ProcessListArgs, ProcessSort, PsArgs,
     SnapshotArgs, WatchArgs, WatchFormat,
 };
-pub use trial::{BenchArgs, DemoArgs, RunArgs, WorkerArgs};
+pub use trial::{BenchArgs, DemoArgs, EnvArgs, EnvFormat, RunArgs, WorkerArgs};
 pub use values::interval;
 
 use anyhow::Context;
@@ -113,6 +113,8 @@ pub enum Command {
     /// to stderr. It covers every process that the command starts, however short-lived, and nothing else in the
     /// namespace. The run can be watched from other terminals meanwhile.
     Run(RunArgs),
+    /// Print the environment that makes a job report, for jobs that `run` cannot start
+    Env(EnvArgs),
     /// Run the aggregator daemon, which records peaks, history and failures
     ///
     /// Stays in the foreground until Ctrl-C or SIGTERM. While it runs, every command reads what it publishes: peaks over

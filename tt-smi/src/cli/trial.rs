@@ -91,7 +91,41 @@ pub struct RunArgs {
     /// Also write the report as JSON to FILE (mode 0600, replaced atomically); - is stdout
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
+    /// Do not load the tap: only programs that report by themselves are seen
+    #[arg(long)]
+    pub no_tap: bool,
+    /// Switch off the statistics that tt-metal keeps by itself (TT_METAL_SHM_TRACKING_DISABLED=1)
+    #[arg(long)]
+    pub no_region: bool,
     /// The command and its arguments
     #[arg(trailing_var_arg = true, required = true, value_name = "COMMAND")]
     pub command: Vec<OsString>,
+}
+
+/// `env`
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  eval \"$(tt-smi env)\"; python3 train.py        in this shell, for everything that it starts
+  tt-smi env --format docker                     options for `docker run`
+  tt-smi env --format systemd                    lines for a unit
+
+Whatever is started with these variables reports to shared memory; `tt-smi`, in another terminal, shows it.
+They are inherited: workers, launchers and data loaders need nothing else. `sudo` drops them
+(`sudo --preserve-env=LD_PRELOAD,TT_ALLOC_TRACKING_ENABLED`), `mpirun` passes them on with -x.")]
+pub struct EnvArgs {
+    /// How the lines are written
+    #[arg(long, value_enum, default_value = "shell")]
+    pub format: EnvFormat,
+}
+
+/// How `env` writes its lines.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum EnvFormat {
+    /// For a shell
+    Shell,
+    /// Options for `docker run`, with the mounts that they need
+    Docker,
+    /// For the [Service] section of a systemd unit
+    Systemd,
 }

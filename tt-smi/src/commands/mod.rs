@@ -8,6 +8,7 @@ mod completions;
 mod config;
 mod demo;
 pub(crate) mod doctor;
+mod env;
 mod events;
 pub(crate) mod list;
 mod man;
@@ -60,6 +61,7 @@ pub(crate) fn run(cli: Cli, settings: &Settings) -> anyhow::Result<()> {
         Some(Command::Peak(args)) => peak::run(&args, settings),
         Some(Command::Oom(args)) => oom::run(&args, settings),
         Some(Command::Run(args)) => run::run(&args, settings),
+        Some(Command::Env(args)) => env::run(&args, settings),
         Some(Command::Doctor(args)) => doctor::run(&args, settings),
         Some(Command::Aggregate(args)) => aggregate::run(&args, settings),
         Some(Command::Clean(args)) => clean::run(&args, settings),

@@ -1,6 +1,5 @@
 //! The command: starts it, forwards signals to it, waits for it.
 
-use std::ffi::OsString;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::process::Command;
@@ -17,7 +16,12 @@ use signal_hook::iterator::Signals;
 use tt_shm_os::{NAMESPACE_ENV, Procfs};
 
 use super::membership::RunId;
+use crate::cli::RunArgs;
 use crate::settings::Settings;
+use crate::tap::{self, PRELOAD_ENV};
+
+/// Switches off the statistics that tt-metal keeps by itself.
+const REGION_OFF_ENV: &str = "TT_METAL_SHM_TRACKING_DISABLED";
 
 /// How the command ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -70,16 +74,22 @@ pub(super) struct Running {
 impl Running {
     /// Starts it in the same terminal, process group and with the same files. From then on orphans among its descendants
     /// become children of this process, so that lineage leads here also from those that lost the run's number.
-    pub(super) fn start(command: &[OsString], settings: &Settings, run: RunId) -> io::Result<Running> {
+    pub(super) fn start(args: &RunArgs, settings: &Settings, run: RunId) -> io::Result<Running> {
         set_child_subreaper(rustix::process::getpid().into())?;
         // Handlers are installed before the start: a signal in between must not end only this process.
         let mut signals = Signals::new(to_catch())?;
-        let (program, arguments) = command.split_first().ok_or(io::ErrorKind::InvalidInput)?;
+        let (program, arguments) = args.command.split_first().ok_or(io::ErrorKind::InvalidInput)?;
         let mut command = Command::new(program);
         command.args(arguments).env(tt_shm_writer::ENABLED_ENV, "1");
         command.env(tt_shm_writer::RUN_ENV, run.text(&settings.namespace));
         if settings.namespace_given {
             command.env(NAMESPACE_ENV, settings.namespace.as_str());
+        }
+        if !args.no_tap {
+            load_tap(&mut command);
+        }
+        if args.no_region {
+            command.env(REGION_OFF_ENV, "1");
         }
         let child = crate::with_first_limits(|| command.spawn())?;
         let pid = Pid::from_child(&child);
@@ -102,6 +112,17 @@ impl Running {
         self.signals.close();
         let _ = self.passer.join();
         Ok(end)
+    }
+}
+
+/// Has the tap loaded into the command and all that it starts. Without it, they run all the same.
+fn load_tap(command: &mut Command) {
+    match tap::file() {
+        Ok(file) => {
+            let before = std::env::var_os(PRELOAD_ENV);
+            command.env(PRELOAD_ENV, tap::preload(&file, before.as_deref()));
+        }
+        Err(error) => eprintln!("tt-smi: tt-metal is not observed: {error:#}"),
     }
 }
 

@@ -96,7 +96,7 @@ fn observe(args: &RunArgs, settings: &Settings) -> anyhow::Result<Result<Report,
     let aggregator = begin_following(&settings.namespace, found.clone()).context("cannot aggregate")?;
     let (stop, tell) = pipe_with(PipeFlags::CLOEXEC).context("cannot create a pipe")?;
     let begun = Instant::now();
-    let running = match Running::start(&args.command, settings, run) {
+    let running = match Running::start(args, settings, run) {
         Ok(running) => running,
         Err(error) => return Ok(Err(error)),
     };

@@ -58,6 +58,10 @@ pub(super) struct Ran {
     /// What it held at its end, or at the end of the command; most bytes first.
     #[serde(rename = "never_freed")]
     pub(super) leaks: Vec<Leak>,
+    /// How often its sums were compared with those of the device's allocator.
+    pub(super) self_checks: u64,
+    /// How many of these comparisons found a difference.
+    pub(super) self_checks_different: u64,
 }
 
 /// Live allocations of one class with the same name and call site.
@@ -238,6 +242,8 @@ fn ran(process: &Observed, directory: &Directory) -> Ran {
         alive: process.alive,
         leaks: process.leaks.iter().map(leak).collect(),
         leaks_exact: process.leaks_exact,
+        self_checks: process.self_checks[0],
+        self_checks_different: process.self_checks[1],
     }
 }
 
@@ -259,6 +265,7 @@ mod tests {
             counters: Some(entries.iter().map(counters).collect()),
             leaks: Vec::new(),
             leaks_exact: Some(true),
+            self_checks: [0; 2],
         }
     }
 

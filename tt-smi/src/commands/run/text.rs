@@ -39,17 +39,29 @@ pub(super) fn write(out: &mut dyn Write, report: &Report, paint: Paint) -> io::R
         let failed = plural(report.failed, "allocation");
         writeln!(out, "{}", paint.warn(&format!("{failed} failed: see `tt-smi oom`")))?;
     }
-    write_leaks(out, &report.processes, paint)
+    write_leaks(out, &report.processes, paint)?;
+    write_verification(out, &report.processes, paint)
+}
+
+/// How the sums were compared with those of tt-metal's own allocator, where that is possible.
+fn write_verification(out: &mut dyn Write, processes: &[Ran], paint: Paint) -> io::Result<()> {
+    let sum = |count: fn(&Ran) -> u64| processes.iter().map(count).fold(0, u64::saturating_add);
+    let (made, different) = (sum(|ran| ran.self_checks), sum(|ran| ran.self_checks_different));
+    if made == 0 {
+        return Ok(());
+    }
+    let text = format!("verified against the allocator: {}, {different} different", plural(made, "check"));
+    writeln!(out, "{}", if different == 0 { text } else { paint.warn(&text) })
 }
 
 /// Explains why nothing was reported, and what to do.
 fn write_why_none(out: &mut dyn Write) -> io::Result<()> {
     writeln!(
         out,
-        "no process of the command reported memory. Only programs that use the tt-shm-writer crate report, and only \
-         with TT_ALLOC_TRACKING_ENABLED=1, which `tt-smi run` sets for the command and its children. In a \
-         container, pass that variable and TT_SHM_RUN on, and share /dev/shm: docker run --ipc=host -e \
-         TT_ALLOC_TRACKING_ENABLED -e TT_SHM_RUN. `tt-smi demo` shows what a report looks like."
+        "no process of the command reported memory. Programs report that allocate on a device with tt-metal, into \
+         which `tt-smi run` loads a library (not into static or setuid programs), and programs that use the \
+         tt-shm-writer crate. In a container, share /dev/shm and pass the environment on: `tt-smi env --format docker` \
+         prints the options, to which `-e TT_SHM_RUN` is to be added. `tt-smi demo` shows what a report looks like."
     )
 }
 

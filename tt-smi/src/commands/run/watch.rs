@@ -307,6 +307,8 @@ pub(super) struct Observed {
     pub(super) leaks: Vec<Unfreed>,
     /// `None` if its live allocations could not be read.
     pub(super) leaks_exact: Option<bool>,
+    /// Comparisons with the allocator, and how many of them found a difference.
+    pub(super) self_checks: [u64; 2],
 }
 
 /// Live allocations of one class with the same name and call site.
@@ -355,6 +357,7 @@ impl Observed {
             counters: segment.counters().ok().map(|now| now.counters).filter(|_| !segment.is_lost()),
             leaks,
             leaks_exact: (!segment.is_lost()).then_some(live.exact && live.unlisted == 0),
+            self_checks: segment.self_checks(),
         }
     }
 
