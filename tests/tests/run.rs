@@ -380,7 +380,7 @@ fn the_environment_can_be_evaluated_by_a_shell() {
     let output = command.env_remove("TT_ALLOC_TRACKING_ENABLED").args(["-c", &script]).output().unwrap();
     let said = String::from_utf8(output.stdout).unwrap();
     let words: Vec<&str> = said.split_whitespace().collect();
-    assert!(words[0].ends_with(".so") && words[1] == "1" && words[2] == space.namespace.as_str(), "{said}");
+    assert!(words[0].ends_with(".so") && words[1] == "1" && words[2] == space.namespace().as_str(), "{said}");
     let docker = space.command(SMI).args(["env", "--format", "docker"]).output().unwrap();
     let docker = String::from_utf8(docker.stdout).unwrap();
     let mount = format!("--ipc=host -v '{0}:{0}:ro' \\\n-e 'LD_PRELOAD={0}'", words[0]);
