@@ -371,7 +371,7 @@ fn a_run_that_nobody_reported_in_says_why_and_its_report_may_go_to_stdout() {
     let run = space.command(SMI).args(["run", "--json", "-", "--", "true"]).output().unwrap();
     let said = String::from_utf8_lossy(&run.stderr);
     assert!(
-        said.contains("no process of the command reported memory") && said.contains("--ipc=host"),
+        said.contains("no process of the command reported memory") && said.contains("env --format docker"),
         "{said}"
     );
     let report: serde_json::Value = serde_json::from_slice(&run.stdout).unwrap();
