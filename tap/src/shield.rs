@@ -1,7 +1,6 @@
 //! Keeps the host as it is: errno, and no panic and no word of ours gets out.
 
 use std::panic::{self, AssertUnwindSafe};
-use std::sync::Once;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 /// Set for good if something of ours panicked: then the hooks only forward.
@@ -28,18 +27,20 @@ pub(crate) fn shielded<T>(work: impl FnOnce() -> T) -> Option<T> {
     done.ok()
 }
 
-/// What has to be done once before anything else.
+/// What has to be done once before anything else. Not by [`std::sync::Once`]: a child that is forked while another thread
+/// is in it would wait for ever. Who comes second may go on before the first is done, which harms nothing.
 pub(crate) fn prepare() {
-    static ONCE: Once = Once::new();
-    ONCE.call_once(|| {
-        // Of this library's own copy of the standard library: the host's is another.
-        panic::set_hook(Box::new(|_| ()));
-        extern "C" fn forked() {
-            GENERATION.fetch_add(1, Ordering::Relaxed);
-        }
-        // SAFETY: the function only counts, which is allowed in a forked child.
-        unsafe { libc::pthread_atfork(None, None, Some(forked)) };
-    });
+    static BEGUN: AtomicBool = AtomicBool::new(false);
+    if BEGUN.load(Ordering::Relaxed) || BEGUN.swap(true, Ordering::Relaxed) {
+        return;
+    }
+    // Of this library's own copy of the standard library: the host's is another.
+    panic::set_hook(Box::new(|_| ()));
+    extern "C" fn forked() {
+        GENERATION.fetch_add(1, Ordering::Relaxed);
+    }
+    // SAFETY: the function only counts, which is allowed in a forked child.
+    unsafe { libc::pthread_atfork(None, None, Some(forked)) };
 }
 
 /// In which process this is, counted from the one in which the library was loaded.
