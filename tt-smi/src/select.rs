@@ -136,7 +136,7 @@ pub(crate) fn select(selectors: &[DeviceSelector], directory: &Directory) -> any
 /// The devices that exist, for an error message.
 fn known(devices: usize) -> String {
     match devices {
-        0 => "no process reports any here (`tt-smi doctor` says what to do)".to_owned(),
+        0 => "no process reports any here (run `tt-smi doctor` for advice)".to_owned(),
         1 => "the only one is 0 (see `tt-smi list`)".to_owned(),
         more => format!("they are 0 to {} (see `tt-smi list`)", more - 1),
     }

@@ -206,7 +206,7 @@ fn what_is_aside_can_be_looked_into_all_the_same() {
     let session = Session::new(View::Events, (80, 24)).sees(later(0), news(1, events(40)));
     let session = session.types("→");
     session.line("following");
-    let line = session.line("largest block");
+    let line = session.line(" free, largest");
     assert!(line.starts_with("!14:13:20.") && !line.contains("[PID"), "when stays, what moves: {line}");
 }
 

@@ -140,7 +140,7 @@ Examples:
   tt-smi oom --json | jq '.failures[0].held'   who held the memory
   tt-smi oom --query 'class=l1 size>1MiB'      large requests that did not fit into L1
 
-Fields of a query: device, class, size (asked for), pid, name, age.
+Fields of a query: device, class, size (requested), pid, name, age.
 Operators: = != > >= < <= ~ (contains) !~. JSON is described by docs/schema/oom.json.")]
 pub struct OomArgs {
     /// Devices.

@@ -110,9 +110,9 @@ Examples:
   tt-smi env --format docker                     options for `docker run`
   tt-smi env --format systemd                    lines for a unit
 
-Whatever is started with these variables reports to shared memory; `tt-smi`, in another terminal, shows it.
-They are inherited: workers, launchers and data loaders need nothing else. `sudo` drops them
-(`sudo --preserve-env=LD_PRELOAD,TT_ALLOC_TRACKING_ENABLED`), `mpirun` passes them on with -x.")]
+Whatever is started with these variables reports to shared memory, and `tt-smi` in another terminal
+shows it. Children inherit them: workers and launchers need nothing else. `sudo` drops them
+(--preserve-env=LD_PRELOAD,TT_ALLOC_TRACKING_ENABLED keeps them), `mpirun` passes them on with -x.")]
 pub struct EnvArgs {
     /// How the lines are written
     #[arg(long, value_enum, default_value = "shell")]

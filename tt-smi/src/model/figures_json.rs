@@ -60,7 +60,7 @@ struct ClassFigures {
     live_exact: bool,
     /// Bytes that were asked for.
     requested_bytes: u64,
-    /// Whether live_bytes are what is occupied, or what was asked for where nobody told more.
+    /// Whether live_bytes are what is occupied, or what was requested, where processes report no more.
     basis: Basis,
     /// Allocations live.
     // Of every class they are counted.
@@ -106,7 +106,7 @@ mod schema {
     fn figures(columns: impl Iterator<Item = &'static Column>, generator: &mut SchemaGenerator) -> Schema {
         let flat =
             columns.filter(|column| column.is_flat).map(|column| (column.name.clone(), column_of(column)));
-        let basis = "Whether the bytes of buffers are what they occupy, or what was asked for where nobody told more.";
+        let basis = "Whether the bytes of buffers are what they occupy, or what was requested, where processes report no more.";
         let basis = named(Basis::json_schema(generator), basis);
         let class = generator.subschema_for::<ClassFigures>();
         let classes = named(by_class(&class), "By memory class.");

@@ -224,7 +224,7 @@ impl Process {
             self_checks_different: stats.self_checks_different,
             name: text::decode(&stats.name).into(),
             age_ns: clock.age_ns(stats.started),
-            // Who has ended does nothing any more.
+            // A process that has ended does nothing any more.
             events_per_second: match stats.state {
                 process_state::ENDED => Some(0.0),
                 _ => rates_known.then_some(stats.events_per_1000s as f64 / 1000.0),

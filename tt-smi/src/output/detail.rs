@@ -69,7 +69,7 @@ fn write_activity(out: &mut dyn Write, device: &Device, model: &Model, paint: Pa
     let Some(failure) = device.failure else { return Ok(()) };
     let class = failure.class.map_or(UNKNOWN, Class::name);
     let text = format!(
-        "last failure {} ago: pid {} asked {} of {class}, {} free, largest block {}",
+        "last failure {} ago: pid {} requested {} of {class}, {} free, largest block {}",
         age(model.clock.age_ns(failure.time.monotonic_ns)),
         failure.pid,
         bytes(failure.shortage.request_bytes),

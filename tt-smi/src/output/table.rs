@@ -21,7 +21,7 @@ pub struct Parts {
 /// What is said where there is nothing to show: why, and what to do.
 pub(crate) fn why_nothing(model: &Model) -> &'static str {
     match model.hidden {
-        0 => "no process reports allocations here (`tt-smi doctor` says what to do)",
+        0 => "no process reports allocations here (run `tt-smi doctor` for advice)",
         _ => "what reports here is other users' (root sees all)",
     }
 }

@@ -94,7 +94,7 @@ impl Happened {
             figure.map_or_else(|| UNKNOWN.to_owned(), |figure| format!("{figure}{unit}"))
         };
         write!(f, "[{}] {} on Device {}: ", self.event(), self.memory(), self.device())?;
-        write!(f, "asked {} bytes", self.size_bytes.unwrap_or(0))?;
+        write!(f, "requested {} bytes", self.size_bytes.unwrap_or(0))?;
         match (self.needed_per_bank_bytes, self.banks) {
             (Some(needed), Some(banks)) => write!(f, " ({needed} in each of {banks} banks)")?,
             (Some(needed), None) => write!(f, " ({needed} in each bank)")?,
