@@ -7,7 +7,7 @@ use std::path::Path;
 use crate::common::segment::{Writer, header, path_in};
 use crate::common::{Removed, euid, namespace, new_file};
 use shm_layout::control::ROWS_PUBLISHED;
-use shm_layout::store_pod;
+use shm_layout::{MAJOR, store_pod};
 use tt_shm_os::{WriteMap, path_of, segment_file_name};
 use tt_shm_reader::{FileError, LayoutError, MAX_FILE_LEN, OpenError, Segment, SegmentHeader, segment_paths};
 
@@ -131,9 +131,9 @@ fn a_foreign_or_broken_header() {
     bad.magic = 1;
     assert!(matches!(refusal_of(bad), OpenError::Layout { cause: LayoutError::Magic { found: 1, .. }, .. }));
     let mut bad = header();
-    bad.major = 3;
+    bad.major = MAJOR + 1;
     let error = refusal_of(bad);
-    assert!(matches!(&error, OpenError::Layout { cause: LayoutError::Version { found_major: 3, .. }, .. }));
+    assert!(matches!(&error, OpenError::Layout { cause: LayoutError::Version { .. }, .. }));
     assert!(error.to_string().contains("/dev/shm/"), "{error}");
     let mut bad = header();
     bad.ring.offset = bad.total_len;
@@ -186,4 +186,9 @@ fn listing_finds_the_segments_of_a_namespace_only() {
     let other = namespace();
     let _other = new_file(&path_of(&segment_file_name(&other, 1, 1)), 0, 0o600);
     assert_eq!(segment_paths(&ns).unwrap(), [0, 2, 1].map(|i: usize| path_of(&names[i])));
+}
+
+#[test]
+fn file_names_have_the_major_version() {
+    assert!(segment_file_name(&namespace(), 1, 2).starts_with(&format!("tt-shm.v{MAJOR}.")));
 }

@@ -162,7 +162,8 @@ fn with_tables(document: &str, tables: &[Table]) -> String {
 #[test]
 fn the_tables_are_those_of_the_code() {
     let tables = tables();
-    let expected = with_tables(DOCUMENT, &tables);
+    let (_, below_the_title) = DOCUMENT.split_once('\n').expect("a title");
+    let expected = with_tables(&format!("{}\n{below_the_title}", title()), &tables);
     assert_eq!(expected.matches("<!-- end -->").count(), tables.len(), "a table of the document is unknown");
     if std::env::var_os("UPDATE_EXPECTED").is_some() {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/layout.md");
@@ -198,9 +199,7 @@ fn the_document_names_nothing_that_it_does_not_define() {
     }
 }
 
-#[test]
-fn the_title_has_the_version() {
+fn title() -> String {
     let (major, minor) = (shm_layout::MAJOR, shm_layout::MINOR);
-    let title = format!("# Layout of the shared memory, version {major}.{minor}");
-    assert_eq!(DOCUMENT.lines().next(), Some(title.as_str()));
+    format!("# Layout of the shared memory, version {major}.{minor}")
 }

@@ -22,6 +22,7 @@ pub const SHM_DIR: &str = "/dev/shm";
 /// The environment variable that chooses the namespace.
 pub const NAMESPACE_ENV: &str = "TT_SHM_NAMESPACE";
 
+/// With the major version of the layout: who reads another does not even see these files.
 const PREFIX: &str = "tt-shm.v2.";
 const DEFAULT: &str = "default";
 const MAX_LEN: usize = 32;

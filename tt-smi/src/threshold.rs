@@ -164,7 +164,7 @@ mod tests {
         for (text, says) in [
             ("", "such as 'dram>90%'"),
             ("dram<90%", "such as 'dram>90%'"),
-            ("sram>1KiB", "no memory \"sram\"; there are dram, dram_buffer, trace, l1"),
+            ("sram>1KiB", "no memory \"sram\"; there are dram, "),
             ("dram>", "is not a size"),
             ("dram>lots", "is not a size, such as 4096, 64KiB or 1.5GiB, nor a share such as 90%"),
             ("dram>101%", "a share from 0% to 100%"),

@@ -326,17 +326,20 @@ impl Device {
     /// some process reports wrongly. Only buffers count: they may overlap the memory of a program that has
     /// run, and kernels are never a share of the capacity.
     fn is_over_capacity(&self) -> bool {
-        let live = |class: Class| self.sums.bytes[class as usize];
-        let mut pools =
-            Class::ALL.into_iter().filter_map(|class| Some((live(class), self.entry.pool(class)?)));
-        let over = |class: Class, beside: Class, total: Option<u64>| {
-            // What is beside a known pool has a pool of its own, reported or not.
-            let total = total.filter(|_| self.entry.pool(class).is_none());
-            total.is_some_and(|total| live(class).saturating_add(live(beside)) > total)
+        let live = |wanted: &dyn Fn(Class) -> bool| {
+            let classes = Class::ALL.into_iter().filter(|class| class.pool().is_some() && wanted(*class));
+            classes.map(|class| self.sums.bytes[class as usize]).fold(0, u64::saturating_add)
         };
-        pools.any(|(used, pool)| used > pool.total())
-            || over(Class::Dram, Class::Trace, self.entry.dram_total())
-            || over(Class::L1, Class::L1Small, self.entry.l1_total())
+        let mut pools = Class::ALL.into_iter().filter_map(|class| Some((class, self.entry.pool(class)?)));
+        let over = |main: Class, total: Option<u64>| {
+            // What is beside a known pool has a pool of its own, reported or not.
+            let total = total.filter(|_| self.entry.pool(main).is_none());
+            total.is_some_and(|total| live(&|class| class.memory() == main.memory()) > total)
+        };
+        // Classes may share a pool.
+        pools.any(|(of, pool)| live(&|class| class.pool() == of.pool()) > pool.total())
+            || over(Class::Dram, self.entry.dram_total())
+            || over(Class::L1, self.entry.l1_total())
     }
 
     fn flags(&self) -> u64 {

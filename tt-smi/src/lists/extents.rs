@@ -11,7 +11,7 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
-use tt_shm_reader::Class;
+use tt_shm_reader::{Class, Memory};
 
 use super::allocations::{Item, Listing};
 use crate::model::words;
@@ -84,10 +84,10 @@ impl BankKind {
 
     /// The memory of an item. Kernels have no addresses, and system memory is not the device's.
     pub fn of(item: &Item) -> Option<BankKind> {
-        match item.class {
-            Class::Dram | Class::Trace => Some(BankKind::Dram),
-            Class::L1 | Class::L1Small | Class::Cb => Some(BankKind::L1),
-            _ => None,
+        match item.class.memory() {
+            Memory::Dram => Some(BankKind::Dram),
+            Memory::L1 => Some(BankKind::L1),
+            Memory::Kernels | Memory::Host => None,
         }
     }
 }

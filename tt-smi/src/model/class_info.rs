@@ -30,7 +30,7 @@ const KERNELS: (&str, char, [Color; 3]) =
     ("kernels", 'K', [Color::Yellow, Color::Indexed(220), Color::Indexed(136)]);
 
 /// Every class, in the order in which classes are listed.
-pub const CLASSES: [ClassInfo; Class::COUNT] = [
+pub const CLASSES: &[ClassInfo] = &[
     ClassInfo {
         class: Class::Dram,
         label: "DRAM buffers",

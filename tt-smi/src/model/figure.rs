@@ -1,7 +1,8 @@
 //! The one table of figures: what each is called, what it means, how it is computed.
 //!
 //! Every output iterates it, or the columns made from it ([`super::column`]): JSON and its schema, CSV, Prometheus,
-//! `--detail`, `ps`, the views and the fields of queries. A figure that is added here appears in all of them.
+//! `--detail`, `ps`, thresholds, the views of a device and of a process, and the fields of queries. A figure that is added
+//! here appears in all of them; only the lists of processes on the screen choose their columns by hand.
 
 use std::sync::LazyLock;
 

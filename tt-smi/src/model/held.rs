@@ -150,10 +150,25 @@ impl Held {
         self.eth_l1.total = entry.eth_l1_total();
     }
 
+    /// Every amount of memory. Each field is named, so that none can be forgotten.
     fn all_mut(&mut self) -> impl Iterator<Item = &mut Memory> {
-        let Held { dram, l1, eth_l1, classes, cb_resident, kernel_resident, .. } = self;
-        let sums = [&mut self.kernel_loaded].into_iter().chain(&mut self.kernel_ring);
-        [dram, l1, eth_l1, cb_resident, kernel_resident].into_iter().chain(sums).chain(classes)
+        let Held {
+            dram,
+            l1,
+            eth_l1,
+            classes,
+            cb_resident,
+            kernel_resident,
+            kernel_loaded,
+            kernel_ring,
+            dispatches: _,
+            cached_dispatches: _,
+            failed_allocs: _,
+        } = self;
+        [dram, l1, eth_l1, cb_resident, kernel_resident, kernel_loaded]
+            .into_iter()
+            .chain(kernel_ring)
+            .chain(classes)
     }
 }
 
