@@ -151,6 +151,39 @@ fn a_run_ends_with_its_time() {
     assert_eq!((run.left(), shown(&model).dram_used_bytes), (1, 20));
 }
 
+/// A ring that is read for the first time may have old events: these count, and are in no rate.
+#[test]
+fn the_rates_are_those_of_the_last_second() {
+    const SECOND: u64 = 1_000_000_000;
+    let (old, recent) = (9 * SECOND, 9 * SECOND + 1);
+    let mut model = model(2);
+    model.now = 10 * SECOND;
+    model.advance(0);
+    let dispatch = |times, stamp| Event {
+        address: times,
+        flags: flags::RESIDENT,
+        ..event(EventKind::KernelDispatch, Class::Cb, 0, stamp)
+    };
+    let marker = |stamp| Event { device: NO_DEVICE, ..event(EventKind::Marker, Class::Dram, 0, stamp) };
+    let alloc = |stamp| event(EventKind::Alloc, Class::Dram, 1, stamp);
+    // In order: one is old, two are recent.
+    for (time, event) in [(old, dispatch(5, 1)), (recent, dispatch(7, 2)), (recent + 1, alloc(3))] {
+        fold(&mut model, 0, time, &event).unwrap();
+    }
+    // Late: one is old, four are recent. On no device: two are old, six are recent.
+    let late = [old - 1, recent, recent, recent, recent].map(|time| (time, alloc(1)));
+    let nowhere = [old, old, recent, recent, recent, recent, recent, recent].map(|time| (time, marker(1)));
+    for (time, event) in late.into_iter().chain(nowhere) {
+        fold(&mut model, 1, time, &event).unwrap();
+    }
+    model.now += SECOND / 8;
+    model.advance(0);
+    let shown = shown(&model);
+    assert_eq!((shown.events, shown.events_per_1000s, shown.dispatches_per_1000s), (8, 6000, 7000));
+    let rates = [0, 1].map(|row| model.process_stats(1, model.processes.get(row).unwrap()).events_per_1000s);
+    assert_eq!((model.totals.events, model.totals.late, rates), (16, 5, [2000, 10_000]));
+}
+
 #[test]
 fn a_late_free_lowers_what_is_certain_of_a_peak() {
     let mut model = model(2);

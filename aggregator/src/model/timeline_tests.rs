@@ -160,6 +160,210 @@ fn an_unread_process_may_have_anything_while_it_is_there() {
     assert_eq!(watched.peak().1, 0);
 }
 
+/// What was read and is no more than what was followed leaves the time of the peak.
+#[test]
+fn what_is_no_new_peak_leaves_its_time() {
+    let mut watched = Watched::new();
+    watched.change(10, 0, 40);
+    watched.timeline.find(&sums(40));
+    assert_eq!(watched.peak(), (40, 40, 10));
+    watched.timeline.attest(0, 40, 10, 1, true);
+    assert_eq!(watched.peak(), (40, 40, 10));
+}
+
+/// Whoever learns of a new peak notes who holds it: once for each, and in the whole window.
+#[test]
+fn a_new_peak_of_the_window_is_noticed_once() {
+    let mut timeline = Timeline::new(1, 1);
+    timeline.advance(10);
+    assert!(timeline.raise(0, 30, 1) && timeline.take_rose());
+    assert!(!timeline.raise(0, 30, 1) && !timeline.take_rose());
+    timeline.cut(20, &sums(0));
+    // In another slice of the same window.
+    timeline.advance(25);
+    assert!(!timeline.raise(0, 20, 1) && !timeline.raise(0, 30, 1) && !timeline.take_rose());
+    assert!(timeline.raise(0, 31, 1) && timeline.take_rose());
+    // Of what was doubted, only this much is certain.
+    timeline.doubt(Span { from: 5, to: 25 }, &Doubt::up_to(fill(10)));
+    assert!(timeline.raise(0, 22, 1) && timeline.take_rose());
+}
+
+/// The time of a peak tells when it was first reached, or nothing.
+#[test]
+fn what_a_process_had_by_itself_may_have_been_there_before() {
+    for (value, peak) in [(120, (120, 130, 65)), (130, (130, 130, 0)), (140, (140, 140, 65))] {
+        let mut watched = Watched::new();
+        watched.change(10, 0, 100);
+        watched.timeline.doubt(Span { from: 5, to: 50 }, &Doubt { less: fill(0), more: fill(30) });
+        watched.timeline.attest(0, value, 65, 1, true);
+        assert_eq!(watched.peak(), peak);
+    }
+    let mut timeline = Timeline::new(1, 100);
+    timeline.attest(0, 120, 65, 1, true);
+    // Nobody else was there.
+    timeline.open.others = false;
+    timeline.cap(&fill(120));
+    assert_eq!((timeline.peak(0).high, timeline.peak(0).time), (120, 65));
+}
+
+/// Each slice is raised only by what was reached in it.
+#[test]
+fn what_a_process_had_by_itself_concerns_its_slice() {
+    let mut watched = Watched::new();
+    watched.change(10, 0, 100);
+    watched.timeline.cut(50, &sums(100));
+    watched.timeline.attest(0, 120, 65, 1, true);
+    watched.timeline.attest(0, 30, 20, 1, true);
+    let lows = |timeline: &Timeline| (timeline.closed[0].ranges[0].low, timeline.open.ranges[0].low);
+    assert_eq!(lows(&watched.timeline), (100, 120));
+    watched.timeline.cap(&fill(100));
+    assert_eq!((watched.timeline.closed[0].ranges[0].high, watched.peak()), (100, (120, 120, 65)));
+}
+
+/// Whether a doubt lowers what is certain depends on when that was reached; if that is not known, it does.
+#[test]
+fn a_doubt_lowers_what_was_reached_in_its_span() {
+    let less = Doubt::up_to(fill(60));
+    let mut watched = Watched::new();
+    watched.change(10, 0, 100);
+    watched.change(20, 100, 0);
+    watched.timeline.doubt(Span { from: 11, to: 15 }, &less);
+    assert_eq!(watched.peak(), (100, 100, 10));
+    watched.timeline.doubt(Span { from: 10, to: 15 }, &less);
+    assert_eq!(watched.peak(), (40, 100, 0));
+    watched.timeline.doubt(Span { from: 11, to: 15 }, &Doubt::up_to(fill(30)));
+    assert_eq!(watched.peak(), (10, 100, 0));
+}
+
+/// The end of a slice is in the next one.
+#[test]
+fn a_doubt_leaves_the_slices_beside_it() {
+    let more = Doubt { less: fill(0), more: fill(7) };
+    let doubted = |from, to| {
+        let mut watched = Watched::new();
+        watched.change(10, 0, 100);
+        watched.timeline.cut(50, &sums(100));
+        watched.timeline.cut(80, &sums(100));
+        watched.change(90, 100, 100);
+        watched.timeline.doubt(Span { from, to }, &more);
+        watched.timeline.note_others(Span { from, to });
+        let slices = watched.timeline.slices_mut();
+        slices.map(|(slice, _)| (slice.ranges[0].high - 100, slice.others)).collect::<Vec<_>>()
+    };
+    assert_eq!(doubted(50, 79), [(0, false), (7, true), (0, false)]);
+    assert_eq!(doubted(49, 79), [(7, true), (7, true), (0, false)]);
+    assert_eq!(doubted(50, 80), [(0, false), (7, true), (7, true)]);
+    assert_eq!(doubted(85, 85), [(0, false), (0, false), (7, true)]);
+}
+
+/// As long as nothing is merged of the time that several doubts are about, they add up.
+#[test]
+fn doubts_of_what_is_merged_later_add_up() {
+    let more = |more| Doubt { less: fill(0), more: fill(more) };
+    let mut watched = Watched::new();
+    watched.change(10, 0, 100);
+    watched.timeline.doubt(Span { from: 15, to: 50 }, &more(30));
+    watched.timeline.doubt(Span { from: 15, to: 40 }, &more(7));
+    watched.change(20, 100, 200);
+    assert_eq!(watched.peak(), (200, 237, 20));
+    watched.change(50, 200, 300);
+    assert_eq!(watched.peak(), (300, 300, 50), "not at its end");
+    watched.timeline.doubt(Span { from: 55, to: 90 }, &more(5));
+    watched.change(60, 300, 400);
+    assert_eq!(watched.peak(), (400, 405, 60), "the others are over");
+}
+
+#[test]
+fn a_change_at_the_end_of_a_doubt_has_nothing_beside_it() {
+    let mut watched = Watched::new();
+    watched.change(10, 0, 100);
+    watched.timeline.doubt(Span { from: 5, to: 50 }, &Doubt { less: fill(0), more: fill(30) });
+    watched.timeline.cut(60, &sums(100));
+    watched.change(50, 100, 150);
+    assert_eq!(watched.peak(), (150, 150, 50));
+}
+
+/// What is certain of the time before somebody followed was derived from counters.
+#[test]
+fn before_it_was_followed_only_a_late_removal_changes_what_is_certain() {
+    let shifted = |since, old, new, latest| {
+        let mut timeline = Timeline::new(10, 100);
+        timeline.advance(latest);
+        timeline.attest(0, 30, 50, 30, true);
+        timeline.shift(since, &sums(old), &sums(new), &sums(25));
+        let Peak { low, count, .. } = timeline.peak(0);
+        (low, count)
+    };
+    // Nothing is merged after it.
+    assert_eq!(shifted(40, 20, 0, 40), (30, 30));
+    assert_eq!(shifted(5, 20, 0, 0), (30, 30), "before the window");
+    // Something is: it was merged with what was gone by then.
+    assert_eq!(shifted(40, 20, 0, 60), (10, 10));
+    assert_eq!(shifted(5, 20, 0, 60), (10, 10));
+    assert_eq!(shifted(40, 0, 20, 60), (30, 30));
+    assert_eq!(shifted(5, 0, 20, 60), (30, 30));
+    assert_eq!(shifted(55, 20, 0, 60), (30, 30), "after it");
+}
+
+#[test]
+fn a_slice_ends_when_it_is_old_enough_and_something_changed() {
+    let closed = |timeline: &Timeline| timeline.closed.len();
+    let mut watched = Watched::new();
+    watched.timeline.close_due_slice(1 + SLICE_NS, &sums(0));
+    assert_eq!(closed(&watched.timeline), 0, "nothing changed");
+    watched.change(1, 0, 10);
+    watched.timeline.close_due_slice(1 + SLICE_NS, &sums(10));
+    assert_eq!(closed(&watched.timeline), 0, "nothing changed since it began");
+    watched.change(2, 10, 20);
+    watched.timeline.close_due_slice(SLICE_NS, &sums(20));
+    assert_eq!(closed(&watched.timeline), 0, "it is too young");
+    watched.timeline.close_due_slice(1 + SLICE_NS, &sums(20));
+    assert_eq!((closed(&watched.timeline), watched.timeline.open.since), (1, 1 + SLICE_NS));
+    // Before it is followed, there is one slice.
+    let mut timeline = Timeline::new(1, 5 * SLICE_NS);
+    timeline.advance(SLICE_NS);
+    timeline.close_due_slice(3 * SLICE_NS, &sums(0));
+    assert_eq!(closed(&timeline), 0);
+    timeline.close_due_slice(5 * SLICE_NS, &sums(0));
+    assert_eq!((closed(&timeline), timeline.open.since), (1, 5 * SLICE_NS));
+}
+
+/// When each closed slice began, after the timeline was cut at these times.
+fn cut_at(times: impl Iterator<Item = u64>) -> Vec<u64> {
+    let mut timeline = Timeline::new(0, 0);
+    for time in times {
+        timeline.cut(time, &sums(time));
+        assert!(timeline.closed.len() <= MAX_CLOSED);
+    }
+    timeline.closed.iter().map(|slice| slice.since).collect()
+}
+
+#[test]
+fn the_older_the_slices_the_longer_they_are() {
+    assert_eq!(cut_at(1..=24), (0..24).collect::<Vec<_>>(), "as many as are kept");
+    let starts = cut_at(1..=1000);
+    let coarse = [0, 955, 963, 967, 971, 975, 979, 981, 983];
+    assert_eq!(starts, coarse.into_iter().chain(985..1000).collect::<Vec<_>>());
+}
+
+/// If no slices are short, those that are the oldest are joined.
+#[test]
+fn of_slices_that_are_all_long_the_oldest_are_joined() {
+    // Each is half as long as the one before.
+    let halved = |count: u32| (1..=count).map(|cut| (1 << 30) - (1 << (30 - cut)));
+    let kept: Vec<u64> = std::iter::once(0).chain(halved(25).skip(2).take(23)).collect();
+    assert_eq!(cut_at(halved(26)), kept);
+}
+
+/// A process that is gone may have held memory in a part of a slice.
+#[test]
+fn slices_that_are_joined_had_the_others_of_both() {
+    let slice = |others| Slice { others, ..Slice::new(0, 0, &Sums::ZERO) };
+    for (earlier, later) in [(false, false), (false, true), (true, false), (true, true)] {
+        assert_eq!(slice(earlier).join(&slice(later)).others, earlier | later);
+    }
+}
+
 /// The largest true sum from `since` on and when it was reached first, given all changes of all shares: time,
 /// share, new value.
 fn truth(changes: &[(u64, usize, u64)], since: u64) -> (u64, u64) {
