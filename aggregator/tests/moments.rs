@@ -439,6 +439,54 @@ fn times_that_mean_nothing_are_not_merged() {
     assert_eq!((peak.low, peak.high), (0, 0), "exact again in a later window");
 }
 
+/// What it does between two readings of its counters concerns no peak from before the first of them.
+#[test]
+fn without_times_a_process_is_in_doubt_only_since_it_was_last_read() {
+    let scene = Scene::new();
+    let mut aggregator = scene.aggregator();
+    let (mut elsewhere, mut here) = (scene.process(), scene.process());
+    elsewhere.change_header(|header| {
+        header.clock_kind = u64::from(ClockKind::Monotonic.code());
+        header.time_namespace = 12345;
+    });
+    elsewhere.register(chip(1));
+    here.register(chip(1));
+    here.alloc(0, Class::Dram, 700);
+    here.free(0, Class::Dram, 700);
+    aggregator.settle();
+    elsewhere.emit_raw(Event::new(EventKind::DeviceOpen, 0));
+    aggregator.settle();
+    elsewhere.emit_raw(buffer(EventKind::Alloc, 0, Class::Dram, 100));
+    let shown = device(&settled(&mut aggregator), 1);
+    let peak = shown.dram_peak;
+    assert_eq!((shown.dram_used_bytes, peak.low, peak.high), (100, 700, 700));
+}
+
+#[test]
+fn what_was_missed_is_in_doubt_only_since_the_last_event_before_it() {
+    let scene = Scene::new();
+    let mut aggregator = scene.aggregator();
+    let (mut lapped, mut other) = (TestProcess::new(&scene.namespace, 64), scene.process());
+    lapped.register(chip(1));
+    other.register(chip(1));
+    aggregator.settle();
+    other.alloc(0, Class::Dram, 700);
+    other.free(0, Class::Dram, 700);
+    // What is longer ago than this is told apart.
+    std::thread::sleep(Duration::from_millis(20));
+    aggregator.settle();
+    lapped.emit(Event::new(EventKind::DeviceOpen, 0));
+    aggregator.settle();
+    for _ in 0..50 {
+        lapped.alloc(0, Class::Dram, 100);
+        lapped.free(0, Class::Dram, 100);
+    }
+    let snapshot = settled(&mut aggregator);
+    let peak = device(&snapshot, 1).dram_peak;
+    assert!(snapshot.missed > 0);
+    assert_eq!((peak.low, peak.high), (700, 700));
+}
+
 /// An aggregator that is not notified of names and publishes no table cannot know which processes came and
 /// went.
 #[test]

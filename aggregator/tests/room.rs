@@ -6,7 +6,7 @@ use std::os::unix::fs::chown;
 use crate::common::{Scene, TestProcess, chip, device, settled};
 use shm_layout::table::device_flags;
 use shm_layout::{Class, MAX_DEVICES, UNKNOWN};
-use tt_shm_aggregator::Aggregator;
+use tt_shm_aggregator::{Aggregator, Config};
 use tt_shm_reader::{ProcessStats, TableSnapshot, notice_kind};
 
 /// Usually `nobody`.
@@ -137,7 +137,10 @@ fn a_process_that_never_rests_is_counted_once_there_is_room() {
     }
     let scene = Scene::new();
     let (greedy, mut busy) = (greedy(&scene, CLAIMED), stranger(&scene));
-    let mut aggregator = scene.aggregator();
+    // Long enough that the last event in those counters waits, too.
+    let merge_window = std::time::Duration::from_millis(50);
+    let config = Config { merge_window, ..Config::new(scene.namespace.clone()) };
+    let mut aggregator = Aggregator::new(config).unwrap();
     busy.register(chip(3));
     aggregator.settle();
     drop(greedy);

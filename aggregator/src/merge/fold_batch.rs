@@ -58,9 +58,7 @@ fn fold_full_read(model: &mut Model, follower: &Follower, time: u64, read: &Full
     process.stats.missed = process.stats.missed.saturating_add(read.missed);
     process.stats.position = read.position;
     process.read_at = time;
-    if read.position > 0 {
-        process.stats.last_event = last.min(time);
-    }
+    process.stats.last_event = last.min(time);
     let usages = process.usages.clone();
     model.doubt_failures(follower.process, since);
     for (usage, counters) in usages.into_iter().zip(&read.devices) {
