@@ -171,6 +171,19 @@ fn what_is_no_new_peak_leaves_its_time() {
     assert_eq!(watched.peak(), (40, 40, 10));
 }
 
+/// What was read is what there is from then on; when it came is not known.
+#[test]
+fn what_was_read_is_a_change_at_an_unknown_time() {
+    let mut watched = Watched::new();
+    watched.change(10, 0, 40);
+    watched.timeline.advance_to(50);
+    watched.timeline.find(&sums(60));
+    assert_eq!((watched.peak(), watched.timeline.latest()), ((60, 60, 0), 50));
+    assert!(watched.timeline.is_late(49) && !watched.timeline.is_late(50));
+    watched.timeline.advance_to(20);
+    assert_eq!(watched.timeline.latest(), 50, "it is no step back");
+}
+
 /// Whoever learns of a new peak notes who holds it: once for each, and in the whole window.
 #[test]
 fn a_new_peak_of_the_window_is_noticed_once() {
