@@ -134,4 +134,22 @@ mod tests {
         queue.pass(5);
         assert_eq!((queue.is_empty(), queue.len(), queue.head()), (true, 0, None));
     }
+
+    /// Whatever others did before counters were read is folded before them.
+    #[test]
+    fn each_item_waits_for_its_time() {
+        let read = FullRead { devices: Vec::new(), position: 0, reason: ReadReason::Again, missed: 0 };
+        let event = Event::new(EventKind::Marker, 0);
+        let items = [(5, Item::Event(event)), (7, Item::FullRead(Box::new(read)))];
+        let turns = |until| {
+            let mut batch = Batch::new(&items, until);
+            let event = batch.event().map(|(time, _)| time);
+            batch.pass();
+            (event, batch.full_read().map(|(time, _)| time))
+        };
+        assert_eq!([4, 5, 6].map(turns), [(None, None), (Some(5), None), (Some(5), None)]);
+        assert_eq!(turns(7), (Some(5), Some(7)));
+        let batch = Batch::new(&items, 9);
+        assert!(batch.full_read().is_none() && batch.event_on(0).is_some() && batch.event_on(1).is_none());
+    }
 }
