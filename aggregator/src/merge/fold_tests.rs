@@ -400,6 +400,19 @@ fn what_was_missed_is_bounded_by_what_each_had_at_most() {
     }
 }
 
+/// Something that happened after counters were read is merged already: with what was known before.
+#[test]
+fn counters_that_are_folded_late_concern_what_was_merged_since() {
+    let mut model = model(2);
+    fold(&mut model, 0, 10, &event(EventKind::Alloc, Class::Dram, 100, 1)).unwrap();
+    fold(&mut model, 1, 50, &event(EventKind::Alloc, Class::Dram, 50, 1)).unwrap();
+    assert_eq!(shown(&model).dram_peak.low, 150);
+    model.fold_counters(0, counters(80, 100, 10), 30, 10);
+    model.end_generation();
+    let peak = shown(&model).dram_peak;
+    assert_eq!((peak.low, peak.high), (130, 150));
+}
+
 /// What a process holds when it ends in an orderly way, it held until then.
 #[test]
 fn an_end_whose_time_is_known_leaves_peaks_exact() {

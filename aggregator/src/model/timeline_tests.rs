@@ -211,12 +211,12 @@ fn what_a_process_had_by_itself_may_have_been_there_before() {
         watched.timeline.attest(0, value, 65, 1, true);
         assert_eq!(watched.peak(), peak);
     }
-    let mut timeline = Timeline::new(1, 100);
-    timeline.attest(0, 120, 65, 1, true);
-    // Nobody else was there.
-    timeline.open.others = false;
-    timeline.cap(&fill(120));
-    assert_eq!((timeline.peak(0).high, timeline.peak(0).time), (120, 65));
+    let mut watched = Watched::new();
+    watched.timeline.doubt(Span { from: 5, to: 70 }, &Doubt::ANYTHING_MORE);
+    watched.timeline.attest(0, 120, 65, 1, true);
+    assert_eq!(watched.peak(), (120, UNKNOWN, 65));
+    watched.timeline.cap(&fill(120));
+    assert_eq!(watched.peak(), (120, 120, 65), "nobody else had anything");
 }
 
 /// Each slice is raised only by what was reached in it.
