@@ -126,6 +126,6 @@ pub enum EnvFormat {
     Shell,
     /// Options for `docker run`, with the mounts that they need
     Docker,
-    /// For the [Service] section of a systemd unit
+    /// For the `Service` section of a systemd unit
     Systemd,
 }
