@@ -277,6 +277,8 @@ fn doubts_of_what_is_merged_later_add_up() {
     watched.change(10, 0, 100);
     watched.timeline.doubt(Span { from: 15, to: 50 }, &more(30));
     watched.timeline.doubt(Span { from: 15, to: 40 }, &more(7));
+    // This one is about what is merged already.
+    watched.timeline.doubt(Span { from: 5, to: 10 }, &more(50));
     watched.change(20, 100, 200);
     assert_eq!(watched.peak(), (200, 237, 20));
     watched.change(50, 200, 300);
