@@ -2,6 +2,7 @@
 //! is room again. Needs root, which can create files of other users.
 
 use std::os::unix::fs::chown;
+use std::time::Duration;
 
 use crate::common::{Scene, TestProcess, chip, device, settled};
 use shm_layout::table::device_flags;
@@ -138,7 +139,7 @@ fn a_process_that_never_rests_is_counted_once_there_is_room() {
     let scene = Scene::new();
     let (greedy, mut busy) = (greedy(&scene, CLAIMED), stranger(&scene));
     // Long enough that the last event in those counters waits, too.
-    let merge_window = std::time::Duration::from_millis(50);
+    let merge_window = Duration::from_millis(50);
     let config = Config { merge_window, ..Config::new(scene.namespace.clone()) };
     let mut aggregator = Aggregator::new(config).unwrap();
     busy.register(chip(3));
@@ -150,6 +151,8 @@ fn a_process_that_never_rests_is_counted_once_there_is_room() {
             busy.free(0, Class::Dram, 3);
         }
         aggregator.poll();
+        // So that what waits finds room in the queue.
+        std::thread::sleep(Duration::from_millis(1));
     }
     let classes = busy.counters(0).classes;
     let truth = (classes[0].live_bytes, classes[0].alloc_bytes, classes[0].alloc_count);
