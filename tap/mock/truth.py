@@ -135,7 +135,7 @@ def refused(work):
     raise AssertionError("that should have failed")
 
 
-def walk(*kinds):
+def walk():
     """Everything that a single program does with memory, step by step."""
     mesh = open_mesh()
     truth = Truth(mesh)
@@ -263,6 +263,87 @@ def late():
     truth.check("closed")
 
 
+def forked():
+    """A forked child has its parent's tensors, and not its devices: whatever it does with them is not reported."""
+    mesh = open_mesh()
+    truth = Truth(mesh)
+    held = [tensor(mesh, [1, 1, 128, 256]) for _ in range(3)]
+    truth.check("before the fork")
+    child = os.fork()
+    if not child:
+        held.clear()
+        gc.collect()
+        os._exit(0)
+    equal("fork", "end of the child", os.waitpid(child, 0)[1], 0)
+    truth.check("the child has freed everything")
+    equal("fork", "processes that report", [one["pid"] for one in ask("snapshot")["processes"]], [os.getpid()])
+    held.pop()
+    gc.collect()
+    truth.check("the parent goes on")
+    held.clear()
+    ttnn.close_mesh_device(mesh)
+
+
+def threads():
+    """Eight threads at once. A comparison is only possible when they rest, but the tap compares whenever it can."""
+    mesh = open_mesh()
+    truth = Truth(mesh)
+    kept = []
+
+    def work(seed):
+        choose, held = random.Random(seed), []
+        memories = [ttnn.DRAM_MEMORY_CONFIG, ttnn.L1_MEMORY_CONFIG]
+        for _ in range(200):
+            if held and choose.random() < 0.5:
+                ttnn.deallocate(held.pop(choose.randrange(len(held))))
+            else:
+                held.append(tensor(mesh, [1, 1, 32 * choose.randint(1, 8), 64], choose.choice(memories)))
+        kept.append(held)
+
+    workers = [threading.Thread(target=work, args=(seed,)) for seed in range(8)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    truth.check("eight threads rest")
+    checks = ask("snapshot")["processes"][0]["self_checks"]
+    equal("eight threads", "comparisons by the tap", checks > 100, True)
+    kept.clear()
+    gc.collect()
+    truth.check("all freed")
+    ttnn.close_mesh_device(mesh)
+
+
+def pair():
+    """Two processes on one chip, of which one is killed."""
+    mesh = open_mesh()
+    truth = Truth(mesh)
+    held = tensor(mesh, [1, 1, 512, 512])
+    other = subprocess.Popen([sys.executable, *sys.argv[:3], "hold"], stdout=subprocess.PIPE, text=True)
+    theirs = next(int(line.split()[1]) for line in other.stdout if line.startswith("holds "))
+    mine = sum(kinds["dram"] for kinds in truth.by_chip().values())
+
+    def dram():
+        return sum(device["dram_used_bytes"] for device in ask("snapshot")["devices"])
+
+    equal("two processes", "DRAM of all devices", dram(), mine + theirs)
+    other.kill()
+    other.wait()
+    equal("one killed", "DRAM of all devices", dram(), mine)
+    truth.check("the other lives")
+    del held
+    ttnn.close_mesh_device(mesh)
+
+
+def hold():
+    """Holds something until it is killed, and says how much."""
+    mesh = open_mesh()
+    held = tensor(mesh, [1, 1, 256, 512])
+    print("holds", sum(kinds["dram"] for kinds in Truth(mesh).by_chip().values()), flush=True)
+    threading.Event().wait()
+    del held
+
+
 def randomly(steps):
     """Operations in random order, with as many comparisons as it takes."""
     mesh = open_mesh()
@@ -308,9 +389,22 @@ def randomly(steps):
     ttnn.close_mesh_device(mesh)
 
 
+SCENARIOS = {
+    "walk": walk,
+    "submesh": submesh,
+    "late": late,
+    "fork": forked,
+    "threads": threads,
+    "pair": pair,
+    "hold": hold,
+}
+
 if __name__ == "__main__":
     for scenario in sys.argv[3:]:
         name, _, number = scenario.partition("=")
-        {"walk": walk, "submesh": submesh, "late": late, "random": randomly}[name](*([int(number)] if number else []))
+        if name == "random":
+            randomly(int(number))
+        else:
+            SCENARIOS[name]()
     print(f"{MACHINE}: {' '.join(sys.argv[3:])}: {comparisons} comparisons, {differences} different")
     sys.exit(differences != 0)
