@@ -2,7 +2,7 @@
 //! is room again. Needs root, which can create files of other users.
 
 use std::os::unix::fs::chown;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::common::{Scene, TestProcess, chip, device, settled};
 use shm_layout::table::device_flags;
@@ -145,7 +145,9 @@ fn a_process_that_never_rests_is_counted_once_there_is_room() {
     busy.register(chip(3));
     aggregator.settle();
     drop(greedy);
+    let begun = Instant::now();
     while aggregator.segments() > 1 || !is_shown(&aggregator.snapshot(), 3) {
+        assert!(begun.elapsed() < Duration::from_secs(20), "it is not counted");
         for _ in 0..3 {
             busy.alloc(0, Class::Dram, 5);
             busy.free(0, Class::Dram, 3);
