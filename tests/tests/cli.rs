@@ -151,7 +151,7 @@ fn everything_that_is_reported_can_be_read_in_the_events() {
     for line in [
         "[DEVICE_OPEN] Device 0",
         "[MARKER] begin step 7 \"step\"",
-        "[ALLOC_FAILED] L1 on Device 0: asked 5000 bytes, 4000 free, largest block 300",
+        "[ALLOC_FAILED] L1 on Device 0: requested 5000 bytes, 4000 free, largest block 300",
         "[GAUGE] Kernel ring buffer on Device 0: 1024 of 71680 bytes, 3 programs",
         "[CB_ALLOC] Device 0: +0 MiB (Total: 0 MiB) (cb 0x1, program 0x3, inside an L1 buffer)",
         "[PEAK_RESET] Device 0",

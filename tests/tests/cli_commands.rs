@@ -341,7 +341,7 @@ fn where_nothing_is_it_says_why_and_what_to_do() {
     for (arguments, says) in [
         (
             &["snapshot"][..],
-            "No device: no process reports allocations here (`tt-smi doctor` says what to do).",
+            "No device: no process reports allocations here (run `tt-smi doctor` for advice).",
         ),
         (&["list"], "No device: no process reports"),
         (&["peak"], "No device: no process reports"),

@@ -200,8 +200,8 @@ fn events_say_what_a_bank_had_and_how_often_and_where_a_program_ran() {
     tracker.dispatch(device, Dispatch::new(7).times(32).lane(1).queue(2)).unwrap();
     let text = smi(&space, &["events"]);
     for line in [
-        "asked 805306368 bytes (67108864 in each of 12 banks), 104857600 per bank free, largest block 31457280 per bank",
-        "asked 805306368 bytes, - free, largest block -",
+        "requested 805306368 bytes (67108864 in each of 12 banks), 104857600 per bank free, largest block 31457280 per bank",
+        "requested 805306368 bytes, - free, largest block -",
         "(cached, 32 times, lane 1, queue 2)",
     ] {
         assert!(text.contains(line), "no {line:?} in\n{text}");
