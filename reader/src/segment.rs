@@ -219,6 +219,11 @@ impl Segment {
         self.control(control::STATE) & state::DEGRADED != 0
     }
 
+    /// Whether the process holds memory that it cannot report: its figures are a part of what it holds.
+    pub fn is_partial(&self) -> bool {
+        self.control(control::STATE) & state::PARTIAL != 0
+    }
+
     /// The number of misuses by the process, by [`Anomaly`] code.
     pub fn anomalies(&self) -> [u64; Anomaly::ALL.len()] {
         Anomaly::ALL.map(|anomaly| self.control(control::ANOMALIES + anomaly as usize))

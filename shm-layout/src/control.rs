@@ -45,6 +45,9 @@ pub mod state {
         /// There is no room for all rows or names: totals are exact, the lists are incomplete. Cleared once
         /// everything live has a row again and the last name fitted.
         pub const DEGRADED: u64 = 1 << 1;
+        /// The process holds memory of a device that it cannot report, such as that of programs from before it began to
+        /// report: its figures are a part of what it holds.
+        pub const PARTIAL: u64 = 1 << 2;
     }
 }
 

@@ -70,6 +70,8 @@ pub mod flags {
         pub const PER_BANK: u8 = 1 << 5;
         /// The occupied size is not known: `size` is the requested size.
         pub const REQUESTED: u8 = 1 << 6;
+        /// On a free of a buffer: it was freed because its device was closed, not by the program.
+        pub const DROPPED: u8 = 1 << 7;
     }
 }
 
@@ -82,7 +84,7 @@ codes! {
         /// `address`, `cores`, `place`; flag REQUESTED. Writes its row.
         Alloc = 1,
         /// A buffer was freed: `id`; `class`, `flags`, `size` and `aux` are those of the allocation,
-        /// `address` is unknown, `cores` and `place` are 0. Clears its row.
+        /// `address` is unknown, `cores` and `place` are 0; flag DROPPED. Clears its row.
         Free = 2,
         /// A circular buffer was allocated: `id`, `size` = bytes per core x cores (0 with flag GLOBAL),
         /// `address`, `aux` = program, `cores`, `place`. Writes its row.

@@ -21,6 +21,8 @@ pub(crate) mod sealed {
         Disabled,
         /// This is a forked child that could not create a segment of its own.
         Forked,
+        /// The tracker was closed.
+        Closed,
     }
 
     /// How a handle reaches its emitter.
@@ -68,11 +70,11 @@ pub(crate) fn note(
 }
 
 impl Unavailable {
-    /// Returns `nothing` for a disabled handle; a child without a segment returns an error.
+    /// Returns `nothing` for a disabled or closed handle; a child without a segment returns an error.
     #[cold]
     pub(crate) fn or_nothing<T>(self, nothing: T) -> Recorded<T> {
         match self {
-            Unavailable::Disabled => Ok(nothing),
+            Unavailable::Disabled | Unavailable::Closed => Ok(nothing),
             Unavailable::Forked => Err(RecordError::ForkedWithoutSegment),
         }
     }

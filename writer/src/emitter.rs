@@ -408,6 +408,14 @@ impl Emitter {
         self.release(event, &said, 0, given, "buffer")
     }
 
+    /// Frees a buffer that its device drops as it is closed.
+    pub(crate) fn free_dropped(&mut self, device: u8, id: u64) -> Recorded {
+        let mut said = self.take(Key::buffer(device, id), "buffer")?;
+        said.flags |= flags::DROPPED;
+        let event = self.event(EventKind::Free, device);
+        self.release(event, &said, 0, None, "buffer")
+    }
+
     /// Gives a live allocation a name, and a site if there is one.
     pub(crate) fn name(&mut self, key: Key, name: NameId, site: NameId, what: &'static str) -> Recorded {
         let said = self.check_live(key, what)?;

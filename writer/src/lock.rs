@@ -18,6 +18,8 @@ const FREE: u32 = 1;
 const HELD: u32 = 2;
 /// This process is a child that could not create a value of its own.
 const NO_STATE: u32 = 3;
+/// The value was dropped, for good.
+const ENDED: u32 = 4;
 
 /// The longest sleep before a waiter checks again, see [`Unlock`].
 const NAP: Timespec = Timespec { tv_sec: 0, tv_nsec: 1_000_000 };
@@ -67,7 +69,7 @@ impl<T> ForkMutex<T> {
         // Acquire: pairs with the release in Unlock::drop().
         let free = word.compare_exchange(FREE, HELD, Ordering::Acquire, Ordering::Relaxed).is_ok();
         let found = if free { FREE } else { self.lock_slowly() };
-        if found == NO_STATE {
+        if matches!(found, NO_STATE | ENDED) {
             return None;
         }
         let mut unlock = Unlock { word, sleepers: self.sleepers(), to: FREE };
@@ -88,8 +90,28 @@ impl<T> ForkMutex<T> {
         Some(work(value))
     }
 
+    /// Drops the value, for good. A forked child that has none of its own never gets one.
+    pub(crate) fn end(&self) {
+        let found = self.lock_slowly();
+        if matches!(found, NO_STATE | ENDED) {
+            return;
+        }
+        let _unlock = Unlock { word: self.word(), sleepers: self.sleepers(), to: ENDED };
+        if found == FREE {
+            // SAFETY: we hold the lock, so nobody else uses the cell, and nobody ever will: the word becomes ENDED.
+            let value = unsafe { &mut *self.value.get() };
+            // SAFETY: as above; it is not dropped again, since the word is not FREE.
+            unsafe { ManuallyDrop::drop(value) };
+        }
+    }
+
+    /// Whether the value was dropped by [`ForkMutex::end`].
+    pub(crate) fn has_ended(&self) -> bool {
+        self.word().load(Ordering::Relaxed) == ENDED
+    }
+
     /// Waits for the lock. Returns the state that it was found in; it is held now, unless that is
-    /// [`NO_STATE`].
+    /// [`NO_STATE`] or [`ENDED`].
     #[cold]
     fn lock_slowly(&self) -> u32 {
         let word = self.word();
@@ -97,7 +119,7 @@ impl<T> ForkMutex<T> {
         // An emit holds the lock for tens of nanoseconds: spin, then yield, before going to sleep.
         let backoff = Backoff::new();
         let look = || match word.load(Ordering::Relaxed) {
-            NO_STATE => Some(NO_STATE),
+            found @ (NO_STATE | ENDED) => Some(found),
             found @ (FREE | WIPED) if take(found) => Some(found),
             _ => None,
         };
@@ -131,6 +153,9 @@ impl<T> ForkMutex<T> {
 
     #[cold]
     fn remake(&mut self, remake: impl FnOnce() -> Option<T>) -> Option<()> {
+        if self.has_ended() {
+            return None;
+        }
         let Some(new) = self.is_wiped().then(|| boxed(remake)).flatten() else {
             self.word().store(NO_STATE, Ordering::Relaxed);
             return None;
@@ -184,6 +209,18 @@ impl Drop for Unlock<'_> {
 mod tests {
     use super::*;
     use std::sync::Arc;
+
+    #[test]
+    fn a_value_that_has_ended_is_dropped_once_and_never_used_again() {
+        let value = Arc::new(());
+        let lock = ForkMutex::new(value.clone()).unwrap();
+        assert!(lock.with(|| None, |_| ()).is_some());
+        std::thread::scope(|threads| (0..4).for_each(|_| _ = threads.spawn(|| lock.end())));
+        assert_eq!((Arc::strong_count(&value), lock.has_ended()), (1, true));
+        assert!(lock.with(|| Some(value.clone()), |_| ()).is_none());
+        drop(lock);
+        assert_eq!(Arc::strong_count(&value), 1);
+    }
 
     #[test]
     fn threads_exclude_each_other() {

@@ -4,7 +4,7 @@ use crate::emitter::{Emitter, short};
 use crate::error::RecordError;
 use crate::index::Index;
 use crate::live::{Key, LiveRecord, hash};
-use crate::request::{CircularBuffer, Dispatch, Kernel, Launch, Loaded, ProgramBinaryStatus};
+use crate::request::{CircularBuffer, Dispatch, Kernel, Launch, Loaded, NameId, ProgramBinaryStatus};
 use crate::rows::Rows;
 use crate::segment::Segment;
 use shm_layout::control::Anomaly;
@@ -482,6 +482,9 @@ impl Emitter {
             }
         }
         let program = &mut self.programs.list[number as usize];
+        if dispatch.name != NameId::NONE {
+            program.name = dispatch.name.0;
+        }
         program.dispatches += u64::from(dispatch.times);
         program.cached_dispatches += if cached { u64::from(dispatch.times) } else { 0 };
         let [row, partner] = program.rows;

@@ -1,5 +1,6 @@
 //! What a host reports about an allocation, a program or a failure.
 
+use crate::live::Key;
 use shm_layout::{Class, CoreType, KernelType, UNKNOWN};
 
 /// An interned name; [`NameId::NONE`] for none.
@@ -245,13 +246,14 @@ pub struct Dispatch {
     pub(crate) times: u32,
     pub(crate) lane: u8,
     pub(crate) queue: u8,
+    pub(crate) name: NameId,
 }
 
 impl Dispatch {
     /// One dispatch of a program in lane 0, by command queue 0.
     #[inline]
     pub fn new(program: u64) -> Dispatch {
-        Dispatch { program, times: 1, lane: 0, queue: 0 }
+        Dispatch { program, times: 1, lane: 0, queue: 0, name: NameId::NONE }
     }
 
     /// Sets how often it is dispatched in a row, as when a trace is replayed. 0 is nothing to report.
@@ -270,6 +272,12 @@ impl Dispatch {
     #[inline]
     pub fn queue(self, queue: u8) -> Dispatch {
         Dispatch { queue, ..self }
+    }
+
+    /// Sets what the program does: an operation, a layer. It keeps the name until it gets another one.
+    #[inline]
+    pub fn name(self, name: NameId) -> Dispatch {
+        Dispatch { name, ..self }
     }
 }
 
@@ -292,7 +300,13 @@ impl<'a> Launch<'a> {
     /// A launch of a program with these kernels, all of which it runs, in lane 0, by command queue 0.
     #[inline]
     pub fn new(program: u64, kernels: &'a [Kernel], status: ProgramBinaryStatus) -> Launch<'a> {
-        Launch { kernels, status, dispatch: Dispatch::new(program) }
+        Launch::of(Dispatch::new(program), kernels, status)
+    }
+
+    /// The launch that begins with this dispatch of a program, which says where it runs.
+    #[inline]
+    pub fn of(dispatch: Dispatch, kernels: &'a [Kernel], status: ProgramBinaryStatus) -> Launch<'a> {
+        Launch { kernels, status, dispatch }
     }
 
     /// Sets the lane: the sub-device that runs it, below 8.
@@ -322,6 +336,17 @@ pub enum Allocation {
     },
     /// A kernel.
     Kernel(u64),
+}
+
+impl Allocation {
+    /// How it is found on a device, and what it is called.
+    pub(crate) fn key(self, device: u8) -> (Key, &'static str) {
+        match self {
+            Allocation::Buffer(id) => (Key::buffer(device, id), "buffer"),
+            Allocation::CircularBuffer { program, id } => (Key::cb(device, program, id), "circular buffer"),
+            Allocation::Kernel(id) => (Key::kernel(device, id), "kernel"),
+        }
+    }
 }
 
 /// A failed allocation, with the state of the allocator at that time.

@@ -12,7 +12,7 @@ use crate::registry::Registry;
 use crate::request::{
     Alloc, Allocation, CircularBuffer, Dispatch, FailedAlloc, Kernel, Launch, Loaded, NameId,
 };
-use shm_layout::{Counters, EventKind, MarkerPhase, flags};
+use shm_layout::{Counters, EventKind, MarkerPhase, control, flags};
 use std::cell::RefCell;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -49,6 +49,14 @@ impl Tracker {
         Ok(Tracker { inner: Some(Arc::new(Inner::open(config)?)) })
     }
 
+    /// Ends all reports of this tracker and its clones, also while other threads are in the middle of one: the segment is
+    /// closed and removed, and later calls do nothing. What is still live is held no longer, as far as monitors see.
+    pub fn close(&self) {
+        if let Some(inner) = &self.inner {
+            inner.emitter.end();
+        }
+    }
+
     /// Turns the tracker into an exclusive handle that needs no lock. If there are clones, returns the
     /// tracker as the error.
     pub fn into_exclusive(self) -> Result<ExclusiveTracker, Tracker> {
@@ -67,7 +75,7 @@ impl Access for Tracker {
         let inner = self.inner.as_deref().ok_or(Unavailable::Disabled)?;
         let Inner { config, registry, emitter } = inner;
         let done = emitter.with(|| reopen(config, registry), |emitter| work(emitter, registry));
-        done.ok_or(Unavailable::Forked)
+        done.ok_or_else(|| if emitter.has_ended() { Unavailable::Closed } else { Unavailable::Forked })
     }
 
     #[inline]
@@ -194,20 +202,34 @@ pub trait Record: Access + Sized {
         each(self, target, check, |emitter, device| emitter.free(device, id, Some(size)))
     }
 
+    /// Records that a buffer was freed because its device was closed, not by the program.
+    fn free_dropped(&self, target: impl Target, id: u64) -> Recorded {
+        let check =
+            |emitter: &Emitter, device| emitter.check_live(Key::buffer(device, id), "buffer").map(drop);
+        each(self, target, check, |emitter, device| emitter.free_dropped(device, id))
+    }
+
     /// Gives something live a name after it was reported, and a site unless that is [`NameId::NONE`].
     fn name(&self, target: impl Target, what: Allocation, name: NameId, site: NameId) -> Recorded {
-        let key = move |device| match what {
-            Allocation::Buffer(id) => (Key::buffer(device, id), "buffer"),
-            Allocation::CircularBuffer { program, id } => (Key::cb(device, program, id), "circular buffer"),
-            Allocation::Kernel(id) => (Key::kernel(device, id), "kernel"),
-        };
         let check = |emitter: &Emitter, device| {
-            let (key, what) = key(device);
+            let (key, what) = what.key(device);
             emitter.check_live(key, what).map(drop)
         };
         each(self, target, check, |emitter, device| {
-            let (key, what) = key(device);
+            let (key, what) = what.key(device);
             emitter.name(key, name, site, what)
+        })
+    }
+
+    /// The same for something that another thread may have freed meanwhile: then nothing is done.
+    fn name_if_live(&self, target: impl Target, what: Allocation, name: NameId) -> Recorded {
+        let nothing_to_check = |_: &Emitter, _| Ok(());
+        each(self, target, nothing_to_check, |emitter, device| {
+            let (key, what) = what.key(device);
+            match emitter.find(&key) {
+                Some(_) => emitter.name(key, name, NameId::NONE, what),
+                None => Ok(()),
+            }
         })
     }
 
@@ -282,6 +304,12 @@ pub trait Record: Access + Sized {
     fn self_checks(&self, made: u64, different: u64) -> Recorded {
         let count = self.access(|emitter, _| emitter.segment.count_self_checks(made, different));
         count.or_else(|why| why.or_nothing(()))
+    }
+
+    /// Records that this process holds memory that it cannot report: from now on none of its figures is exact.
+    fn partial(&self) -> Recorded {
+        let set = self.access(|emitter, _| emitter.segment.set_state(control::state::PARTIAL, true));
+        set.or_else(|why| why.or_nothing(()))
     }
 
     /// Records the beginning or end of a step, or a named moment.

@@ -160,3 +160,27 @@ fn a_segment_says_who_writes_it_and_what_was_checked() {
     tracker.register_device(&info(1)).unwrap();
     assert_eq!(reader.self_checks(), [4, 1]);
 }
+
+#[test]
+fn a_process_may_say_that_it_holds_more_than_it_can_report() {
+    let tracker = open();
+    let reader = observe(&tracker);
+    assert!(!reader.is_partial());
+    tracker.partial().unwrap();
+    assert!(reader.is_partial() && !reader.is_degraded());
+}
+
+#[test]
+fn a_closed_tracker_has_no_segment_and_its_calls_do_nothing() {
+    let tracker = open();
+    let (clone, path) = (tracker.clone(), tracker.segment_path().unwrap());
+    let device = tracker.register_device(&info(1)).unwrap();
+    tracker.alloc(device, Alloc::new(BufferType::Dram, 1, 100)).unwrap();
+    let reader = observe(&tracker);
+    tracker.close();
+    assert!(!path.exists() && reader.closed_at().is_some());
+    clone.alloc(device, Alloc::new(BufferType::Dram, 2, 100)).unwrap();
+    clone.free(device, 1).unwrap();
+    assert_eq!((clone.segment_path(), clone.counters(device)), (None, None));
+    clone.close();
+}

@@ -3,7 +3,8 @@
 use crate::common::{counters, device, info, observe, open, open_with};
 use tt_shm_reader::{Event, EventKind, UNKNOWN, flags};
 use tt_shm_writer::{
-    Alloc, BufferType, Class, ExclusiveTracker, FailedAlloc, Kernel, KernelType, MarkerPhase, Record, Tracker,
+    Alloc, BufferType, Class, ExclusiveTracker, FailedAlloc, Kernel, KernelType, MarkerPhase, Record,
+    RecordError, Tracker,
 };
 
 fn events(tracker: &impl Record) -> Vec<Event> {
@@ -53,6 +54,20 @@ fn a_free_says_what_was_freed() {
     assert_eq!((free.class(), free.size, free.row), (Some(Class::Trace), 4096, alloc.row));
     assert_eq!((free.requested(), alloc.requested()), (4000, 4000));
     assert!(free.time >= alloc.time && alloc.time > 0);
+}
+
+#[test]
+fn a_free_says_whether_the_device_dropped_it() {
+    let tracker = open();
+    let device = device(&tracker);
+    (1..3).for_each(|id| tracker.alloc(device, Alloc::new(BufferType::Dram, id, 100)).unwrap());
+    tracker.free(device, 1).unwrap();
+    tracker.free_dropped(device, 2).unwrap();
+    let said: Vec<_> = events(&tracker).iter().map(|event| event.flags).collect();
+    let basis = flags::REQUESTED;
+    assert_eq!(said, [basis, basis, basis, basis | flags::DROPPED]);
+    assert_eq!(counters(&tracker, device).dram_used(), 0);
+    assert!(matches!(tracker.free_dropped(device, 2), Err(RecordError::UnmatchedFree { id: 2, .. })));
 }
 
 #[test]

@@ -42,6 +42,7 @@ fn what_one_device_refuses_happens_on_none() {
         tracker.alloc(&mesh, Alloc::new(BufferType::Dram, 3, MAX_BYTES + 1)),
         tracker.free(&mesh, 2),
         tracker.free_sized(&mesh, 2, 10),
+        tracker.free_dropped(&mesh, 2),
         tracker.cb_alloc(&mesh, CircularBuffer::new(1, 1, 10, 1)),
         tracker.cb_free(&mesh, 2, 1, None),
         tracker.kernel_load(&mesh, huge[1]).map(drop),

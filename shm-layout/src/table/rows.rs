@@ -32,6 +32,8 @@ pub mod process_flags {
         pub const CLOSED: u64 = 1 << 3;
         /// It is alive, or may be, and cannot be read any more: what it uses is not known.
         pub const UNSEEN: u64 = 1 << 4;
+        /// It holds memory that it cannot report: its figures are a part of what it holds.
+        pub const PARTIAL: u64 = 1 << 5;
     }
 }
 
