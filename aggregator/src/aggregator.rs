@@ -16,6 +16,7 @@ use crate::merge::streams::merge;
 use crate::model::Model;
 use crate::model::slice::Span;
 use crate::model::snapshot::snapshot;
+use crate::observe::observe_batch;
 use crate::segments::attach::{Fate, MAX_OPENS, MAX_PENDING};
 use crate::segments::clock::Clock;
 use crate::segments::discover::Discovery;
@@ -340,9 +341,12 @@ impl Aggregator {
     /// Folds the items that wait and are not later than `limit`; returns how many.
     fn fold_until(&mut self, limit: u64) -> u64 {
         let (mut folded, mut broken) = (0, Vec::new());
-        let model = &mut self.model;
+        let (model, observer) = (&mut self.model, &mut self.config.observer);
         merge(&mut self.followers, limit, Follower::head, |follower, until| {
             let mut batch = follower.batch(until);
+            if let Some(observer) = observer.as_deref_mut() {
+                observe_batch(observer, &follower.segment, &batch);
+            }
             let (before, result) = (batch.left(), fold_batch(model, follower, &mut batch));
             let left = batch.left();
             folded += (before - left) as u64;

@@ -8,6 +8,7 @@ use tt_shm_os::Namespace;
 use tt_shm_reader::Segment;
 
 use crate::log::Log;
+use crate::observe::Observe;
 
 /// The configuration of an aggregator.
 #[derive(Debug)]
@@ -31,6 +32,8 @@ pub struct Config {
     pub only: Only,
     /// Where log lines go.
     pub log: Log,
+    /// Sees what is folded, if there is one.
+    pub observer: Option<Box<dyn Observe>>,
 }
 
 /// A filter of segments. Segments that do not pass it are ignored.
@@ -69,6 +72,7 @@ impl Config {
             accept_resets: false,
             only: Only::default(),
             log: Log::silent(),
+            observer: None,
         }
     }
 }

@@ -47,6 +47,7 @@ mod error;
 mod log;
 mod merge;
 mod model;
+mod observe;
 mod segments;
 mod table;
 
@@ -55,6 +56,7 @@ pub use config::{Config, Only};
 pub use daemon::{DaemonConfig, run_daemon};
 pub use error::{DaemonError, PublishError, ResetError, StartError};
 pub use log::Log;
+pub use observe::Observe;
 pub use table::adopt::Adopted;
 pub use table::lockfile::Claim;
 pub use table::publish::TablePublisher;

@@ -11,6 +11,7 @@ mod failures;
 mod follow;
 mod hostile;
 mod moments;
+mod observer;
 mod peaks;
 mod reconsider;
 mod room;

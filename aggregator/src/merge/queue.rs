@@ -86,6 +86,12 @@ impl<'a> Batch<'a> {
         self.items.len()
     }
 
+    /// The items of this batch.
+    pub(crate) fn due(&self) -> &'a [(u64, Item)] {
+        let count = self.items.iter().position(|(time, _)| *time > self.until).unwrap_or(self.items.len());
+        self.items.get(..count).unwrap_or_default()
+    }
+
     /// The next item and its time, if it is an event.
     #[inline]
     pub(crate) fn event(&self) -> Option<(u64, &'a Event)> {

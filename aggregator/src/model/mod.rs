@@ -114,6 +114,8 @@ pub(crate) struct Model {
     pub(crate) recounts: BTreeMap<usize, Recount>,
     /// Chips that were used by a process that was not counted, or that lost their row.
     forgotten: Forgotten,
+    /// Processes whose own figures are not to be relied on, by row: nothing that they are part of is exact.
+    distrusted: BTreeSet<usize>,
 }
 
 impl Model {
@@ -146,6 +148,7 @@ impl Model {
             uncounted: Uncounted::default(),
             recounts: BTreeMap::new(),
             forgotten: Forgotten::default(),
+            distrusted: BTreeSet::new(),
         }
     }
 
@@ -336,13 +339,42 @@ impl Model {
             self.note_unread(Span { from: self.now, to: self.now });
         }
         for row in 0..self.devices.high_water() {
+            let distrusted = self.has_distrusted(row);
             let Some(device) = self.devices.get_mut(row) else { continue };
-            let incomplete = unread || self.uncounted.is_on(device.entry.chip_id);
+            let incomplete = unread || distrusted || self.uncounted.is_on(device.entry.chip_id);
             if device.set_incomplete(incomplete) {
                 let generation = self.mark_changed();
                 self.devices.change(generation, row);
             }
         }
+    }
+
+    /// Takes the word of a process for doubtful from now on: its figures are not those of its allocator, or it holds more
+    /// than it can tell. Nothing that it was part of is exact, however long ago.
+    pub(crate) fn distrust(&mut self, process: usize) {
+        if !self.distrusted.insert(process) {
+            return;
+        }
+        let Some(owner) = self.processes.get(process) else { return };
+        let (started, usages) = (owner.stats.started, owner.usages.clone());
+        for row in usages.into_iter().flatten() {
+            let Some(device) = self.usages.get(row).map(|usage| usage.device) else { continue };
+            let (generation, now) = (self.mark_changed(), self.now);
+            if let Some(device) = self.devices.change(generation, device) {
+                device.disbelieve(started, now);
+            }
+        }
+    }
+
+    /// Whether a distrusted process is on a device.
+    fn has_distrusted(&self, device: usize) -> bool {
+        if self.distrusted.is_empty() {
+            return false;
+        }
+        let rows = self.devices.get(device).map_or(&[][..], |device| &device.usages);
+        rows.iter()
+            .filter_map(|row| self.usages.get(*row))
+            .any(|usage| self.distrusted.contains(&usage.process))
     }
 
     /// Notes that in this span an unread process may have held memory on any device.
@@ -474,6 +506,7 @@ impl Model {
     pub(crate) fn take_usages(&mut self, process: usize) -> Vec<(usize, usize)> {
         let generation = self.mark_changed();
         self.recounts.remove(&process);
+        self.distrusted.remove(&process);
         let Some(owner) = self.processes.change(generation, process) else { return Vec::new() };
         let rows = std::mem::take(&mut owner.usages);
         for (device, _) in rows.iter().enumerate().filter(|(_, row)| row.is_none()) {

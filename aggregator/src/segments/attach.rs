@@ -406,13 +406,18 @@ impl Aggregator {
         }
         stats.unlisted = segment.unlisted();
         [stats.self_checks, stats.self_checks_different] = segment.self_checks();
-        stats.flags &= !process_flags::DEGRADED;
+        stats.flags &= !(process_flags::DEGRADED | process_flags::PARTIAL);
         stats.flags |= if segment.is_degraded() { process_flags::DEGRADED } else { 0 };
+        stats.flags |= if segment.is_partial() { process_flags::PARTIAL } else { 0 };
+        let is_doubtful = stats.self_checks_different > 0 || segment.is_partial();
         if stats != process.stats {
             let (generation, row) = (self.model.mark_changed(), follower.process);
             if let Some(process) = self.model.processes.change(generation, row) {
                 process.stats = stats;
             }
+        }
+        if is_doubtful {
+            self.model.distrust(follower.process);
         }
     }
 }

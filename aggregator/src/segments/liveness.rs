@@ -120,11 +120,18 @@ impl Aggregator {
         let last_event =
             self.model.processes.get(follower.process).map_or(0, |process| process.stats.last_event);
         let closed = closed.map(|closed| closed.min(noticed).max(last_event));
+        let observer = self.config.observer.as_deref_mut();
         if follower.is_done() {
             self.model.bury(follower.process, closed, follower.seen_alive, noticed);
+            if let Some(observer) = observer {
+                observer.ended(&follower.segment, closed.unwrap_or(noticed));
+            }
         } else {
             // Something writes to it without the lock: what is not folded by now never will be.
             self.model.disown(follower.process, follower.attached);
+            if let Some(observer) = observer {
+                observer.broke(&follower.segment);
+            }
         }
         let generation = self.model.mark_changed();
         if let Some(process) = self.model.processes.change(generation, follower.process) {
@@ -178,6 +185,9 @@ impl Aggregator {
         let (process, pid, uid) = (follower.process, follower.segment.pid(), follower.segment.uid());
         let (file, attached) = (follower.segment.file_name().to_owned(), follower.attached);
         self.model.disown(process, attached);
+        if let Some(observer) = self.config.observer.as_deref_mut() {
+            observer.broke(&follower.segment);
+        }
         let (generation, now) = (self.model.mark_changed(), self.model.now);
         if let Some(process) = self.model.processes.change(generation, process) {
             process.stats.flags |= process_flags::BROKEN;
