@@ -71,6 +71,8 @@ mod object;
 mod pids;
 mod process;
 mod procfs;
+#[cfg(all(feature = "ptrace", target_arch = "x86_64"))]
+mod ptrace;
 mod wipe;
 
 #[cfg(test)]
@@ -95,6 +97,8 @@ pub use process::{
     start_time_of, time_namespace,
 };
 pub use procfs::{Procfs, Stat, Status};
+#[cfg(all(feature = "ptrace", target_arch = "x86_64"))]
+pub use ptrace::{Registers, Resume, Stop, Tracee};
 // For the fuzzer.
 #[doc(hidden)]
 pub use process::{describe, parse_uuid};
