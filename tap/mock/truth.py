@@ -10,9 +10,12 @@ them was different.
 import collections
 import ctypes
 import gc
+import importlib.metadata
 import json
+import multiprocessing
 import os
 import random
+import re
 import subprocess
 import sys
 import threading
@@ -26,6 +29,7 @@ sys.modules["torch"] = types.ModuleType("torch")
 sys.modules["torch"].Tensor = type("Tensor", (), {})
 
 SMI, MACHINE = sys.argv[1], sys.argv[2]
+VERSION = tuple(int(part) for part in importlib.metadata.version("ttnn").split(".")[:2])
 SHAPES = {"n150": (1, 1), "n300": (1, 2), "t3k": (2, 4), "p150": (1, 1), "p150x8": (2, 4)}
 KINDS = {
     "dram": ttnn.BufferType.DRAM,
@@ -33,6 +37,7 @@ KINDS = {
     "l1_small": ttnn.BufferType.L1_SMALL,
     "trace": ttnn.BufferType.TRACE,
 }
+VERSION = tuple(int(part) for part in importlib.metadata.version("ttnn").split(".")[:2])
 # Not into tt-smi: it does not load tt-metal, but what it is started with is not its business.
 ENVIRONMENT = {key: value for key, value in os.environ.items() if key != "LD_PRELOAD"}
 
@@ -82,16 +87,16 @@ class Truth:
         """Compares everything."""
         snapshot = ask("snapshot")
         equal(step, "errors", snapshot["errors"], [])
-        mine = [process for process in snapshot["processes"] if process["pid"] == os.getpid()]
+        seen = [process for process in snapshot["processes"] if process["pid"] == os.getpid()]
         true = self.by_chip()
-        if not mine:
+        if not seen:
             equal(step, "bytes of a process that is not seen", {}, {c: k for c, k in true.items() if any(k.values())})
             return
-        (mine,) = mine
-        equal(step, "misuse", mine["anomalies"], {})
-        equal(step, "checks that found a difference", mine["self_checks_different"], 0)
+        (seen,) = seen
+        equal(step, "misuse", seen["anomalies"], {})
+        equal(step, "checks that found a difference", seen["self_checks_different"], 0)
         shown = collections.defaultdict(lambda: dict.fromkeys(KINDS, 0))
-        for usage in mine["devices"]:
+        for usage in seen["devices"]:
             for kind in KINDS:
                 shown[usage["logical_id"]][kind] += usage["classes"][kind]["live_bytes"]
         for chip, kinds in true.items():
@@ -101,7 +106,7 @@ class Truth:
             equal(step, f"closed chip {chip}", shown[chip], dict.fromkeys(KINDS, 0))
         if buffers and len(self.meshes) == 1:
             chip = self.meshes[0].get_device_ids()[0]
-            (device,) = {usage["index"] for usage in mine["devices"] if usage["logical_id"] == chip}
+            (device,) = {usage["index"] for usage in seen["devices"] if usage["logical_id"] == chip}
             self.check_buffers(step, device)
 
     def check_buffers(self, step, device):
@@ -110,6 +115,14 @@ class Truth:
             (one["class"], one["address"]) for one in listing["allocations"] if one["class"] in KINDS
         )
         equal(step, "list of buffers", shown, self.buffers())
+
+
+def chip_ids():
+    """The id of each chip, as the machine is described; made up by the tap in versions that do not tell it."""
+    with open(os.environ["TT_METAL_MOCK_CLUSTER_DESC_PATH"]) as described:
+        ids = re.search(r"chip_unique_ids: {(.*)}", described.read()).group(1)
+    ids = dict((int(part) for part in pair.split(":")) for pair in ids.split(","))
+    return ids if VERSION > (0, 66) else {chip: 0xFFFF_FFFF_0000_0000 | chip for chip in ids}
 
 
 def open_mesh(**options):
@@ -143,6 +156,11 @@ def walk():
     truth.check("opened")
     held = {"dram": tensor(mesh, [1, 1, 512, 512])}
     truth.check("interleaved in DRAM")
+    devices = ask("snapshot")["devices"]
+    shown = {device["logical_id"]: int(device["chip_id"], 16) for device in devices}
+    equal("chips", "ids", shown, chip_ids())
+    arch = "blackhole" if MACHINE.startswith("p150") else "wormhole_b0"
+    equal("chips", "architectures", {device["arch"] for device in devices}, {arch})
     held["odd"] = tensor(mesh, [1, 1, 7, 100], layout=ttnn.ROW_MAJOR_LAYOUT)
     truth.check("pages of 200 bytes")
     held["l1"] = tensor(mesh, [1, 1, 256, 256], ttnn.L1_MEMORY_CONFIG)
@@ -263,6 +281,123 @@ def late():
     truth.check("closed")
 
 
+def unlisted():
+    """The tap comes late to a tt-metal that cannot list what lives: then it is not known, and nothing is shown."""
+    mesh = open_mesh()
+    held = [tensor(mesh, [1, 1, 128, 256])]
+    equal("install", "hooks", ctypes.CDLL(os.environ["TAP"]).tt_shm_tap_install() > 0, True)
+    held.append(tensor(mesh, [1, 1, 32, 32]))
+    equal("what lives cannot be listed", "processes", ask("snapshot")["processes"], [])
+    held.clear()
+    ttnn.close_mesh_device(mesh)
+
+
+def hybrid():
+    """Buffers of a hybrid allocator, some of which take only the cores of their shards."""
+    mesh = open_mesh()
+    truth = Truth(mesh)
+    height = ttnn.TensorMemoryLayout.HEIGHT_SHARDED
+    memory = sharded(ttnn.BufferType.L1, height, (7, 0), [32, 64])
+    held = [tensor(mesh, [1, 1, 512, 512]), tensor(mesh, [1, 1, 256, 64], memory)]
+    truth.check("as without")
+
+    def l1():
+        (mine,) = (process for process in ask("snapshot")["processes"] if process["pid"] == os.getpid())
+        equal("hybrid", "checks that found a difference", mine["self_checks_different"], 0)
+        return sum(usage["classes"]["l1"]["live_bytes"] for usage in mine["devices"])
+
+    expected, chips = l1(), len(mesh.get_device_ids())
+    for cores in (8, 8, 2):
+        memory = sharded(ttnn.BufferType.L1, height, (cores - 1, 0), [32, 64])
+        memory.experimental_set_per_core_allocation(True)
+        held.append(tensor(mesh, [1, 1, 32 * cores, 64], memory))
+        expected += chips * cores * 32 * 64 * 2
+        equal(f"{cores} cores", "L1", l1(), expected)
+    while len(held) > 2:
+        held.pop()
+        gc.collect()
+    expected -= chips * 18 * 32 * 64 * 2
+    equal("freed", "L1", l1(), expected)
+    truth.check("as before", buffers=False)
+    held.clear()
+    gc.collect()
+    equal("all freed", "L1", l1(), 0)
+    ttnn.close_mesh_device(mesh)
+
+
+def plain():
+    """Allocates and frees, and compares nothing."""
+    mesh = open_mesh()
+    held = [tensor(mesh, [1, 1, 128, 256]) for _ in range(3)]
+    del held
+    ttnn.close_mesh_device(mesh)
+
+
+def tell(command):
+    """Lets tt-smi attach to this process or detach from it, and does not wait for that."""
+    arguments = [SMI, command, "--yes", str(os.getpid())]
+    streams = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+    return subprocess.Popen(arguments, env=ENVIRONMENT, text=True, **streams)
+
+
+def attach(rounds):
+    """tt-smi loads the tap into this process while all of its threads are busy, detaches and attaches again."""
+    mesh = open_mesh()
+    truth = Truth(mesh)
+    held = [tensor(mesh, [1, 1, 128 * (1 + number), 256]) for number in range(7)]
+    held += [tensor(mesh, [1, 1, 64, 64], ttnn.L1_MEMORY_CONFIG) for _ in range(3)]
+
+    def work(rest):
+        own, number = [], 0
+        while not rest.is_set():
+            number += 1
+            own.append(tensor(mesh, [1, 1, 32 * (1 + number % 7), 64], memories[number % 2]))
+            if len(own) > 5:
+                ttnn.deallocate(own.pop(number % 5))
+        kept.append(own)
+
+    def under_load(command):
+        """What tt-smi says; the main thread works as well, so that no thread waits for its sake."""
+        rest = threading.Event()
+        workers = [threading.Thread(target=work, args=(rest,)) for _ in range(3)]
+        for worker in workers:
+            worker.start()
+        telling = tell(command)
+        while telling.poll() is None:
+            ttnn.deallocate(tensor(mesh, [1, 1, 256, 64]))
+        rest.set()
+        for worker in workers:
+            worker.join()
+        return telling.stdout.read().split(":")[0]
+
+    def seen():
+        return [one["pid"] for one in ask("snapshot")["processes"] if one["pid"] == os.getpid()]
+
+    memories, kept = [ttnn.DRAM_MEMORY_CONFIG, ttnn.L1_MEMORY_CONFIG], []
+    equal("before", "processes that report", seen(), [])
+    for number in range(rounds + 1):
+        step = f"round {number}"
+        if number:
+            equal(step, "answer", under_load("detach"), "Detached")
+            equal(step, "processes that report", seen(), [])
+            held[0] = tensor(mesh, [1, 1, 32 * (1 + number % 9), 32])
+        equal(step, "answer", under_load("attach"), "Attached")
+        held.append(tensor(mesh, [1, 1, 32, 32]))
+        truth.check(f"{step}: attached")
+        kept.clear()
+        gc.collect()
+        truth.check(f"{step}: freed what was allocated meanwhile")
+        equal(step, "second answer", under_load("attach"), f"Process {os.getpid()} reports already")
+        truth.check(f"{step}: attached twice")
+        kept.clear()
+    while held:
+        held.pop(len(held) // 2)
+        gc.collect()
+        truth.check("freed one by one", buffers=len(held) < 3)
+    truth.check("all freed")
+    ttnn.close_mesh_device(mesh)
+
+
 def forked():
     """A forked child has its parent's tensors, and not its devices: whatever it does with them is not reported."""
     mesh = open_mesh()
@@ -314,13 +449,163 @@ def threads():
     ttnn.close_mesh_device(mesh)
 
 
+class Capture:
+    """What tt-metal's own graph of a stretch of work says."""
+
+    def __enter__(self):
+        ttnn.graph.begin_graph_capture(ttnn.graph.RunMode.NORMAL)
+        return self
+
+    def __exit__(self, *_):
+        self.regions, self.launches, self.operations, inside = collections.Counter(), collections.Counter(), {}, []
+        for node in ttnn.graph.end_graph_capture():
+            kind, said = node["node_type"], node["params"]
+            if kind == "function_start":
+                inside.append(said)
+            elif kind == "function_end":
+                inside.pop()
+            elif kind == "buffer_allocate":
+                names = [one["name"] for one in inside if one["name"].endswith("Operation")]
+                self.operations[said["address"]] = names[-1] if names else None
+            elif kind == "circular_buffer_allocate" and said["device_id"] == 0:
+                in_a_buffer = said["globally_allocated"] == "1"
+                bytes_ = 0 if in_a_buffer else said["size"] * cores_of(said["core_range_set"])
+                self.regions[said["address"], bytes_, in_a_buffer] += 1
+            elif kind == "program_execution":
+                self.launches[said["physical_device_id"], said["command_queue_id"], said["sub_device_id"]] += 1
+
+
+def cores_of(ranges):
+    """The number of cores in `{[0-0 - 7-7], [0-8 - 3-8]}`."""
+    numbers = [[int(number) for number in one] for one in re.findall(r"(\d+)-(\d+) - (\d+)-(\d+)", ranges)]
+    return sum((right - left + 1) * (bottom - top + 1) for left, top, right, bottom in numbers)
+
+
+def programs():
+    """Circular buffers, kernels, launches and the names of operations, against tt-metal's own graph of the same work."""
+    mesh = open_mesh()
+    truth = Truth(mesh)
+    layouts = ttnn.TensorMemoryLayout
+    plain = [tensor(mesh, [1, 1, 256, 256]) for _ in range(2)]
+    height = sharded(ttnn.BufferType.L1, layouts.HEIGHT_SHARDED, (7, 0), [32, 64])
+    shards = tensor(mesh, [1, 1, 256, 64], height)
+
+    def work():
+        made = []
+        for _ in range(3):
+            made.append(ttnn.add(*plain))
+            made.append(ttnn.relu(shards, memory_config=height))
+        made.append(ttnn.matmul(*plain))
+        made.append(ttnn.softmax(plain[0], dim=-1))
+        made.append(ttnn.transpose(plain[0], -1, -2))
+        made.append(tensor(mesh, [1, 1, 64, 64]))
+        made.append(ttnn.exp(plain[1], memory_config=ttnn.L1_MEMORY_CONFIG))
+        return made
+
+    with Capture() as graph:
+        held = work()
+    truth.check("operations")
+    chips = mesh.get_device_ids()
+    indices = device_indices()
+    listed = ask("allocations", "--pid", str(os.getpid()), "--device", str(indices[chips[0]]))["allocations"]
+    circular = [one for one in listed if one["class"] == "cb" and one["name"] is None]
+    shown = collections.Counter((one["address"], one["size_bytes"], one["globally_allocated"]) for one in circular)
+    equal("operations", "circular buffers", shown, graph.regions)
+    loaded = ask("programs", "--pid", str(os.getpid()))["programs"]
+    equal("operations", "programs", len(loaded), mesh.num_program_cache_entries())
+    equal("operations", "chips of programs", {tuple(one["devices"]) for one in loaded}, {tuple(sorted(indices.values()))})
+    launches = sum(graph.launches.values())
+    numbers = {index: chip for chip, index in indices.items()}
+    shown = collections.Counter((numbers[one["device"]], one["queue"], one["lane"]) for one in events("KERNEL_DISPATCH"))
+    # Earlier graphs do not tell.
+    if graph.launches or VERSION >= (0, 81):
+        equal("operations", "launches", sum(one["dispatches"] for one in loaded), launches)
+        equal("operations", "launches of each chip", {chip for chip, _, _ in graph.launches}, set(chips))
+        equal("operations", "queues and sub-devices", shown, graph.launches)
+    equal("operations", "names of programs", all(one["name"].endswith("DeviceOperation") for one in loaded), True)
+    equal("operations", "kernels", all(one["kernels"] and one["kernel_bytes"] for one in loaded), True)
+    # While it makes a graph, tt-metal asks tensors more than an operation does, and names are not known.
+    again = work()
+    listed = ask("allocations", "--pid", str(os.getpid()), "--device", str(indices[chips[0]]))["allocations"]
+    names = {one["address"]: one["name"] for one in listed if one["class"] in KINDS}
+    for first, second in zip(held, again):
+        operation = graph.operations[first.buffer_address()]
+        equal("operations", f"name of what {operation} made", names[second.buffer_address()], operation)
+    equal("operations", "tensors that no operation made", [names[one.buffer_address()] for one in plain], [None, None])
+    held.clear()
+    again.clear()
+    del shards
+    gc.collect()
+    for work in (lambda: ttnn.matmul(*plain), lambda: ttnn.add(*plain)):
+        clash(mesh, work)
+    truth.check("circular buffers that did not fit")
+    mesh.clear_program_cache()
+    gc.collect()
+    equal("without cached programs", "programs", ask("programs", "--pid", str(os.getpid()))["programs"], [])
+    usage = mine()["devices"][0]
+    equal("without cached programs", "circular buffers", usage["cb_allocated_bytes"], 0)
+    equal("without cached programs", "kernels", usage["kernel_loaded_bytes"], 0)
+    held.append(ttnn.add(*plain))
+    ttnn.close_mesh_device(mesh)
+    usage = mine()["devices"][0]
+    equal("closed", "circular buffers", usage["cb_allocated_bytes"], 0)
+    equal("closed", "misuse", mine()["anomalies"], {})
+
+
+def sites():
+    """Call sites, on request: the functions of ttnn that led to an allocation."""
+    mesh = open_mesh()
+    plain = [tensor(mesh, [1, 1, 256, 256]) for _ in range(2)]
+    made = ttnn.add(*plain)
+    listed = ask("allocations", "--pid", str(os.getpid()))["allocations"]
+    shown = {one["address"]: one["site"] for one in listed}
+    equal("an operation", "last function of its call site", shown[made.buffer_address()].split(" < ")[-1], "ttnn::add")
+    equal("no operation", "whether its call site is one", "ttnn::" in shown[plain[0].buffer_address()], False)
+    ttnn.close_mesh_device(mesh)
+
+
+def mine():
+    """What tt-smi shows of this process."""
+    (process,) = (one for one in ask("snapshot")["processes"] if one["pid"] == os.getpid())
+    return process
+
+
+def device_indices():
+    """tt-smi's numbers of the chips, by tt-metal's."""
+    return {usage["logical_id"]: usage["index"] for usage in mine()["devices"]}
+
+
+def events(kind):
+    """What happened, of a kind."""
+    asked = subprocess.run([SMI, "events", "--json", "--pid", str(os.getpid())], env=ENVIRONMENT, capture_output=True, text=True)
+    listed = (json.loads(line) for line in asked.stdout.splitlines())
+    return [one for one in listed if one.get("event") == kind]
+
+
+def clash(mesh, work):
+    """L1 is filled until the circular buffers of an operation do not fit below; tt-metal says where both end."""
+    view = ttnn.get_memory_view(mesh, ttnn.BufferType.L1)
+    tiles = view.largest_contiguous_bytes_free_per_bank // 2048 - 1
+    wall = tensor(mesh, [1, 1, 32 * view.num_banks * tiles, 32], ttnn.L1_MEMORY_CONFIG)
+    before = mine()["devices"][0]["failed_allocs"]
+    said = refused(work)
+    lowest, end = re.search(r"allocated at (\d+) and static \w+ buffer region ends at (\d+)", said.replace(",", "")).groups()
+    equal("clash", "failures", mine()["devices"][0]["failed_allocs"] - before, 1)
+    failure = ask("oom")["failures"][0]
+    equal("clash", "class", failure["class"], "cb")
+    missing = failure["needed_per_bank_bytes"] - failure["free_bytes"]
+    equal("clash", "bytes that were missing on a core", missing, int(end) - int(lowest))
+    del wall
+    gc.collect()
+
+
 def pair():
     """Two processes on one chip, of which one is killed."""
     mesh = open_mesh()
     truth = Truth(mesh)
     held = tensor(mesh, [1, 1, 512, 512])
-    other = subprocess.Popen([sys.executable, *sys.argv[:3], "hold"], stdout=subprocess.PIPE, text=True)
-    theirs = next(int(line.split()[1]) for line in other.stdout if line.startswith("holds "))
+    other, lines = holding([sys.executable, *sys.argv[:3], "hold"])
+    theirs = int(next(lines)[1])
     mine = sum(kinds["dram"] for kinds in truth.by_chip().values())
 
     def dram():
@@ -339,9 +624,127 @@ def hold():
     """Holds something until it is killed, and says how much."""
     mesh = open_mesh()
     held = tensor(mesh, [1, 1, 256, 512])
-    print("holds", sum(kinds["dram"] for kinds in Truth(mesh).by_chip().values()), flush=True)
+    print("holds", sum(kinds["dram"] for kinds in Truth(mesh).by_chip().values()), os.getpid(), flush=True)
     threading.Event().wait()
     del held
+
+
+def holders(step, held):
+    """Compares the DRAM of several processes, by pid."""
+    shown = {
+        one["pid"]: sum(usage["dram_used_bytes"] for usage in one["devices"]) for one in ask("snapshot")["processes"]
+    }
+    equal(step, "DRAM by process", {pid: shown.get(pid) for pid in held}, held)
+
+
+def holding(command, **options):
+    """Processes that were started by a command and hold something, by pid."""
+    started = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, **options)
+    lines = (line.split() for line in started.stdout if line.startswith("holds "))
+    return started, lines
+
+
+def child(ready, done):
+    """A child of multiprocessing, which opens a device of its own."""
+    mesh = open_mesh()
+    held = tensor(mesh, [1, 1, 128, 512])
+    ready.put((os.getpid(), sum(kinds["dram"] for kinds in Truth(mesh).by_chip().values())))
+    done.wait()
+    del held
+    ttnn.close_mesh_device(mesh)
+
+
+def children():
+    """multiprocessing, with spawn and with fork: each child reports for itself."""
+    for method in ("spawn", "fork"):
+        context = multiprocessing.get_context(method)
+        ready, done = context.Queue(), context.Event()
+        started = [context.Process(target=child, args=(ready, done)) for _ in range(2)]
+        for one in started:
+            one.start()
+        held = dict(ready.get(timeout=120) for _ in started)
+        holders(method, held)
+        equal(method, "children", set(held), {one.pid for one in started})
+        done.set()
+        for one in started:
+            one.join()
+            equal(method, "end of a child", one.exitcode, 0)
+        equal(method, "processes that are left", [one["pid"] for one in ask("snapshot")["processes"]], [])
+
+
+def workers():
+    """A launcher of workers, as of torchrun: it only starts them, with their ranks, and passes its environment on."""
+    command = [sys.executable, *sys.argv[:3], "hold"]
+    started = [holding(command, env={**os.environ, "LOCAL_RANK": str(rank)}) for rank in range(3)]
+    said = [next(lines) for _, lines in started]
+    held = {int(pid): int(bytes_) for _, bytes_, pid in said}
+    holders("workers", held)
+    equal("workers", "pids", set(held), {one.pid for one, _ in started})
+    for one, _ in started:
+        one.terminate()
+        one.wait()
+    equal("workers", "processes that are left", ask("snapshot")["processes"], [])
+
+
+def mpi():
+    """A local mpirun, which passes the environment on."""
+    root = ["--allow-run-as-root"] if os.getuid() == 0 else []
+    # tt-metal takes the ranks of one mpirun for hosts of one machine, which a mock machine does not have: each is alone.
+    alone = (
+        "import os, sys\nfor key in [*os.environ]:\n  if key.startswith(('OMPI', 'PMIX', 'PRTE')): del os.environ[key]\n"
+        "os.execv(sys.executable, [sys.executable, *sys.argv[1:]])"
+    )
+    ranks = ["mpirun", *root, "--oversubscribe", "-n", "2"]
+    started, lines = holding([*ranks, sys.executable, "-c", alone, *sys.argv[:3], "hold"])
+    held = {int(pid): int(bytes_) for _, bytes_, pid in (next(lines), next(lines))}
+    holders("mpirun", held)
+    equal("mpirun", "processes", len(held), 2)
+    started.terminate()
+    started.wait()
+
+
+def host():
+    """A host in C++, eight threads of which allocate and free at once: what its allocator says when they rest."""
+    command = [os.environ["HOST"], "threads", "8", "5000"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as started:
+        for step in ("eight threads rest", "all freed"):
+            said = next(line.split()[1:] for line in started.stdout if line.startswith("rests "))
+            (shown,) = (one for one in ask("snapshot")["processes"] if one["pid"] == started.pid)
+            (usage,) = shown["devices"]
+            for kind, true in zip(("dram", "l1", "trace"), said):
+                equal(step, kind, usage["classes"][kind]["live_bytes"], int(true))
+            equal(step, "misuse", shown["anomalies"], {})
+            equal(step, "checks that found a difference", shown["self_checks_different"], 0)
+            equal(step, "checks by the tap", shown["self_checks"] > 100, True)
+            started.stdin.write("\n")
+            started.stdin.flush()
+        equal("host", "end", started.wait(), 0)
+
+
+def detached():
+    """Reports end and begin anew while tensors live and operations run."""
+    mesh = open_mesh()
+    truth = Truth(mesh)
+    tap = ctypes.CDLL(os.environ["TAP"])
+    plain = [tensor(mesh, [1, 1, 256, 256]) for _ in range(2)]
+    for turn in range(3):
+        held = [ttnn.add(*plain)]
+        truth.check(f"reported, turn {turn}")
+        usage = mine()["devices"][0]
+        # What a program from before takes of L1 is not known.
+        equal(f"turn {turn}", "exact", usage["l1_used_exact"], turn == 0)
+        equal(f"turn {turn}", "detach", tap.tt_shm_tap_detach(), 1)
+        equal(f"turn {turn}", "detach again", tap.tt_shm_tap_detach(), 0)
+        held.append(ttnn.matmul(*plain))
+        held.append(tensor(mesh, [1, 1, 64, 64 * (1 + turn)]))
+        equal(f"turn {turn}", "processes", [one["pid"] for one in ask("snapshot")["processes"]], [])
+        equal(f"turn {turn}", "attach", tap.tt_shm_tap_install() > 0, True)
+        held.append(tensor(mesh, [1, 1, 32, 32]))
+        truth.check(f"reported again, turn {turn}")
+        held.clear()
+        gc.collect()
+        truth.check(f"freed, turn {turn}")
+    ttnn.close_mesh_device(mesh)
 
 
 def randomly(steps):
@@ -393,9 +796,19 @@ SCENARIOS = {
     "walk": walk,
     "submesh": submesh,
     "late": late,
+    "unlisted": unlisted,
+    "hybrid": hybrid,
+    "plain": plain,
     "fork": forked,
     "threads": threads,
     "pair": pair,
+    "programs": programs,
+    "sites": sites,
+    "detached": detached,
+    "children": children,
+    "workers": workers,
+    "mpi": mpi,
+    "host": host,
     "hold": hold,
 }
 
@@ -404,6 +817,8 @@ if __name__ == "__main__":
         name, _, number = scenario.partition("=")
         if name == "random":
             randomly(int(number))
+        elif name == "attach":
+            attach(int(number))
         else:
             SCENARIOS[name]()
     print(f"{MACHINE}: {' '.join(sys.argv[3:])}: {comparisons} comparisons, {differences} different")

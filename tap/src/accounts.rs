@@ -1,16 +1,22 @@
 //! The accounts of an allocator: the devices of the segment that stand for it, and what is reported of them.
 
-use std::collections::HashSet;
-use std::sync::Mutex;
+use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard};
 
 use tt_shm_writer::{
-    Alloc, BufferType, CoreMemory, Device, DeviceInfo, FailedAlloc, Mesh, Pool, Pools, Record, Tracker,
+    Alloc, Arch, BufferType, CoreMemory, Device, DeviceInfo, FailedAlloc, Mesh, NameId, Pool, Pools, Record,
+    Tracker,
 };
 
 use crate::chips;
 use crate::metal::{self, Allocator, Buffer, KINDS};
+use crate::needs;
+use crate::notes;
+use crate::per_core::{self, Cores};
 use crate::segment;
+use crate::settings;
+use crate::site;
 
 /// The id of a chip that tt-metal does not tell, with its number in the low half: it stands for that chip in this process
 /// only.
@@ -19,8 +25,12 @@ const NAMELESS: u64 = 0xffff_ffff_0000_0000;
 /// The accounts of an allocator.
 pub(crate) struct Accounts {
     tracker: &'static Tracker,
+    /// What tt-metal calls it: a device, or a mesh.
+    device: metal::Device,
     /// One for each chip.
     mesh: Mesh,
+    /// The numbers of the chips, in the order of the mesh.
+    chips: Vec<(u32, Device)>,
     first: Device,
     alignment: u64,
     /// Which of the allocators of its chips it is.
@@ -29,25 +39,40 @@ pub(crate) struct Accounts {
     dropped: Mutex<HashSet<Buffer>>,
     /// Whether there are any: usually not, and then nobody has to lock.
     any_dropped: AtomicBool,
+    /// Whether a buffer took some of the cores only. The allocator's statistics do not have those.
+    any_partial: AtomicBool,
+    /// What lives, and its ids: only if the allocator does not list it.
+    live: Option<Mutex<HashMap<Buffer, u64>>>,
 }
 
 impl Accounts {
-    /// Registers the chips that a buffer of the allocator is on, and what it holds already, if it was met late. `None`
+    /// Registers the chips of the device that the allocator is for, and what it holds already, if it was met late. `None`
     /// if that cannot be known or reported.
-    pub(crate) fn open(allocator: Allocator, buffer: Buffer, holds_something: bool) -> Option<Accounts> {
-        if !metal::is_supported() {
+    pub(crate) fn open(
+        allocator: Allocator,
+        device: metal::Device,
+        holds_something: bool,
+    ) -> Option<Accounts> {
+        if !needs::has_hooks() || !metal::is_supported() {
             return None;
         }
-        let device = buffer.device()?;
         chips::learn_mesh(device);
-        let numbers = device.chips()?;
+        let numbers = known(device.chips(), "the chips of a device")?;
         let pools = pools(allocator);
         let alignment = allocator.alignment()?;
+        let listed = allocator.buffers();
+        let live = listed.is_none().then(Mutex::default);
+        let held = if holds_something {
+            known(listed, "what a device held before the tap came")?
+        } else {
+            Vec::new()
+        };
         let segment = segment::current()?;
         let slot = segment.claim(&numbers, pools);
         let tracker = segment.tracker();
         let register = |number: &u32| {
             let (id, arch) = metal::chip(*number);
+            let arch = if arch == Arch::Unknown { metal::mesh_architecture(device) } else { arch };
             tracker.register_device(&DeviceInfo {
                 chip_id: id.unwrap_or(NAMELESS | u64::from(*number)),
                 allocator: slot.number,
@@ -58,22 +83,28 @@ impl Accounts {
                 ..DeviceInfo::default()
             })
         };
-        let devices: Vec<Device> = numbers.iter().map(register).collect::<Result<_, _>>().ok()?;
+        let devices: Result<Vec<Device>, _> = numbers.iter().map(register).collect();
+        let devices = devices.inspect_err(|error| notes::unobserved(&error.to_string())).ok()?;
         let first = *devices.first()?;
         let accounts = Accounts {
             tracker,
+            device,
+            chips: numbers.iter().copied().zip(devices.iter().copied()).collect(),
             mesh: Mesh::new(devices),
             first,
             alignment,
             slot,
             dropped: Mutex::default(),
             any_dropped: AtomicBool::new(false),
+            any_partial: AtomicBool::new(false),
+            live,
         };
         let _ = tracker.device_open(&accounts.mesh);
-        if holds_something {
-            for held in allocator.buffers()? {
-                accounts.allocated(held, None);
-            }
+        if !needs::sees_programs() {
+            let _ = tracker.partial();
+        }
+        for buffer in held {
+            accounts.allocated(buffer, None);
         }
         Some(accounts)
     }
@@ -82,20 +113,61 @@ impl Accounts {
         self.tracker
     }
 
-    /// Reports a buffer that was allocated; its kind, if it was.
-    pub(crate) fn allocated(&self, buffer: Buffer, address: Option<u64>) -> Option<BufferType> {
-        let kind = buffer.kind()?;
-        let alloc = Alloc::new(kind, buffer.id(), buffer.size());
-        let alloc = match buffer.per_bank(self.alignment) {
-            Some(per_bank) => alloc.bytes_per_bank(per_bank),
-            None => alloc,
+    /// What tt-metal calls the device or mesh.
+    pub(crate) fn device(&self) -> metal::Device {
+        self.device
+    }
+
+    /// All of its chips.
+    pub(crate) fn mesh(&self) -> &Mesh {
+        &self.mesh
+    }
+
+    /// Some of its chips, by their numbers; `None` if one is not its own.
+    pub(crate) fn devices(&self, numbers: &[u32]) -> Option<Mesh> {
+        let device =
+            |number: &u32| self.chips.iter().find(|(known, _)| known == number).map(|(_, device)| *device);
+        numbers.iter().map(device).collect::<Option<Vec<_>>>().map(Mesh::new)
+    }
+
+    /// Reports a buffer that was allocated; its kind and id, if it was.
+    pub(crate) fn allocated(&self, buffer: Buffer, address: Option<u64>) -> Option<(BufferType, u64)> {
+        let reported = self.report(buffer, address);
+        if reported.is_none() {
+            // It is held nevertheless.
+            let _ = self.tracker.partial();
+        }
+        reported
+    }
+
+    fn report(&self, buffer: Buffer, address: Option<u64>) -> Option<(BufferType, u64)> {
+        let (kind, id) = (known(buffer.kind(), "the kind of a buffer")?, buffer.id());
+        let alloc = Alloc::new(kind, id, buffer.size());
+        let alloc = match (buffer.per_bank(self.alignment), per_core::cores_of(buffer)) {
+            (Some(per_bank), Cores::All) => alloc.bytes_per_bank(per_bank),
+            (Some(per_bank), Cores::Some(cores)) => {
+                self.any_partial.store(true, Ordering::Relaxed);
+                alloc.cores(cores).occupied(per_bank.saturating_mul(u64::from(cores)))
+            }
+            (_, Cores::Unknown) => known(None, "the cores of a buffer")?,
+            (None, _) => alloc,
         };
         let alloc = match address.or_else(|| buffer.address()) {
             Some(address) => alloc.address(address),
             None => alloc,
         };
+        let alloc = match settings::call_sites().then(site::here).flatten() {
+            Some(site) => alloc.site(self.tracker.intern(&site).unwrap_or(NameId::NONE)),
+            None => alloc,
+        };
         self.undrop(buffer);
-        self.tracker.alloc(&self.mesh, alloc).ok().map(|()| kind)
+        self.live().map(|mut live| live.insert(buffer, id));
+        self.tracker.alloc(&self.mesh, alloc).ok().map(|()| (kind, id))
+    }
+
+    /// What lives, if the allocator does not list it.
+    fn live(&self) -> Option<MutexGuard<'_, HashMap<Buffer, u64>>> {
+        self.live.as_ref().map(|live| live.lock().unwrap_or_else(|poisoned| poisoned.into_inner()))
     }
 
     /// A buffer that is allocated again, or another at its address, is to be freed again.
@@ -108,18 +180,21 @@ impl Accounts {
         dropped.remove(&buffer);
     }
 
-    /// Reports a buffer that is about to be freed; its kind, if it was.
-    pub(crate) fn freed(&self, buffer: Buffer) -> Option<BufferType> {
-        let kind = buffer.kind()?;
-        self.tracker.free(&self.mesh, buffer.id()).ok().map(|()| kind)
+    /// Reports a buffer that is about to be freed.
+    pub(crate) fn freed(&self, buffer: Buffer) {
+        self.live().map(|mut live| live.remove(&buffer));
+        let _ = self.tracker.free(&self.mesh, buffer.id());
     }
 
     /// Reports that everything is about to be freed.
     pub(crate) fn freed_all(&self, allocator: Allocator) {
+        for (_, id) in self.live().iter_mut().flat_map(|live| live.drain()) {
+            let _ = self.tracker.free(&self.mesh, id);
+        }
         let mut dropped = self.dropped.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         for buffer in allocator.buffers().into_iter().flatten() {
             if dropped.insert(buffer) {
-                let _ = self.tracker.free(&self.mesh, buffer.id());
+                let _ = self.tracker.free_dropped(&self.mesh, buffer.id());
             }
         }
         self.any_dropped.store(!dropped.is_empty(), Ordering::Release);
@@ -135,11 +210,25 @@ impl Accounts {
         if let (Some(needed), Some(banks)) = (buffer.per_bank(self.alignment), allocator.banks(kind)) {
             failed = failed.needed_per_bank(needed, banks);
         }
+        self.failed_to(failed);
+    }
+
+    /// Reports something that could not be allocated.
+    pub(crate) fn failed_to(&self, failed: FailedAlloc) {
         let _ = self.tracker.alloc_failed(&self.mesh, failed);
+    }
+
+    /// Reports how full the kernel ring of its chips is.
+    pub(crate) fn ring(&self, total: u64, used: u64, programs: u64) {
+        let _ = self.tracker.kernel_ring(&self.mesh, total, used, programs);
     }
 
     /// Whether the allocator says of a kind of memory what was reported; `None` if it cannot tell.
     pub(crate) fn agrees(&self, allocator: Allocator, kind: BufferType) -> Option<bool> {
+        let is_l1 = matches!(kind, BufferType::L1 | BufferType::L1Small);
+        if is_l1 && self.any_partial.load(Ordering::Relaxed) {
+            return None;
+        }
         let (statistics, banks) = (allocator.statistics(kind)?, allocator.banks(kind)?);
         let counters = self.tracker.counters(self.first)?;
         let reported = counters.class(kind.class()).live_bytes;
@@ -151,6 +240,14 @@ impl Accounts {
         let _ = self.tracker.device_close(&self.mesh);
         self.slot.release();
     }
+}
+
+/// What is known; says of it that it is not, if it is not.
+fn known<T>(value: Option<T>, what: &str) -> Option<T> {
+    if value.is_none() {
+        notes::unobserved(&format!("not known: {what}"));
+    }
+    value
 }
 
 /// What the allocator can provide.

@@ -10,9 +10,10 @@ use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use tt_shm_writer::{BufferType, Record};
 
 use crate::accounts::Accounts;
-use crate::metal::{Allocator, Buffer};
+use crate::metal::{Allocator, Buffer, Device};
 use crate::settings;
 use crate::shield::{self, shielded};
+use crate::{doing, programs, segment};
 
 /// What is known of an allocator.
 struct Book {
@@ -22,9 +23,7 @@ struct Book {
     phase: AtomicU32,
     /// Set before the phase becomes OPEN.
     accounts: AtomicPtr<Accounts>,
-    /// Calls of the allocator that have begun and not ended.
-    in_flight: AtomicU32,
-    /// Calls that have begun, ever.
+    /// Calls of the allocator that have begun and not ended, and, from [`CALL`] on, all that have ever begun.
     calls: AtomicU64,
     next: *const Book,
 }
@@ -41,6 +40,10 @@ const OPEN: u32 = 3;
 const UNOBSERVED: u32 = 4;
 /// It is gone. Another may be made at its address.
 const GONE: u32 = 5;
+
+/// One call in [`Book::calls`], above those on their way.
+const CALL: u64 = 1 << 16;
+const IN_FLIGHT: u64 = CALL - 1;
 
 static BOOKS: AtomicPtr<Book> = AtomicPtr::new(ptr::null_mut());
 
@@ -66,7 +69,6 @@ fn add(allocator: Allocator, phase: u32) -> &'static Book {
         generation: shield::generation(),
         phase: AtomicU32::new(phase),
         accounts: AtomicPtr::new(ptr::null_mut()),
-        in_flight: AtomicU32::new(0),
         calls: AtomicU64::new(0),
         next: ptr::null(),
     }));
@@ -88,8 +90,8 @@ impl Book {
         Allocator(self.allocator)
     }
 
-    /// Finds out what it holds and on which chips, once; the others wait. `buffer` is any of its buffers.
-    fn open(&self, buffer: Buffer) -> Option<&Accounts> {
+    /// Finds out what it holds and on which chips, once; the others wait. `device` is its device.
+    fn open(&self, device: impl Fn() -> Option<Device>) -> Option<&Accounts> {
         loop {
             let phase = self.phase.load(Ordering::Acquire);
             match phase {
@@ -99,7 +101,7 @@ impl Book {
                     let won =
                         self.phase.compare_exchange(phase, OPENING, Ordering::AcqRel, Ordering::Relaxed);
                     if won.is_ok() {
-                        self.set_up(buffer, phase == MET);
+                        self.set_up(device(), phase == MET);
                     }
                 }
                 OPENING => std::thread::yield_now(),
@@ -108,18 +110,19 @@ impl Book {
         }
     }
 
-    fn set_up(&self, buffer: Buffer, holds_something: bool) {
-        let accounts = shielded(|| Accounts::open(self.allocator(), buffer, holds_something)).flatten();
+    fn set_up(&self, device: Option<Device>, holds_something: bool) {
+        let accounts = shielded(|| Accounts::open(self.allocator(), device?, holds_something)).flatten();
         let phase = if accounts.is_some() { OPEN } else { UNOBSERVED };
-        if let Some(accounts) = accounts {
-            self.accounts.store(Box::into_raw(Box::new(accounts)), Ordering::Release);
+        match accounts {
+            Some(accounts) => self.accounts.store(Box::into_raw(Box::new(accounts)), Ordering::Release),
+            None => _ = shielded(segment::partial),
         }
         // Release: pairs with the Acquire in `open`.
         self.phase.store(phase, Ordering::Release);
     }
 
     /// The accounts, if there are any yet.
-    fn accounts(&self) -> Option<&Accounts> {
+    fn accounts(&self) -> Option<&'static Accounts> {
         // SAFETY: set before the phase, never changed or freed after it.
         let accounts = || unsafe { self.accounts.load(Ordering::Acquire).as_ref() };
         if self.phase.load(Ordering::Acquire) == OPEN { accounts() } else { None }
@@ -129,19 +132,22 @@ impl Book {
 /// A call of an allocator that is being forwarded.
 pub(crate) struct Call {
     book: Option<&'static Book>,
+    /// Whether a comparison with the allocator is due at its end, and of which kind of memory.
+    is_due: bool,
     kind: Option<BufferType>,
 }
 
 impl Call {
     fn begin(book: &'static Book) -> Call {
-        // SeqCst, here and in `end`: whoever checks sees every call that has begun before it looked.
-        book.in_flight.fetch_add(1, Ordering::SeqCst);
-        book.calls.fetch_add(1, Ordering::SeqCst);
-        Call { book: Some(book), kind: None }
+        // SeqCst, here and where it ends: whoever checks sees every call that has begun before it looked.
+        let before = book.calls.fetch_add(CALL | 1, Ordering::SeqCst);
+        // Not if another call is on its way.
+        let is_due = before & (IN_FLIGHT | settings::check_mask() << CALL.trailing_zeros()) == 0;
+        Call { book: Some(book), is_due, kind: None }
     }
 
     fn unobserved() -> Call {
-        Call { book: None, kind: None }
+        Call { book: None, is_due: false, kind: None }
     }
 
     fn accounts(&self) -> Option<&'static Accounts> {
@@ -152,24 +158,21 @@ impl Call {
 impl Drop for Call {
     fn drop(&mut self) {
         let Some(book) = self.book else { return };
-        if let Some(kind) = self.kind {
+        if let Some(kind) = self.kind.filter(|_| self.is_due) {
             shielded(|| verify(book, kind));
         }
-        book.in_flight.fetch_sub(1, Ordering::SeqCst);
+        book.calls.fetch_sub(1, Ordering::SeqCst);
     }
 }
 
-/// Compares what was reported with what the allocator says, now and then. It counts only if no other call of the
-/// allocator was on its way: that one may be in the allocator's sums and not in ours.
+/// Compares what was reported with what the allocator says. It counts only if no other call of the allocator was on its
+/// way: that one may be in the allocator's sums and not in ours.
+#[cold]
 fn verify(book: &Book, kind: BufferType) {
-    let Some(accounts) = book.accounts() else { return };
     let calls = book.calls.load(Ordering::SeqCst);
-    if !calls.is_multiple_of(settings::check_every()) || book.in_flight.load(Ordering::SeqCst) != 1 {
-        return;
-    }
+    let Some(accounts) = book.accounts().filter(|_| calls & IN_FLIGHT == 1) else { return };
     let Some(agrees) = accounts.agrees(book.allocator(), kind) else { return };
-    let alone = book.in_flight.load(Ordering::SeqCst) == 1 && book.calls.load(Ordering::SeqCst) == calls;
-    if alone {
+    if book.calls.load(Ordering::SeqCst) == calls {
         let _ = accounts.tracker().self_checks(1, u64::from(!agrees));
     }
 }
@@ -188,11 +191,22 @@ pub(crate) fn allocation(allocator: Allocator, buffer: Buffer) -> Allocation {
 }
 
 /// A call with a buffer begins.
+#[inline]
 fn observe(allocator: Allocator, buffer: Buffer) -> Call {
+    // As nearly always: nothing here can fail, so nothing has to be shielded.
+    match find(allocator).filter(|book| shield::is_on() && book.phase.load(Ordering::Acquire) == OPEN) {
+        Some(book) => Call::begin(book),
+        None => meet(allocator, buffer),
+    }
+}
+
+/// A call of an allocator that is not reported yet.
+#[cold]
+fn meet(allocator: Allocator, buffer: Buffer) -> Call {
     let book = shielded(|| {
         shield::prepare();
         let book = find(allocator).unwrap_or_else(|| add(allocator, MET));
-        book.open(buffer).map(|_| book)
+        book.open(|| buffer.device()).map(|_| book)
     });
     book.flatten().map_or_else(Call::unobserved, Call::begin)
 }
@@ -204,7 +218,12 @@ impl Allocation {
         self.is_pending = false;
         let Some(accounts) = self.call.accounts() else { return };
         let buffer = self.buffer;
-        self.call.kind = shielded(|| accounts.allocated(buffer, Some(address))).flatten();
+        self.call.kind = shielded(|| {
+            let (kind, id) = accounts.allocated(buffer, Some(address))?;
+            doing::allocated(accounts, id);
+            Some(kind)
+        })
+        .flatten();
     }
 }
 
@@ -222,7 +241,12 @@ impl Drop for Allocation {
 pub(crate) fn free(allocator: Allocator, buffer: Buffer) -> Call {
     let mut call = observe(allocator, buffer);
     if let Some(accounts) = call.accounts() {
-        call.kind = shielded(|| accounts.freed(buffer)).flatten();
+        let is_due = call.is_due;
+        call.kind = shielded(|| {
+            accounts.freed(buffer);
+            if is_due { buffer.kind() } else { None }
+        })
+        .flatten();
     }
     call
 }
@@ -248,11 +272,37 @@ pub(crate) fn born(allocator: Allocator) {
     });
 }
 
+/// A mesh was opened: its chips are shown from now on, though nothing is allocated yet.
+pub(crate) fn opened(mesh: Device) {
+    shielded(|| {
+        // Only an allocator that was seen to be made.
+        if let Some(book) = mesh.allocator().and_then(find) {
+            book.open(|| Some(mesh));
+        }
+    });
+}
+
+/// The accounts of a device or mesh.
+pub(crate) fn accounts_of(device: Device) -> Option<&'static Accounts> {
+    let generation = shield::generation();
+    let mut next = BOOKS.load(Ordering::Acquire).cast_const();
+    // SAFETY: books are never freed.
+    while let Some(book) = unsafe { next.as_ref() } {
+        let accounts = book.accounts().filter(|accounts| accounts.device() == device);
+        if accounts.is_some() && book.generation == generation {
+            return accounts;
+        }
+        next = book.next;
+    }
+    None
+}
+
 /// An allocator is about to be destroyed.
 pub(crate) fn dies(allocator: Allocator) {
     shielded(|| {
         let Some(book) = find(allocator) else { return };
         if let Some(accounts) = book.accounts() {
+            programs::closed(accounts);
             accounts.freed_all(allocator);
             accounts.close();
         }

@@ -15,15 +15,29 @@ pub(crate) struct Vector<T: Copy> {
 }
 
 impl<T: Copy> Vector<T> {
-    /// Copies the elements and frees the vector.
-    pub(crate) fn take(self) -> Vec<T> {
+    /// Copies the elements.
+    pub(crate) fn copy(&self) -> Vec<T> {
         if self.begin.is_null() {
             return Vec::new();
         }
         // SAFETY: both point into one array of T, as in every vector.
         let length = unsafe { self.end.offset_from(self.begin) };
-        // SAFETY: the vector holds that many elements, and nobody else has it.
-        let elements = unsafe { std::slice::from_raw_parts(self.begin, length.unsigned_abs()) }.to_vec();
+        // SAFETY: the vector holds that many elements, and is not changed meanwhile.
+        unsafe { std::slice::from_raw_parts(self.begin, length.unsigned_abs()) }.to_vec()
+    }
+
+    /// The first element, and whether it is the only one.
+    pub(crate) fn first(&self) -> Option<(T, bool)> {
+        if self.begin == self.end {
+            return None;
+        }
+        // SAFETY: the vector has an element, and is not changed meanwhile.
+        Some((unsafe { self.begin.read() }, self.begin.wrapping_add(1) == self.end))
+    }
+
+    /// Copies the elements and frees the vector.
+    pub(crate) fn take(self) -> Vec<T> {
+        let elements = self.copy();
         // SAFETY: the vector was returned by value, so its memory is ours, and came from malloc.
         unsafe { libc::free(self.begin.cast()) };
         elements
@@ -102,4 +116,90 @@ pub(crate) unsafe fn find(map: *const IntMap, key: i32) -> Option<u64> {
         next = node.next;
     }
     None
+}
+
+/// `std::span<const T>`.
+#[repr(C)]
+pub(crate) struct Span<T: Copy> {
+    begin: *const T,
+    length: usize,
+}
+
+impl<T: Copy> Span<T> {
+    /// Copies the elements.
+    ///
+    /// # Safety
+    ///
+    /// What it spans must live, and not change meanwhile.
+    pub(crate) unsafe fn copy(&self) -> Vec<T> {
+        if self.length == 0 {
+            return Vec::new();
+        }
+        // SAFETY: the caller's promise.
+        unsafe { std::slice::from_raw_parts(self.begin, self.length) }.to_vec()
+    }
+}
+
+/// `std::string_view`.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub(crate) struct StringView {
+    length: usize,
+    begin: *const u8,
+}
+
+impl StringView {
+    /// The text; nothing if it is no text.
+    ///
+    /// # Safety
+    ///
+    /// What it views must live as long as that is used, and not change meanwhile.
+    pub(crate) unsafe fn text<'a>(self) -> &'a str {
+        if self.length == 0 {
+            return "";
+        }
+        // SAFETY: the caller's promise.
+        let bytes = unsafe { std::slice::from_raw_parts(self.begin, self.length) };
+        std::str::from_utf8(bytes).unwrap_or_default()
+    }
+}
+
+/// `std::string`: where its text is, and how long.
+#[repr(C)]
+pub(crate) struct CxxString {
+    begin: *const u8,
+    length: usize,
+}
+
+impl CxxString {
+    /// Copies the text.
+    ///
+    /// # Safety
+    ///
+    /// `string` must be a string that lives, and not change meanwhile.
+    pub(crate) unsafe fn copy(string: *const CxxString) -> String {
+        // SAFETY: the caller's promise.
+        let CxxString { begin, length } = unsafe { ptr::read(string) };
+        // SAFETY: the caller's promise.
+        unsafe { StringView { length, begin }.text() }.to_owned()
+    }
+}
+
+/// `std::set` or `std::map`: the order, a node that stands for the whole, and the number of elements.
+#[repr(C)]
+pub(crate) struct Tree {
+    order_and_whole: [usize; 5],
+    count: usize,
+}
+
+impl Tree {
+    /// The number of elements.
+    ///
+    /// # Safety
+    ///
+    /// `tree` must be a set or map that lives.
+    pub(crate) unsafe fn count(tree: *const Tree) -> usize {
+        // SAFETY: the caller's promise.
+        unsafe { (*tree).count }
+    }
 }

@@ -18,9 +18,9 @@ pub(crate) struct Hook {
 // SAFETY: a name and the address of a function.
 unsafe impl Sync for Hook {}
 
-/// Defines replacements: functions with the real name, in which `real` is the real function.
+/// Defines replacements: functions with the real name, in which `forward` calls the real one with the same arguments.
 macro_rules! hooks {
-    ($($symbol:literal: fn $name:ident($($argument:ident: $type:ty),*) $(-> $result:ty)? |$real:ident| $body:block)*) => {
+    ($list:ident: $($symbol:literal: fn $name:ident($($argument:ident: $type:ty),*) $(-> $result:ty)? |$forward:ident| $body:block)*) => {
         $(
             #[doc = concat!("Stands in for `", $symbol, "`.")]
             ///
@@ -28,7 +28,7 @@ macro_rules! hooks {
             ///
             /// To be called as the function that it stands in for.
             #[unsafe(export_name = $symbol)]
-            pub(crate) unsafe extern "C-unwind" fn $name($($argument: $type),*) $(-> $result)? {
+            unsafe extern "C-unwind" fn $name($($argument: $type),*) $(-> $result)? {
                 static REAL: Symbol = Symbol::new(match CStr::from_bytes_with_nul(concat!($symbol, "\0").as_bytes()) {
                     Ok(name) => name,
                     Err(_) => unreachable!(),
@@ -36,15 +36,16 @@ macro_rules! hooks {
                 let real = REAL.get().unwrap_or_else(|| missing());
                 // SAFETY: the function of that name, whose arguments the name says, and whose result is that of all
                 // versions.
-                let $real = unsafe {
+                let real = unsafe {
                     std::mem::transmute::<*mut c_void, unsafe extern "C-unwind" fn($($type),*) $(-> $result)?>(real)
                 };
+                // SAFETY: the arguments of the caller.
+                let $forward = || unsafe { real($($argument),*) };
                 $body
             }
         )*
 
-        /// Everything that is replaced.
-        pub(crate) static HOOKS: &[Hook] = &[$(Hook {
+        pub(super) static $list: &[Hook] = &[$(Hook {
             name: match CStr::from_bytes_with_nul(concat!($symbol, "\0").as_bytes()) {
                 Ok(name) => name,
                 Err(_) => unreachable!(),
@@ -54,76 +55,77 @@ macro_rules! hooks {
     };
 }
 
+/// Everything that is replaced.
+pub(crate) fn hooks() -> impl Iterator<Item = &'static Hook> {
+    MEMORY.iter().chain(programs::PROGRAMS).chain(names::NAMES)
+}
+
 /// Somebody called a replaced function, and the real one is nowhere: there is no way to go on.
 #[cold]
 fn missing() -> ! {
     std::process::abort()
 }
 
+mod names;
+mod programs;
+
 hooks! {
+    MEMORY:
+
     "_ZN2tt8tt_metal13AllocatorImpl15allocate_bufferEPNS0_6BufferE":
-    fn allocate_buffer(allocator: Allocator, buffer: Buffer) -> u64 |real| {
+    fn allocate_buffer(allocator: Allocator, buffer: Buffer) -> u64 |forward| {
         let allocation = books::allocation(allocator, buffer);
         // An exception passes through here, and drops `allocation`: then it failed.
-        // SAFETY: the arguments of the caller.
-        let address = unsafe { real(allocator, buffer) };
+        let address = forward();
         allocation.succeeded(address);
         address
     }
 
     "_ZN2tt8tt_metal13AllocatorImpl17deallocate_bufferEPNS0_6BufferE":
-    fn deallocate_buffer(allocator: Allocator, buffer: Buffer) |real| {
+    fn deallocate_buffer(allocator: Allocator, buffer: Buffer) |forward| {
         let _call = books::free(allocator, buffer);
-        // SAFETY: the arguments of the caller.
-        unsafe { real(allocator, buffer) }
+        forward()
     }
 
     "_ZN2tt8tt_metal13AllocatorImpl18deallocate_buffersEv":
-    fn deallocate_buffers(allocator: Allocator) |real| {
+    fn deallocate_buffers(allocator: Allocator) |forward| {
         let _call = books::free_all(allocator);
-        // SAFETY: the argument of the caller.
-        unsafe { real(allocator) }
+        forward()
     }
 
     "_ZN2tt8tt_metal13AllocatorImpl5clearEv":
-    fn clear(allocator: Allocator) |real| {
+    fn clear(allocator: Allocator) |forward| {
         let _call = books::free_all(allocator);
-        // SAFETY: the argument of the caller.
-        unsafe { real(allocator) }
+        forward()
     }
 
     "_ZN2tt8tt_metal13AllocatorImplC1ERKNS0_15AllocatorConfigE":
-    fn construct_1(allocator: Allocator, config: *const c_void) |real| {
-        // SAFETY: the arguments of the caller.
-        unsafe { real(allocator, config) };
+    fn construct_1(allocator: Allocator, config: *const c_void) |forward| {
+        forward();
         books::born(allocator);
     }
 
     "_ZN2tt8tt_metal13AllocatorImplC2ERKNS0_15AllocatorConfigE":
-    fn construct_2(allocator: Allocator, config: *const c_void) |real| {
-        // SAFETY: the arguments of the caller.
-        unsafe { real(allocator, config) };
+    fn construct_2(allocator: Allocator, config: *const c_void) |forward| {
+        forward();
         books::born(allocator);
     }
 
     "_ZN2tt8tt_metal13AllocatorImplD0Ev":
-    fn destroy_0(allocator: Allocator) |real| {
+    fn destroy_0(allocator: Allocator) |forward| {
         books::dies(allocator);
-        // SAFETY: the argument of the caller.
-        unsafe { real(allocator) }
+        forward()
     }
 
     "_ZN2tt8tt_metal13AllocatorImplD1Ev":
-    fn destroy_1(allocator: Allocator) |real| {
+    fn destroy_1(allocator: Allocator) |forward| {
         books::dies(allocator);
-        // SAFETY: the argument of the caller.
-        unsafe { real(allocator) }
+        forward()
     }
 
     "_ZN2tt8tt_metal13AllocatorImplD2Ev":
-    fn destroy_2(allocator: Allocator) |real| {
+    fn destroy_2(allocator: Allocator) |forward| {
         books::dies(allocator);
-        // SAFETY: the argument of the caller.
-        unsafe { real(allocator) }
+        forward()
     }
 }

@@ -8,12 +8,21 @@
 //! A process that never loads tt-metal never calls anything in here, and has no segment.
 
 mod accounts;
+mod addresses;
 mod books;
 mod chips;
 mod cxx;
+mod doing;
 mod hooks;
 mod metal;
+mod needs;
+mod notes;
+mod older;
+mod per_core;
+mod programs;
+mod ring;
 mod segment;
 mod settings;
 mod shield;
+mod site;
 mod slots;

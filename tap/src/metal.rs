@@ -10,24 +10,36 @@ use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 use tt_shm_writer::{Arch, BufferType};
 
 use crate::cxx::{self, IntMap, PointerSet, Vector};
+use crate::needs;
+use crate::older;
+use crate::settings;
 
-/// `tt::tt_metal::Buffer*`.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
-#[repr(transparent)]
-pub(crate) struct Buffer(pub(crate) *mut c_void);
+/// Declares what objects of tt-metal are here: their addresses, which only mean something to tt-metal's functions.
+macro_rules! handles {
+    ($($(#[$meta:meta])* $name:ident;)*) => {
+        $(
+            $(#[$meta])*
+            #[derive(Clone, Copy, PartialEq, Eq, Hash)]
+            #[repr(transparent)]
+            pub(crate) struct $name(pub(crate) *mut c_void);
 
-/// `tt::tt_metal::AllocatorImpl*`.
-#[derive(Clone, Copy, PartialEq, Eq)]
-#[repr(transparent)]
-pub(crate) struct Allocator(pub(crate) *mut c_void);
+            // SAFETY: an address; the object is only ever reached through tt-metal's functions, while tt-metal itself
+            // works on it.
+            unsafe impl Send for $name {}
+            // SAFETY: as above.
+            unsafe impl Sync for $name {}
+        )*
+    };
+}
 
-/// `tt::tt_metal::IDevice*`: a device, or a mesh of them.
-#[derive(Clone, Copy, PartialEq, Eq)]
-#[repr(transparent)]
-pub(crate) struct Device(pub(crate) *mut c_void);
-
-// SAFETY: an address; what it points to is only ever reached through tt-metal's functions, which lock.
-unsafe impl Send for Buffer {}
+handles! {
+    /// `tt::tt_metal::Buffer*`.
+    Buffer;
+    /// `tt::tt_metal::AllocatorImpl*`.
+    Allocator;
+    /// `tt::tt_metal::IDevice*`: a device, or a mesh of them.
+    Device;
+}
 
 /// What an allocator says of one kind of memory: bytes in each of its banks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,15 +76,20 @@ impl Symbol {
 
     #[cold]
     fn find(&self) -> Option<*mut c_void> {
-        let address = library().map(|library| {
+        let libraries = [library(), ttnn()];
+        let address = libraries.into_iter().flatten().find_map(|library| {
             // SAFETY: a handle that is never closed, and a string with its end.
-            unsafe { libc::dlsym(library, self.name.as_ptr()) }
+            let address = unsafe { libc::dlsym(library, self.name.as_ptr()) };
+            Some(address).filter(|address| !address.is_null())
         });
-        let address = address.filter(|address| !address.is_null());
+        let address = address.filter(|_| !settings::is_hidden(self.name));
         // Not remembered before the library is loaded: it may come yet.
         if library().is_some() {
             let found = address.map_or(NOT_FOUND, |address| address as usize);
             self.address.store(found, Ordering::Relaxed);
+            if address.is_none() {
+                needs::missing(self.name);
+            }
         }
         address
     }
@@ -81,13 +98,23 @@ impl Symbol {
 /// The loaded libtt_metal.so, if it is loaded.
 pub(crate) fn library() -> Option<*mut c_void> {
     static LIBRARY: AtomicPtr<c_void> = AtomicPtr::new(ptr::null_mut());
+    loaded(c"libtt_metal.so", &LIBRARY)
+}
+
+/// The library of ttnn's operations, if it is loaded: C++ hosts may do without.
+fn ttnn() -> Option<*mut c_void> {
+    static LIBRARY: AtomicPtr<c_void> = AtomicPtr::new(ptr::null_mut());
+    loaded(c"_ttnncpp.so", &LIBRARY)
+}
+
+fn loaded(name: &CStr, known: &AtomicPtr<c_void>) -> Option<*mut c_void> {
     // Relaxed: a handle, of which only the dynamic linker knows the meaning.
-    let mut handle = LIBRARY.load(Ordering::Relaxed);
+    let mut handle = known.load(Ordering::Relaxed);
     if handle.is_null() {
         // RTLD_NEXT finds nothing where Python has loaded it for itself alone.
         // SAFETY: loads nothing, since it says so.
-        handle = unsafe { libc::dlopen(c"libtt_metal.so".as_ptr(), libc::RTLD_NOLOAD | libc::RTLD_LAZY) };
-        LIBRARY.store(handle, Ordering::Relaxed);
+        handle = unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_NOLOAD | libc::RTLD_LAZY) };
+        known.store(handle, Ordering::Relaxed);
     }
     Some(handle).filter(|handle| !handle.is_null())
 }
@@ -96,13 +123,16 @@ pub(crate) fn library() -> Option<*mut c_void> {
 macro_rules! functions {
     ($($(#[$meta:meta])* $name:ident($($argument:ty),*) $(-> $result:ty)? = $symbol:literal;)*) => {
         $($(#[$meta])* #[inline] fn $name() -> Option<unsafe extern "C-unwind" fn($($argument),*) $(-> $result)?> {
-            static SYMBOL: Symbol = Symbol::new($symbol);
+            static SYMBOL: $crate::metal::Symbol = $crate::metal::Symbol::new($symbol);
             // SAFETY: the function of that name has this signature in all versions that have it, which the tests of
             // each version show; both are pointers to code.
-            SYMBOL.get().map(|address| unsafe { std::mem::transmute::<*mut c_void, _>(address) })
+            SYMBOL.get().map(|address| unsafe { std::mem::transmute::<*mut std::ffi::c_void, _>(address) })
         })*
     };
 }
+pub(crate) use functions;
+
+pub(crate) mod programs;
 
 type Kind = c_int;
 
@@ -132,6 +162,7 @@ functions! {
     core_bytes(Allocator) -> u64 = c"_ZNK2tt8tt_metal13AllocatorImpl18get_worker_l1_sizeEv";
     allocated_buffers(Allocator) -> PointerSet = c"_ZNK2tt8tt_metal13AllocatorImpl21get_allocated_buffersEv";
     mesh_chips(Device) -> Vector<c_int> = c"_ZNK2tt8tt_metal11distributed10MeshDevice14get_device_idsEv";
+    mesh_arch(Device) -> c_int = c"_ZNK2tt8tt_metal11distributed10MeshDevice4archEv";
     mesh_devices(Device) -> Vector<*mut c_void> = c"_ZNK2tt8tt_metal11distributed10MeshDevice11get_devicesEv";
     context_exists(c_int) -> bool =
         c"_ZN2tt8tt_metal12MetalContext15instance_existsEN4ttsl10StrongTypeIiNS0_12ContextIdTagEEE";
@@ -149,8 +180,9 @@ pub(crate) const KINDS: [BufferType; 4] =
 
 /// Whether everything is there without which nothing can be counted.
 pub(crate) fn is_supported() -> bool {
-    let readable = buffer_per_bank().is_some() && buffer_type().is_some() && buffer_device().is_some();
-    readable && statistics().is_some() && banks().is_some() && alignment().is_some()
+    let has_kinds = buffer_type().is_some() && buffer_device().is_some() || older::is_supported();
+    let has_figures = statistics().is_some() && banks().is_some() && alignment().is_some();
+    has_kinds && has_figures && buffer_per_bank().is_some() && mesh_chips().is_some()
 }
 
 impl Buffer {
@@ -165,8 +197,9 @@ impl Buffer {
 
     /// The memory that it is in; `None` if that is not known here.
     pub(crate) fn kind(self) -> Option<BufferType> {
+        let Some(kind) = buffer_type() else { return older::kind(self) };
         // SAFETY: a buffer that lives.
-        let kind = buffer_type().map(|kind| unsafe { kind(self) })?;
+        let kind = unsafe { kind(self) };
         BufferType::from_code(u8::try_from(kind).ok()?)
     }
 
@@ -198,8 +231,9 @@ impl Buffer {
 
     /// The device, or the mesh, that it is on.
     pub(crate) fn device(self) -> Option<Device> {
+        let (Some(device), Some(_)) = (buffer_device(), buffer_type()) else { return older::device(self) };
         // SAFETY: a buffer that lives.
-        let device = buffer_device().map(|device| unsafe { device(self) })?;
+        let device = unsafe { device(self) };
         Some(device).filter(|device| !device.0.is_null())
     }
 }
@@ -207,6 +241,10 @@ impl Buffer {
 impl Allocator {
     /// What is used and free of a kind of memory, in each bank.
     pub(crate) fn statistics(self, kind: BufferType) -> Option<Statistics> {
+        #[cfg(target_arch = "x86_64")]
+        if buffer_type().is_none() {
+            return older::statistics(self, kind);
+        }
         let kind = kind as Kind;
         // SAFETY: an allocator that lives, as in all of these, and a kind that lives as long as the call.
         let room = statistics().map(|statistics| unsafe { statistics(self, &raw const kind) })?;
@@ -263,6 +301,13 @@ impl Device {
         let chips = mesh_chips().map(|chips| unsafe { chips(self) })?.take();
         chips.into_iter().map(|chip| u32::try_from(chip).ok()).collect()
     }
+}
+
+/// The architecture of a mesh; of other devices it is not known here.
+pub(crate) fn mesh_architecture(mesh: Device) -> Arch {
+    let Some(arch) = mesh_arch().filter(|_| mesh.is_mesh()) else { return Arch::Unknown };
+    // SAFETY: a mesh that lives.
+    architecture(unsafe { arch(mesh) })
 }
 
 /// The devices of a mesh and their numbers, if it is one.

@@ -1,19 +1,16 @@
 //! This process's segment, opened when the first allocator is met. A forked child opens one of its own when it needs it.
 
-use std::ptr;
-use std::sync::Arc;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 
-use tt_shm_writer::{Pools, Source, Tracker};
+use tt_shm_writer::{OpenError, Pools, Record, Source, Tracker};
 
-use crate::shield;
+use crate::notes;
+use crate::shield::{self, PerProcess};
 
 /// The segment of a process.
 pub(crate) struct Segment {
-    generation: u32,
     tracker: Tracker,
-    /// Never taken in a child that was forked from whoever has it: a child has a segment of its own.
     slots: Mutex<Vec<Slot>>,
 }
 
@@ -34,29 +31,33 @@ impl Slot {
     }
 }
 
+static SEGMENT: PerProcess<Segment> = PerProcess::new();
+
 /// The segment of this process; `None` if it cannot be opened.
 pub(crate) fn current() -> Option<&'static Segment> {
-    static CURRENT: AtomicPtr<Segment> = AtomicPtr::new(ptr::null_mut());
-    let generation = shield::generation();
-    let there = CURRENT.load(Ordering::Acquire);
-    // SAFETY: segments are never freed.
-    let mine = |segment: *mut Segment| unsafe { segment.as_ref() }.filter(|one| one.generation == generation);
-    if let Some(segment) = mine(there) {
-        return Some(segment);
+    // A call that began before reports ended must not begin anew.
+    if shield::is_detached() {
+        return None;
     }
-    // Loading this library is what switches tracking on.
-    let tracker = Tracker::builder().enabled(true).source(Source::Tap).open().ok()?;
-    let segment = Box::into_raw(Box::new(Segment { generation, tracker, slots: Mutex::default() }));
-    // Release: pairs with the Acquire above.
-    match CURRENT.compare_exchange(there, segment, Ordering::AcqRel, Ordering::Acquire) {
-        Ok(_) => mine(segment),
-        Err(first) => {
-            // Another thread was faster; this one's segment is removed as it is dropped.
-            // SAFETY: nobody else has seen it.
-            drop(unsafe { Box::from_raw(segment) });
-            mine(first)
-        }
+    SEGMENT.try_get_or_make(|| {
+        // Loading this library is what switches tracking on.
+        let opened = Tracker::builder().enabled(true).source(Source::Tap).backtrace(false).open();
+        let say = |error: &OpenError| notes::unobserved(&format!("no segment could be made: {error}"));
+        let tracker = opened.inspect_err(say).ok()?;
+        Some(Segment { tracker, slots: Mutex::default() })
+    })
+}
+
+/// This process holds more than it reports, if it reports anything.
+pub(crate) fn partial() {
+    if let Some(segment) = SEGMENT.get() {
+        let _ = segment.tracker.partial();
     }
+}
+
+/// Ends this process's reports; whether there were any.
+pub(crate) fn close() -> bool {
+    SEGMENT.get().inspect(|segment| segment.tracker.close()).is_some()
 }
 
 impl Segment {

@@ -1,19 +1,31 @@
 //! Keeps the host as it is: errno, and no panic and no word of ours gets out.
 
 use std::panic::{self, AssertUnwindSafe};
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::ptr;
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
 
 /// Set for good if something of ours panicked: then the hooks only forward.
 static BROKEN: AtomicBool = AtomicBool::new(false);
-/// Counts the forks between the first process and this one.
+/// Set while nothing is to be reported: then the hooks only forward.
+static DETACHED: AtomicBool = AtomicBool::new(false);
+/// Counts the forks between the first process and this one, and how often reports ended. Whatever belongs to an earlier
+/// generation is not used any more.
 static GENERATION: AtomicU32 = AtomicU32::new(0);
 
 /// Does something of ours in the middle of the host's work. `None` if it panicked.
 #[inline]
 pub(crate) fn shielded<T>(work: impl FnOnce() -> T) -> Option<T> {
-    if BROKEN.load(Ordering::Relaxed) {
-        return None;
-    }
+    if is_on() { kept(work) } else { None }
+}
+
+/// Whether anything is to be reported.
+#[inline]
+pub(crate) fn is_on() -> bool {
+    !BROKEN.load(Ordering::Relaxed) && !DETACHED.load(Ordering::Relaxed)
+}
+
+/// The same, whether reports are wanted or not.
+fn kept<T>(work: impl FnOnce() -> T) -> Option<T> {
     // SAFETY: the address of this thread's errno, which is always valid.
     let errno = unsafe { libc::__errno_location() };
     // SAFETY: as above.
@@ -25,6 +37,25 @@ pub(crate) fn shielded<T>(work: impl FnOnce() -> T) -> Option<T> {
         BROKEN.store(true, Ordering::Relaxed);
     }
     done.ok()
+}
+
+/// Lets reports begin, or begin anew.
+pub(crate) fn attach<T>(work: impl FnOnce() -> T) -> Option<T> {
+    if DETACHED.swap(false, Ordering::Relaxed) {
+        // Whoever was in the middle of something when reports ended has left something half done.
+        GENERATION.fetch_add(1, Ordering::Relaxed);
+    }
+    shielded(work)
+}
+
+/// Ends reports: from now on the hooks only forward, and what was known is forgotten. `None` if they had ended before.
+pub(crate) fn detach<T>(last: impl FnOnce() -> T) -> Option<T> {
+    if DETACHED.swap(true, Ordering::Relaxed) {
+        return None;
+    }
+    let done = kept(last);
+    GENERATION.fetch_add(1, Ordering::Relaxed);
+    done
 }
 
 /// What has to be done once before anything else. Not by [`std::sync::Once`]: a child that is forked while another thread
@@ -43,7 +74,69 @@ pub(crate) fn prepare() {
     unsafe { libc::pthread_atfork(None, None, Some(forked)) };
 }
 
+/// Whether nothing is to be reported.
+pub(crate) fn is_detached() -> bool {
+    DETACHED.load(Ordering::Relaxed)
+}
+
 /// In which process this is, counted from the one in which the library was loaded.
 pub(crate) fn generation() -> u32 {
     GENERATION.load(Ordering::Relaxed)
+}
+
+/// Something of which every process has its own: a forked child begins with none, and never waits for a lock that a thread
+/// of its parent held.
+pub(crate) struct PerProcess<T: 'static> {
+    current: AtomicPtr<Owned<T>>,
+}
+
+struct Owned<T> {
+    generation: u32,
+    it: T,
+}
+
+impl<T: Send + Sync> PerProcess<T> {
+    pub(crate) const fn new() -> PerProcess<T> {
+        PerProcess { current: AtomicPtr::new(ptr::null_mut()) }
+    }
+
+    fn of_this_process(owned: *mut Owned<T>) -> Option<&'static T> {
+        // SAFETY: what was once in there is never freed.
+        let owned = unsafe { owned.as_ref() }?;
+        (owned.generation == generation()).then_some(&owned.it)
+    }
+
+    /// This process's, made if it has none.
+    pub(crate) fn get_or_make(&self, make: impl Fn() -> T) -> &'static T {
+        loop {
+            if let Some(it) = self.try_get_or_make(|| Some(make())) {
+                return it;
+            }
+        }
+    }
+
+    /// This process's, if it has one.
+    pub(crate) fn get(&self) -> Option<&'static T> {
+        // Acquire: pairs with the Release in `try_get_or_make`.
+        PerProcess::of_this_process(self.current.load(Ordering::Acquire))
+    }
+
+    /// This process's, made if it has none; `None` if it cannot be made.
+    pub(crate) fn try_get_or_make(&self, make: impl FnOnce() -> Option<T>) -> Option<&'static T> {
+        // Acquire: pairs with the Release below.
+        let there = self.current.load(Ordering::Acquire);
+        if let Some(it) = PerProcess::of_this_process(there) {
+            return Some(it);
+        }
+        let made = Box::into_raw(Box::new(Owned { generation: generation(), it: make()? }));
+        match self.current.compare_exchange(there, made, Ordering::AcqRel, Ordering::Acquire) {
+            Ok(_) => PerProcess::of_this_process(made),
+            Err(first) => {
+                // Another thread was faster.
+                // SAFETY: nobody else has seen this one.
+                drop(unsafe { Box::from_raw(made) });
+                PerProcess::of_this_process(first)
+            }
+        }
+    }
 }

@@ -5,8 +5,9 @@ use std::ffi::{CStr, c_int, c_void};
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
-use crate::hooks::{HOOKS, Hook};
+use crate::hooks::{Hook, hooks};
 use crate::metal;
+use crate::segment;
 use crate::shield;
 
 /// libtt_metal.so is not loaded.
@@ -20,6 +21,8 @@ struct LinkMap {
     base: usize,
     name: *const libc::c_char,
     dynamic: *const Dynamic,
+    next: *const LinkMap,
+    previous: *const LinkMap,
 }
 
 /// `Elf64_Dyn`.
@@ -60,7 +63,18 @@ const DT_JMPREL: i64 = 23;
 /// Safe to call at any time; unsafe only as everything that C calls is.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn tt_shm_tap_install() -> c_int {
-    shield::shielded(install).unwrap_or(UNREADABLE)
+    shield::attach(install).unwrap_or(UNREADABLE)
+}
+
+/// Ends the reports: the segment is gone, and the hooks, which stay in place, only forward. Returns 1, or 0 if nothing
+/// was reported. [`tt_shm_tap_install`] begins anew.
+///
+/// # Safety
+///
+/// Safe to call at any time; unsafe only as everything that C calls is.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn tt_shm_tap_detach() -> c_int {
+    c_int::from(shield::detach(segment::close).unwrap_or(false))
 }
 
 fn install() -> c_int {
@@ -73,7 +87,45 @@ fn install() -> c_int {
     }
     // SAFETY: the entry lives as long as the library, which is never unloaded while this handle is open.
     let Some(slots) = (unsafe { map.as_ref() }).and_then(Slots::of) else { return UNREADABLE };
-    HOOKS.iter().map(|hook| c_int::from(slots.patch(hook))).sum()
+    let placed = hooks().map(|hook| c_int::from(slots.patch(hook))).sum();
+    for slots in others(map) {
+        hooks().for_each(|hook| _ = slots.patch(hook));
+    }
+    placed
+}
+
+/// Whether a loaded libtt_metal.so calls a function through a slot, so that it can be replaced; `None` if that cannot be
+/// read.
+pub(crate) fn is_called_through(name: &CStr) -> Option<bool> {
+    let mut map: *const LinkMap = ptr::null();
+    // SAFETY: writes the address of the library's entry in the linker's list.
+    if unsafe { libc::dlinfo(metal::library()?, libc::RTLD_DI_LINKMAP, (&raw mut map).cast()) } != 0 {
+        return None;
+    }
+    // SAFETY: the entry lives as long as the library.
+    let slots = unsafe { map.as_ref() }.and_then(Slots::of)?;
+    Some(slots.find(name).is_some())
+}
+
+/// The slots of all other libraries, and of the program: ttnn calls tt-metal, too.
+fn others(metal: *const LinkMap) -> Vec<Slots> {
+    let mut first = metal;
+    // SAFETY: entries of the linker's list, here and below. A library that is unloaded meanwhile would take its entry with
+    // it; the linker's lock cannot be had, so this is called when the host loads nothing.
+    while let Some(map) = unsafe { first.as_ref() }
+        && !map.previous.is_null()
+    {
+        first = map.previous;
+    }
+    let mut all = Vec::new();
+    // SAFETY: as above.
+    while let Some(map) = unsafe { first.as_ref() } {
+        if !std::ptr::eq(first, metal) {
+            all.extend(Slots::of(map));
+        }
+        first = map.next;
+    }
+    all
 }
 
 /// The slots of a loaded library.
@@ -110,12 +162,7 @@ impl Slots {
 
     /// Lets the library's calls of a function go to the hook. Whether it calls it through a slot at all.
     fn patch(&self, hook: &Hook) -> bool {
-        let relocation = (0..self.count).map(|index| {
-            // SAFETY: one of the library's relocations.
-            unsafe { self.relocations.wrapping_add(index).read() }
-        });
-        let mut found = relocation.filter(|relocation| self.name_of(*relocation) == hook.name);
-        let Some(relocation) = found.next() else { return false };
+        let Some(relocation) = self.find(hook.name) else { return false };
         let slot = (self.base + relocation.offset) as *mut c_void;
         if !make_writable(slot) {
             return false;
@@ -126,6 +173,14 @@ impl Slots {
         // Release: whoever jumps through the slot finds this library ready.
         slot.store(hook.replacement, Ordering::Release);
         true
+    }
+
+    fn find(&self, name: &CStr) -> Option<Relocation> {
+        let mut relocations = (0..self.count).map(|index| {
+            // SAFETY: one of the library's relocations.
+            unsafe { self.relocations.wrapping_add(index).read() }
+        });
+        relocations.find(|relocation| self.name_of(*relocation) == name)
     }
 
     fn name_of(&self, relocation: Relocation) -> &CStr {
