@@ -10,6 +10,8 @@
 #![forbid(unsafe_code)]
 #![allow(missing_docs, reason = "nobody but its own tests uses this crate")]
 
+#[cfg(target_arch = "x86_64")]
+pub mod attach;
 pub mod cli;
 pub mod escape;
 pub mod lists;

@@ -16,7 +16,7 @@ pub use show::{
     DeviceListArgs, Format, LimitArgs, ListArgs, OfficialArgs, ProcessListArgs, ProcessSort, PsArgs,
     SnapshotArgs, WatchArgs, WatchFormat,
 };
-pub use trial::{BenchArgs, DemoArgs, EnvArgs, EnvFormat, RunArgs, WorkerArgs};
+pub use trial::{AttachArgs, BenchArgs, DemoArgs, DetachArgs, EnvArgs, EnvFormat, RunArgs, WorkerArgs};
 pub use values::interval;
 
 use anyhow::Context;
@@ -115,6 +115,14 @@ pub enum Command {
     Run(RunArgs),
     /// Print the environment that makes a job report, for jobs that `run` cannot start
     Env(EnvArgs),
+    /// Make a running tt-metal job report, by loading the tap into it
+    ///
+    /// For a job that was started without `run` or `env`. Stops one of its threads for some milliseconds, at a point where
+    /// it is in the middle of nothing, and lets it load the library; the job goes on whatever happens, also if tt-smi is
+    /// killed meanwhile. Needs the right to trace the process: the same user where ptrace_scope is 0, else root.
+    Attach(AttachArgs),
+    /// Stop the reports of a job that has the tap; its hooks stay, and only forward
+    Detach(DetachArgs),
     /// Run the aggregator daemon, which records peaks, history and failures
     ///
     /// Stays in the foreground until Ctrl-C or SIGTERM. While it runs, every command reads what it publishes: peaks over

@@ -1,4 +1,4 @@
-//! Arguments of the commands that start processes: `run`, `demo`, `bench`.
+//! Arguments of the commands that start processes, or change them: `run`, `env`, `attach`, `detach`, `demo`, `bench`.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -128,4 +128,37 @@ pub enum EnvFormat {
     Docker,
     /// For the `Service` section of a systemd unit
     Systemd,
+}
+
+/// `attach`
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  tt-smi attach 4242                             asks first, and says what will be done
+  tt-smi attach --yes $(pgrep -f train.py)       in a script
+
+What the job holds already is listed with its next allocation or free on each device. Exit codes: 0
+attached, or it reports already; 1 refused, with the reason, and the job goes on as it was.")]
+pub struct AttachArgs {
+    /// Process that uses tt-metal and does not report
+    #[arg(value_name = "PID", value_parser = clap::value_parser!(u32).range(1..))]
+    pub pid: u32,
+    /// Do not ask
+    #[arg(long, short)]
+    pub yes: bool,
+}
+
+/// `detach`
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  tt-smi detach 4242                             asks first
+  tt-smi attach 4242                             reports again, from what it holds then")]
+pub struct DetachArgs {
+    /// Process that reports by the tap
+    #[arg(value_name = "PID", value_parser = clap::value_parser!(u32).range(1..))]
+    pub pid: u32,
+    /// Do not ask
+    #[arg(long, short)]
+    pub yes: bool,
 }

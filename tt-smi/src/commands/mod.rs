@@ -2,6 +2,7 @@
 
 mod aggregate;
 pub(crate) mod allocations;
+mod attach;
 mod bench;
 mod clean;
 mod completions;
@@ -62,6 +63,8 @@ pub(crate) fn run(cli: Cli, settings: &Settings) -> anyhow::Result<()> {
         Some(Command::Oom(args)) => oom::run(&args, settings),
         Some(Command::Run(args)) => run::run(&args, settings),
         Some(Command::Env(args)) => env::run(&args, settings),
+        Some(Command::Attach(args)) => attach::attach(&args, settings),
+        Some(Command::Detach(args)) => attach::detach(&args),
         Some(Command::Doctor(args)) => doctor::run(&args, settings),
         Some(Command::Aggregate(args)) => aggregate::run(&args, settings),
         Some(Command::Clean(args)) => clean::run(&args, settings),

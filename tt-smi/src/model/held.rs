@@ -2,7 +2,7 @@
 
 use tt_shm_reader::{Class, Counters, DeviceEntry, DeviceStats};
 
-use super::{Basis, Clock, Memory, Peak};
+use super::{Basis, Clock, Interval, Memory, Peak};
 
 /// What is held on a device: by all processes together, or by one of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -105,6 +105,14 @@ impl Held {
         };
         held.set_requested();
         held
+    }
+
+    /// Nothing of it is exact: whoever told it is not to be relied on, or tells only a part.
+    pub fn doubt(&mut self) {
+        self.all_mut().for_each(|memory| {
+            memory.incomplete = true;
+            memory.peak.range = Interval::at_least(memory.peak.range.low);
+        });
     }
 
     /// One class.

@@ -18,7 +18,7 @@ mod reading;
 mod shortage;
 
 pub use as_json::Word;
-pub(crate) use as_json::{event, event_name, hex, millis, word, word_or_null, words, words_of};
+pub(crate) use as_json::{by_word, event, event_name, hex, millis, word, word_or_null, words, words_of};
 pub use class_info::{CLASSES, ClassInfo, class_info};
 pub use clock::{Clock, Moment, rfc3339};
 pub use column::{COLUMNS, Cell, Column, Unit, process_columns};

@@ -107,6 +107,8 @@ pub struct Health {
     pub listed_in_part: bool,
     /// It had no room for all rows or names.
     pub degraded: bool,
+    /// It holds memory that it cannot report, such as that of programs from before it began to.
+    pub partial: bool,
     /// Its events cannot be true: it is left out of all totals.
     pub broken: bool,
     /// Its file is gone while it lives.
@@ -117,7 +119,7 @@ pub struct Health {
     pub anomalies: Vec<(Anomaly, u64)>,
 }
 
-/// A process on a device; its peaks are exact.
+/// A process on a device; its peaks are exact, unless it is told that they are not.
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Usage {
@@ -190,11 +192,15 @@ impl Process {
         let own = snapshot.usages.iter().filter(|(_, usage)| usage.process == row as u64);
         let mut usages: Vec<Usage> = own.filter_map(|(_, usage)| Usage::new(usage, devices, clock)).collect();
         usages.sort_by_key(|usage| usage.device);
+        if has(process_flags::PARTIAL) || stats.self_checks_different > 0 {
+            usages.iter_mut().for_each(|usage| usage.held.doubt());
+        }
         let health = Health {
             missed: stats.missed,
             unlisted: stats.unlisted,
             listed_in_part: stats.devices > usages.len() as u64,
             degraded: has(process_flags::DEGRADED),
+            partial: has(process_flags::PARTIAL),
             broken: has(process_flags::BROKEN),
             unlinked: has(process_flags::UNLINKED),
             // How often there was no room for a row is no misuse; `unlisted` tells how many lack one now.
@@ -327,6 +333,8 @@ impl Process {
             (self.health.broken, "broken"),
             (self.health.degraded, "degraded"),
             (self.health.unlinked, "unlinked"),
+            (self.health.partial, "holds more than it reports"),
+            (self.self_checks_different > 0, "differs from its allocator"),
             (self.health.listed_in_part, "some devices not listed"),
         ];
         let mut flags: Vec<String> =

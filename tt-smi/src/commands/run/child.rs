@@ -16,6 +16,7 @@ use signal_hook::iterator::Signals;
 use tt_shm_os::{NAMESPACE_ENV, Procfs};
 
 use super::membership::RunId;
+use super::notices::{NOTES_ENV, Notices};
 use crate::cli::RunArgs;
 use crate::settings::Settings;
 use crate::tap::{self, PRELOAD_ENV};
@@ -74,7 +75,12 @@ pub(super) struct Running {
 impl Running {
     /// Starts it in the same terminal, process group and with the same files. From then on orphans among its descendants
     /// become children of this process, so that lineage leads here also from those that lost the run's number.
-    pub(super) fn start(args: &RunArgs, settings: &Settings, run: RunId) -> io::Result<Running> {
+    pub(super) fn start(
+        args: &RunArgs,
+        settings: &Settings,
+        run: RunId,
+        notices: Option<&Notices>,
+    ) -> io::Result<Running> {
         set_child_subreaper(rustix::process::getpid().into())?;
         // Handlers are installed before the start: a signal in between must not end only this process.
         let mut signals = Signals::new(to_catch())?;
@@ -88,6 +94,11 @@ impl Running {
         if !args.no_tap {
             load_tap(&mut command);
         }
+        match notices {
+            Some(notices) => command.env(NOTES_ENV, notices.path()),
+            // That of a run in which this one runs is not for our processes.
+            None => command.env_remove(NOTES_ENV),
+        };
         if args.no_region {
             command.env(REGION_OFF_ENV, "1");
         }
@@ -98,6 +109,11 @@ impl Running {
         let handle = signals.handle();
         let passer = std::thread::spawn(move || pass_on(&mut signals, &target));
         Ok(Running { pid, signals: handle, passer })
+    }
+
+    /// Its pid.
+    pub(super) fn pid(&self) -> u32 {
+        self.pid.as_raw_pid().unsigned_abs()
     }
 
     /// Waits for its end, and reaps orphans, which became children of this process.

@@ -5,9 +5,15 @@
 //! until their processes end; one merges their rings, with the lowest priority. The report is made from what they have
 //! when the command has ended.
 
+mod account;
 mod child;
+mod composition;
+mod fold;
 pub(crate) mod json;
+mod loadable;
 mod membership;
+mod notices;
+mod peaks;
 mod report;
 mod text;
 mod watch;
@@ -23,7 +29,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{Access, access};
 use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::setpriority_process;
-use tt_shm_aggregator::{Aggregator, Config, Only, StartError};
+use tt_shm_aggregator::{Aggregator, Config, Observe, Only, StartError};
 use tt_shm_os::Namespace;
 use tt_shm_reader::TableSnapshot;
 
@@ -34,7 +40,9 @@ use crate::output::paint::Paint;
 use crate::private_file;
 use crate::settings::Settings;
 use child::Running;
+use composition::{Composer, Observer};
 use membership::RunId;
+use notices::{Notice, Notices};
 use report::Report;
 use watch::{Found, Sweep, Watch};
 
@@ -93,16 +101,21 @@ fn observe(args: &RunArgs, settings: &Settings) -> anyhow::Result<Result<Report,
     let run = RunId::random().context("cannot get a random number")?;
     let found = Found::new(run);
     let watch = Watch::new(&settings.namespace, found.clone()).context("cannot watch /dev/shm")?;
-    let aggregator = begin_following(&settings.namespace, found.clone()).context("cannot aggregate")?;
+    let observer = Observer::default();
+    let aggregator = begin_following(&settings.namespace, found.clone(), observer.clone());
+    let aggregator = aggregator.context("cannot aggregate")?;
     let (stop, tell) = pipe_with(PipeFlags::CLOEXEC).context("cannot create a pipe")?;
     let begun = Instant::now();
-    let running = match Running::start(args, settings, run) {
+    // Without it, the report has less.
+    let notices = Notices::new().ok();
+    let running = match Running::start(args, settings, run, notices.as_ref()) {
         Ok(running) => running,
         Err(error) => return Ok(Err(error)),
     };
+    let pid = running.pid();
     let (end, followed) = std::thread::scope(|scope| {
         let watcher = scope.spawn(|| watch.run(&stop));
-        let follower = scope.spawn(|| follow(aggregator, &found, &stop));
+        let follower = scope.spawn(|| follow(aggregator, &observer, &found, &stop));
         let end = running.wait();
         drop(tell);
         // Without the result of a thread that panicked, the report has less.
@@ -117,7 +130,17 @@ fn observe(args: &RunArgs, settings: &Settings) -> anyhow::Result<Result<Report,
         std::thread::sleep(Duration::from_millis(1));
     }
     let end = end.context("cannot wait for the command")?;
-    Ok(Ok(report::report(end, begun.elapsed(), found.take(), followed.as_ref())))
+    let notices = notices.map_or_else(Vec::new, |notices| notices.read());
+    let mut report = report::report(end, begun.elapsed(), found.take(), followed.as_ref(), notices);
+    if report.processes.is_empty() && !args.no_tap {
+        let why = args.command.first().and_then(|command| loadable::why_not(command.as_ref()));
+        report.notices.extend(why.map(|text| Notice {
+            unobserved: true,
+            text: text.into(),
+            pids: vec![pid],
+        }));
+    }
+    Ok(Ok(report))
 }
 
 /// Result of merging the rings.
@@ -125,17 +148,24 @@ struct Followed {
     snapshot: TableSnapshot,
     /// Identities of all segments that were followed.
     identities: HashSet<u64>,
+    /// What their peaks were made of.
+    composer: Composer,
 }
 
 /// An aggregation of the run alone. It starts before the command, so that it misses nothing.
-fn begin_following(namespace: &Namespace, found: Found) -> Result<Aggregator, StartError> {
+fn begin_following(
+    namespace: &Namespace,
+    found: Found,
+    observer: Observer,
+) -> Result<Aggregator, StartError> {
     let only = Only::those(move |segment| found.is_to_follow(segment));
+    let observer: Option<Box<dyn Observe>> = Some(Box::new(observer));
     // The watch removes the files that are this run's to remove.
-    Aggregator::new(Config { reap: false, only, ..Config::new(namespace.clone()) })
+    Aggregator::new(Config { reap: false, only, observer, ..Config::new(namespace.clone()) })
 }
 
 /// Follows until the other end of `stop` is closed.
-fn follow(mut aggregator: Aggregator, found: &Found, stop: &OwnedFd) -> Followed {
+fn follow(mut aggregator: Aggregator, observer: &Observer, found: &Found, stop: &OwnedFd) -> Followed {
     // Of this thread alone: with few cores, the command goes first. Missed events turn a peak into a range, which is
     // reported as one.
     let _ = setpriority_process(None, 19);
@@ -152,7 +182,7 @@ fn follow(mut aggregator: Aggregator, found: &Found, stop: &OwnedFd) -> Followed
     // By then the last events are older than the merge window.
     aggregator.settle();
     identities.extend(aggregator.followed());
-    Followed { snapshot: aggregator.snapshot(), identities }
+    Followed { snapshot: aggregator.snapshot(), identities, composer: observer.take() }
 }
 
 fn is_over(stop: &OwnedFd) -> bool {

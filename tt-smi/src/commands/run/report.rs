@@ -1,19 +1,24 @@
 //! The report: combined peaks of all processes, and what each of them never freed.
+//!
+//! A process whose sums differ from those of the device's allocator makes everything inexact that it is part of.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde::{Serialize, Serializer};
-use tt_shm_reader::{Class, Counters, DeviceStats};
+use tt_shm_reader::Class;
 
 use super::Followed;
+use super::account::Sum;
 use super::child::End;
 #[cfg(test)]
 use super::child::ExitJson;
+use super::composition::Left;
+use super::notices::Notice;
+use super::peaks::{Peaks, peaks_on};
 use super::watch::{FoundProcesses, Observed, Unfreed};
-use crate::directory::{Claims, DeviceId, Directory};
+use crate::directory::{Claims, Directory};
 use crate::escape::Foreign;
-use crate::model::{Clock, Device, FIGURES, Figure, Held, Interval, Moment, Peak, word};
+use crate::model::word;
 #[cfg(test)]
 use crate::schema;
 
@@ -39,6 +44,9 @@ pub(crate) struct Report {
     /// Allocations that failed, of all its processes.
     #[serde(rename = "failed_allocations")]
     pub(super) failed: u64,
+    /// What the library in processes that use tt-metal noticed: what they allocated unseen comes first. Then the run's
+    /// peaks are at least what is said.
+    pub(super) notices: Vec<Notice>,
 }
 
 /// A process.
@@ -58,13 +66,19 @@ pub(super) struct Ran {
     /// What it held at its end, or at the end of the command; most bytes first.
     #[serde(rename = "never_freed")]
     pub(super) leaks: Vec<Leak>,
+    /// Whether that list is complete; `None` if its events were not followed.
+    #[serde(rename = "dropped_at_close_exact")]
+    pub(super) dropped_exact: Option<bool>,
+    /// What it had not freed when it closed a device, which then freed it; most bytes first.
+    #[serde(rename = "dropped_at_close")]
+    pub(super) dropped: Vec<Leak>,
     /// How often its sums were compared with those of the device's allocator.
     pub(super) self_checks: u64,
     /// How many of these comparisons found a difference.
     pub(super) self_checks_different: u64,
 }
 
-/// Live allocations of one class with the same name and call site.
+/// Allocations of one class on one device with the same name and call site.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(super) struct Leak {
@@ -85,53 +99,6 @@ pub(super) struct Leak {
     pub(super) count: u64,
 }
 
-/// A device.
-#[derive(Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub(super) struct Peaks {
-    /// Its place in this report.
-    pub(super) index: usize,
-    #[serde(flatten)]
-    pub(super) id: DeviceId,
-    /// DRAM there is; `None` if no process says.
-    #[serde(rename = "dram_total_bytes")]
-    pub(super) dram_total: Option<u64>,
-    /// L1 there is; `None` if no process says.
-    #[serde(rename = "l1_total_bytes")]
-    pub(super) l1_total: Option<u64>,
-    /// The most that all processes of the run held together: sums as in a snapshot, then by memory class.
-    #[serde(rename = "peaks", serialize_with = "peaks")]
-    #[cfg_attr(test, schemars(schema_with = "peaks_schema"))]
-    pub(super) figures: Vec<(&'static Figure, Peak)>,
-}
-
-/// A peak.
-///
-/// Not a [`Peak`]: without the number of allocations, which is known only if an aggregation counted them.
-#[derive(Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-struct PeakJson {
-    #[serde(flatten)]
-    #[cfg_attr(test, schemars(with = "crate::model::Bounds"))]
-    range: Interval,
-    /// When it was reached first; `None` if nobody knows, or there was none.
-    time: Option<Moment>,
-}
-
-fn peaks<S: Serializer>(figures: &[(&'static Figure, Peak)], serializer: S) -> Result<S::Ok, S::Error> {
-    let peak = |peak: &Peak| PeakJson { range: peak.range, time: peak.time };
-    let by_name: BTreeMap<&str, PeakJson> =
-        figures.iter().map(|(figure, of)| (key(figure), peak(of))).collect();
-    by_name.serialize(serializer)
-}
-
-#[cfg(test)]
-fn peaks_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
-    let peak = generator.subschema_for::<PeakJson>();
-    let names = FIGURES.iter().filter(|figure| figure.has_peak()).map(key);
-    schema::object(names.map(|name| (name.to_owned(), peak.clone())))
-}
-
 fn duration_ms<S: Serializer>(lasted: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_u64(u64::try_from(lasted.as_millis()).unwrap_or(u64::MAX))
 }
@@ -142,6 +109,7 @@ pub(super) fn report(
     lasted: Duration,
     found: FoundProcesses,
     followed: Option<&Followed>,
+    notices: Vec<Notice>,
 ) -> Report {
     let (processes, unknown) = found.into_observed();
     let mut claims = Claims::new();
@@ -149,84 +117,24 @@ pub(super) fn report(
     let directory = claims.finish();
     let counters = processes.iter().flat_map(|process| process.counters.iter().flatten());
     let failed = counters.map(|counters| counters.failed_allocs).sum();
-    // A process that is unknown or unreadable may have used any amount on any device.
-    let bounded = unknown.is_empty() && processes.iter().all(|process| process.counters.is_some());
-    let peaks = |(index, id): (usize, &DeviceId)| {
-        let entry = directory.settled(id.chip_id)?;
-        let (dram_total, l1_total) = (entry.dram_total(), entry.l1_total());
-        let mut figures = peaks_of(id, &processes, followed);
-        if !bounded {
-            figures.iter_mut().for_each(|(_, peak)| peak.range.high = None);
-        }
-        Some(Peaks { index, id: id.clone(), dram_total, l1_total, figures })
-    };
+    // A process that is unknown, unreadable or unobserved may have used any amount on any device.
+    let all_seen = unknown.is_empty() && !notices.iter().any(|notice| notice.unobserved);
+    let bounded = all_seen && processes.iter().all(|process| process.counters.is_some());
+    let devices = directory.devices.iter().enumerate();
+    let devices = devices.filter_map(|device| peaks_on(device, &directory, &processes, followed, bounded));
+    let left = |process: &Observed| followed.and_then(|followed| followed.composer.left(process.identity));
     Report {
         end,
         lasted,
-        devices: directory.devices.iter().enumerate().filter_map(peaks).collect(),
-        processes: processes.iter().map(|process| ran(process, &directory)).collect(),
+        devices: devices.collect(),
+        processes: processes.iter().map(|process| ran(process, left(process), &directory)).collect(),
         unknown,
         failed,
+        notices,
     }
 }
 
-/// The peaks of a device: those of the aggregation if it followed all processes, bounded by the processes' own peaks,
-/// which are exact unless they were reset.
-fn peaks_of(id: &DeviceId, all: &[Observed], followed: Option<&Followed>) -> Vec<(&'static Figure, Peak)> {
-    let own: Vec<&Counters> = all.iter().flat_map(|one| one.on(id.chip_id)).collect();
-    let all_followed = |followed: &&Followed| {
-        let mut on_chip = all.iter().filter(|one| one.on(id.chip_id).next().is_some());
-        on_chip.all(|one| followed.identities.contains(&one.identity))
-    };
-    let merged = followed.filter(all_followed).and_then(|followed| {
-        followed.snapshot.devices.iter().find(|(_, stats)| stats.entry.chip_id == id.chip_id)
-    });
-    figures(merged.map(|(_, stats)| stats), &own, id, Clock::now())
-}
-
-/// The peak of each figure that has one. Those of the processes themselves are exact, where they count them.
-fn figures(
-    merged: Option<&DeviceStats>,
-    own: &[&Counters],
-    id: &DeviceId,
-    clock: Clock,
-) -> Vec<(&'static Figure, Peak)> {
-    let merged = merged.map(|stats| Device::new(0, 0, id, stats, clock, false).held);
-    let own: Vec<(Held, bool)> =
-        own.iter().map(|own| (Held::by_one(own, clock), own.peak_reset_time != 0)).collect();
-    let figures = FIGURES.iter().filter(|figure| figure.has_peak());
-    figures
-        .map(|figure| {
-            let merged = merged.as_ref().and_then(|held| figure.of(held)).map(|memory| memory.peak);
-            let own =
-                own.iter().filter_map(|(held, was_reset)| Some((figure.of(held)?.peak.range, *was_reset)));
-            (figure, joined(merged, own))
-        })
-        .collect()
-}
-
-/// The aggregation's peak, bounded by the processes' own: together they had at least what one of them had, and at most
-/// the sum. If one of them reset its peaks, what it had before is unknown.
-fn joined(merged: Option<Peak>, own: impl Iterator<Item = (Interval, bool)>) -> Peak {
-    let merged = merged.unwrap_or(Peak { range: Interval::at_least(0), ..Peak::default() });
-    let (mut low, mut most) = (merged.range.low, Some(0_u64));
-    for (range, was_reset) in own {
-        low = low.max(range.low);
-        let high = range.high.filter(|_| !was_reset);
-        most = most.zip(high).map(|(most, high)| most.saturating_add(high));
-    }
-    let high = [merged.range.high, most].into_iter().flatten().min();
-    let range = Interval { low, high: high.map(|high| high.max(low)) };
-    // The time belongs to that value only.
-    if low == merged.range.low { Peak { range, ..merged } } else { Peak { range, ..Peak::default() } }
-}
-
-/// The key of a figure: a class by its name, as everywhere.
-fn key(figure: &Figure) -> &'static str {
-    figure.class().map_or(figure.key, Class::name)
-}
-
-fn ran(process: &Observed, directory: &Directory) -> Ran {
+fn ran(process: &Observed, left: Option<&Left>, directory: &Directory) -> Ran {
     let index = |device: u8| directory.index_of(process.devices.get(usize::from(device))?.chip_id);
     let leak = |held: &Unfreed| Leak {
         device: index(held.device),
@@ -236,12 +144,26 @@ fn ran(process: &Observed, directory: &Directory) -> Ran {
         bytes: held.bytes,
         count: held.count,
     };
+    let dropped = left.into_iter().flat_map(|left| &left.dropped);
+    let dropped = dropped.map(|((device, class, name, site), Sum { bytes, count })| Leak {
+        device: index(*device),
+        class: *class,
+        name: name.clone(),
+        site: site.clone(),
+        bytes: *bytes,
+        count: *count,
+    });
+    let mut dropped: Vec<Leak> = dropped.collect();
+    dropped.sort_by_key(|leak| std::cmp::Reverse(leak.bytes));
+    let is_same = !process.is_doubtful();
     Ran {
         pid: process.pid,
         name: process.name.clone(),
         alive: process.alive,
         leaks: process.leaks.iter().map(leak).collect(),
-        leaks_exact: process.leaks_exact,
+        leaks_exact: process.leaks_exact.map(|exact| exact && is_same),
+        dropped,
+        dropped_exact: left.map(|left| !left.is_incomplete && is_same),
         self_checks: process.self_checks[0],
         self_checks_different: process.self_checks[1],
     }
@@ -250,7 +172,8 @@ fn ran(process: &Observed, directory: &Directory) -> Ran {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tt_shm_reader::DeviceEntry;
+    use crate::model::Interval;
+    use tt_shm_reader::{Counters, DeviceEntry};
 
     /// A process with this much DRAM of chip 7 in each of its entries.
     fn observed(entries: &[u64]) -> Observed {
@@ -266,12 +189,17 @@ mod tests {
             leaks: Vec::new(),
             leaks_exact: Some(true),
             self_checks: [0; 2],
+            partial: false,
         }
     }
 
     fn dram(processes: Vec<Observed>, unknown: Vec<u32>) -> Interval {
+        dram_with(processes, unknown, Vec::new())
+    }
+
+    fn dram_with(processes: Vec<Observed>, unknown: Vec<u32>, notices: Vec<Notice>) -> Interval {
         let found = FoundProcesses::of(processes, unknown);
-        let report = report(End::Exited(0), Duration::ZERO, found, None);
+        let report = report(End::Exited(0), Duration::ZERO, found, None, notices);
         report.devices[0].figures[0].1.range
     }
 
@@ -286,5 +214,20 @@ mod tests {
         assert_eq!(dram(vec![observed(&[10])], vec![4711]), Interval::at_least(10));
         let unread = Observed { counters: None, ..observed(&[3]) };
         assert_eq!(dram(vec![observed(&[10]), unread], vec![]), Interval::at_least(10));
+        let notice = |unobserved| vec![Notice { unobserved, text: "".into(), pids: vec![3] }];
+        assert_eq!(dram_with(vec![observed(&[10])], vec![], notice(true)), Interval::at_least(10));
+        assert_eq!(dram_with(vec![observed(&[10])], vec![], notice(false)), Interval::exact(10));
+    }
+
+    #[test]
+    fn a_difference_takes_away_exact() {
+        let same = || Observed { self_checks: [9, 0], ..observed(&[10]) };
+        let different = Observed { self_checks: [9, 1], ..observed(&[10]) };
+        assert!(dram(vec![same()], vec![]).is_exact());
+        let found = FoundProcesses::of(vec![same(), different], vec![]);
+        let report = report(End::Exited(0), Duration::ZERO, found, None, Vec::new());
+        assert!(report.devices[0].figures.iter().all(|(_, peak)| peak.range.high.is_none()));
+        let exact: Vec<_> = report.processes.iter().map(|ran| ran.leaks_exact).collect();
+        assert_eq!(exact, [Some(true), Some(false)]);
     }
 }

@@ -309,6 +309,8 @@ pub(super) struct Observed {
     pub(super) leaks_exact: Option<bool>,
     /// Comparisons with the allocator, and how many of them found a difference.
     pub(super) self_checks: [u64; 2],
+    /// Whether it held memory that it could not report.
+    pub(super) partial: bool,
 }
 
 /// Live allocations of one class with the same name and call site.
@@ -358,7 +360,13 @@ impl Observed {
             leaks,
             leaks_exact: (!segment.is_lost()).then_some(live.exact && live.unlisted == 0),
             self_checks: segment.self_checks(),
+            partial: segment.is_partial(),
         }
+    }
+
+    /// Whether its sums differed from those of the device's allocator, or are a part of what it held.
+    pub(super) fn is_doubtful(&self) -> bool {
+        self.self_checks[1] > 0 || self.partial
     }
 
     /// Its counters on a chip, one per entry: each allocator of a chip has an entry.

@@ -55,6 +55,8 @@ pub struct Happened {
     pub late: Option<bool>,
     /// Of a circular buffer: it is inside an L1 buffer, without bytes of its own; `None` for other kinds.
     pub globally_allocated: Option<bool>,
+    /// Of a buffer that was freed: because its device was closed, not by the program; `None` for other kinds.
+    pub dropped: Option<bool>,
     /// Of a dispatch: the binary was on the device already; `None` for other kinds.
     pub cached: Option<bool>,
     /// Of a dispatch: the circular buffers that it makes resident; `None` for other kinds.
@@ -163,6 +165,7 @@ impl Happened {
             address: Some(event.address).filter(|address| is(&[Alloc, CbAlloc]) && *address != NO_VALUE),
             late: is_load.then(|| event.has(flags::LATE)),
             globally_allocated: (kind == CbAlloc).then(|| event.has(flags::GLOBAL)),
+            dropped: (kind == Free).then(|| event.has(flags::DROPPED)),
             ..self.with_class(event)
         }
     }

@@ -63,9 +63,10 @@ impl Happened {
     fn write_buffer(&self, f: &mut fmt::Formatter<'_>, verb: &str) -> fmt::Result {
         let size = self.size_bytes.unwrap_or(0);
         let (memory, device) = (self.memory(), self.device());
+        let dropped = if self.dropped == Some(true) { " (device closed)" } else { "" };
         write!(
             f,
-            "{verb} {size} bytes of {memory} on device {device} (buffer_id={:#x}){}",
+            "{verb} {size} bytes of {memory} on device {device} (buffer_id={:#x}){}{dropped}",
             self.id,
             self.quoted()
         )
@@ -206,6 +207,11 @@ mod tests {
         assert!(line(late, 1 << 20, None).ends_with("(late: loaded before tracking began)"));
         let cb = Event { flags: flags::GLOBAL, aux: 3, ..Event::new(EventKind::CbAlloc, 0) };
         assert!(line(cb, 0, None).ends_with("(cb 0x0, program 0x3, inside an L1 buffer)"));
+        let dropped = Event { size: 64, id: 1, flags: flags::DROPPED, ..Event::new(EventKind::Free, 0) };
+        assert_eq!(
+            line(dropped, 0, None),
+            "Freed 64 bytes of DRAM on device 0 (buffer_id=0x1) (device closed)"
+        );
         let gauge = Event { size: 70, address: 35, aux: 5, ..Event::new(EventKind::Gauge, 0) };
         assert_eq!(
             line(gauge, 0, None),
