@@ -72,6 +72,16 @@ pub enum Command {
         /// Largest free block.
         largest: u64,
     },
+    /// Operations on a mesh of all devices, each named after it has allocated; the mesh is closed while buffers are live.
+    /// Not part of the truth.
+    Operations,
+    /// Sums were compared with the allocator's this often, and differed this often.
+    SelfChecks {
+        /// Comparisons.
+        made: u64,
+        /// Differences.
+        different: u64,
+    },
     /// Tell the truth.
     Truth,
     /// Drop the tracker.

@@ -8,7 +8,7 @@ use serde_json::Value;
 use tt_shm_reader::{Bucket, monotonic_ns, realtime_ns};
 use tt_shm_tests::space::until;
 use tt_shm_tests::{Command, Monitor, Space};
-use tt_shm_writer::{Alloc, BufferType, DeviceInfo, Record};
+use tt_shm_writer::{Alloc, BufferType, DeviceInfo, Record, Tracker};
 use tt_smi::model::Origin;
 use tt_smi::model::{Model, rfc3339};
 use tt_smi::source::Source;
@@ -144,4 +144,36 @@ fn a_change_of_the_source_drops_no_history() {
     drop(monitor);
     read_until("no daemon", &|_, model| model.origin == Origin::Embedded);
     read_until("the history from before both", &known);
+}
+
+/// A process whose own figures differ from its allocator's, or that holds more than it can tell, takes "exact" away from
+/// everything that it is part of, and from nothing else.
+#[test]
+fn a_process_that_is_not_to_be_relied_on_takes_away_exact() {
+    for doubt in [|tracker: &Tracker| tracker.self_checks(5, 1), |tracker: &Tracker| tracker.partial()] {
+        let space = Space::new();
+        let (honest, other) = (tracker(&space), tracker(&space));
+        let info = |chip_id| DeviceInfo { chip_id, ..DeviceInfo::default() };
+        for (tracker, chip) in [(&honest, CHIP), (&other, CHIP), (&honest, CHIP + 1)] {
+            let device = tracker.register_device(&info(chip)).unwrap();
+            tracker.alloc(device, Alloc::new(BufferType::Dram, 1, 1000)).unwrap();
+        }
+        other.self_checks(3, 0).unwrap();
+        let exact = || {
+            let snapshot = json(&space, &["snapshot"]);
+            let flags = |list: &Value| -> Vec<bool> {
+                list.as_array().unwrap().iter().map(|one| one["dram_used_exact"].as_bool().unwrap()).collect()
+            };
+            let processes = snapshot["processes"].as_array().unwrap();
+            let mut usages: Vec<Vec<bool>> = processes.iter().map(|one| flags(&one["devices"])).collect();
+            usages.sort();
+            (flags(&snapshot["devices"]), usages)
+        };
+        assert_eq!(exact(), (vec![true, true], vec![vec![true], vec![true, true]]));
+        doubt(&other).unwrap();
+        assert_eq!(exact(), (vec![false, true], vec![vec![false], vec![true, true]]));
+        let snapshot = json(&space, &["snapshot"]);
+        assert_eq!(snapshot["devices"][0]["dram_used_high_bytes"], Value::Null);
+        assert_eq!(snapshot["devices"][0]["dram_used_bytes"], 2000);
+    }
 }

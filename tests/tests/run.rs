@@ -22,9 +22,14 @@ impl Folder {
 
     /// A file that tells a host what to do.
     fn script(&self, name: &str, commands: &[Command]) -> String {
+        self.script_on(&[5], 0, name, commands)
+    }
+
+    /// The same with these chips, and a ring of that many slots.
+    fn script_on(&self, chips: &[u64], ring_slots: u64, name: &str, commands: &[Command]) -> String {
         let path = self.0.path().join(name);
         let mut file = std::fs::File::create(&path).unwrap();
-        let open = Command::Open { ring_slots: 0, chips: vec![5] };
+        let open = Command::Open { ring_slots, chips: chips.to_vec() };
         for command in [&[open], commands].concat() {
             writeln!(file, "{}", serde_json::to_string(&command).unwrap()).unwrap();
         }
@@ -77,6 +82,84 @@ fn peaks_and_what_was_never_freed_are_exact() {
     let mode = folder.report().symlink_metadata().unwrap().mode();
     assert_eq!(mode & 0o7777, 0o600);
     drop(other);
+}
+
+/// The names come after the peak, and one buffer lives when the mesh is closed.
+#[test]
+fn peaks_are_taken_apart_by_name_and_a_mesh_is_told_once() {
+    let space = Space::new();
+    let folder = Folder::new();
+    let script = folder.script_on(&[5, 6, 7, 8], 0, "a", &[Command::Operations]);
+    let (output, report) = run(&space, &folder, &followed(&script));
+    let pid = &report["processes"][0]["pid"];
+    let part = |name: Value, class: &str, bytes: u64| serde_json::json!({ "name": name, "class": class, "bytes": bytes, "count": 1, "pid": pid });
+    let devices = report["devices"].as_array().unwrap();
+    assert_eq!(devices.len(), 4);
+    for device in devices {
+        let made_of = &device["peak_composition"];
+        let dram = [
+            part("ttnn.matmul".into(), "dram", 5000),
+            part("weights".into(), "dram", 3000),
+            part(Value::Null, "dram", 1000),
+        ];
+        assert_eq!(made_of["dram_used"], serde_json::json!({ "exact": true, "parts": dram }), "{report}");
+        let l1 = [part("ttnn.softmax".into(), "cb", 6400)];
+        assert_eq!(made_of["l1_used"], serde_json::json!({ "exact": true, "parts": l1 }), "{report}");
+        assert_eq!(device["failed_by_class"], serde_json::json!({ "l1": 1 }));
+    }
+    let groups = |key: &str| {
+        let groups = report["processes"][0][key].as_array().unwrap().iter();
+        groups.map(|group| (group["name"].clone(), group["bytes"].clone())).collect::<Vec<_>>()
+    };
+    assert_eq!(groups("never_freed"), vec![("weights".into(), 3000.into()); 4]);
+    assert_eq!(groups("dropped_at_close"), vec![("ttnn.matmul".into(), 5000.into()); 4]);
+    assert_eq!(report["processes"][0]["dropped_at_close_exact"], true);
+    let said = String::from_utf8_lossy(&output.stderr);
+    let lines: Vec<Vec<&str>> = said.lines().map(|line| line.split_whitespace().collect()).collect();
+    for line in [
+        "0-3 x4 DRAM 8.8 KiB 0% of cap yes",
+        "ttnn.matmul 4.9 KiB 56% of peak x1 yes",
+        "no name 1000 B 11% of peak x1 yes",
+        "CBs of ttnn.softmax 6.2 KiB 100% of peak yes",
+        "1 allocation failed on device 0-3 x4 (1 l1): see `tt-smi oom`",
+        "never freed: 11.7 KiB in 4 allocations",
+        "0-3 x4 dram 2.9 KiB 1 weights",
+        "dropped when the device was closed: 19.5 KiB in 4 allocations",
+        "0-3 x4 dram 4.9 KiB 1 ttnn.matmul",
+    ] {
+        assert!(lines.contains(&line.split_whitespace().collect()), "{line}\n{said}");
+    }
+}
+
+#[test]
+fn a_composition_of_which_events_were_missed_is_not_exact() {
+    let space = Space::new();
+    let folder = Folder::new();
+    // More than its ring holds, at once.
+    let commands = [Command::Grow { count: 5000 }, Command::Spin { pairs: 200_000 }];
+    let script = folder.script_on(&[5], 64, "a", &commands);
+    let (output, report) = run(&space, &folder, &followed(&script));
+    let l1 = &report["devices"][0]["peak_composition"]["l1_used"];
+    assert_eq!(l1["exact"], false, "{report} {output:?}");
+    assert_eq!(report["processes"][0]["dropped_at_close_exact"], false);
+}
+
+#[test]
+fn a_difference_from_the_allocator_takes_away_exact() {
+    let space = Space::new();
+    let folder = Folder::new();
+    let commands =
+        [Command::Grow { count: 7 }, Command::Operations, Command::SelfChecks { made: 9, different: 1 }];
+    let script = folder.script("a", &commands);
+    let (output, report) = run(&space, &folder, &followed(&script));
+    let device = &report["devices"][0];
+    for peak in device["peaks"].as_object().unwrap().values() {
+        assert_eq!((&peak["exact"], &peak["high_bytes"]), (&false.into(), &Value::Null), "{report}");
+    }
+    assert_eq!(device["peak_composition"]["dram_used"]["exact"], false);
+    assert_eq!(report["processes"][0]["never_freed_exact"], false);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains("9 checks, 1 different: what includes pid "), "{said}");
 }
 
 #[test]
@@ -369,6 +452,23 @@ fn the_tap_is_preloaded_before_what_was_there() {
     assert_eq!(preloaded(&space, &["run", "--no-tap"]).0.trim(), "libc.so.6");
     assert!(preloaded(&space, &["run", "--no-region"]).0.trim().ends_with(" 1"));
     assert_eq!(space.files(), Vec::<PathBuf>::new(), "a program without tt-metal has no segment");
+}
+
+/// The tap writes into the file that it is told; here the command does.
+#[test]
+fn what_the_tap_could_not_observe_is_said_at_the_end() {
+    let space = Space::new();
+    let script = "for text in 'note two ways' 'unobserved no room' 'unobserved no room' rubbish; do \
+                  echo \"$$ $text\" >>\"$TT_SHM_TAP_NOTES\" || exit 1; done";
+    let output = space.command(SMI).args(["run", "--json", "-", "--", "sh", "-c", script]).output().unwrap();
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{stderr}");
+    let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let pid = report["notices"][0]["pids"][0].as_u64().unwrap();
+    let said: Vec<&str> = stderr.lines().skip(1).collect();
+    assert_eq!(said, [format!("not observed: pid {pid}: no room"), format!("note: pid {pid}: two ways")]);
+    assert_eq!(report["notices"][0]["unobserved"], true);
+    assert_eq!(report["notices"].as_array().unwrap().len(), 2, "{report}");
 }
 
 #[test]

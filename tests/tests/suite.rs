@@ -5,6 +5,7 @@ mod common;
 
 mod aggregate;
 mod aggregator_faults;
+mod attach;
 mod cli;
 mod cli_commands;
 mod cli_completions;
@@ -22,4 +23,5 @@ mod run;
 mod schema;
 mod screen;
 mod segment;
+mod tap;
 mod time_namespace;

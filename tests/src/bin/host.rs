@@ -11,8 +11,8 @@ use tt_shm_tests::model::{self, DeviceModel, Name, Thing};
 use tt_shm_tests::script::{Answer, Command, Truth};
 use tt_shm_tests::workload::Workload;
 use tt_shm_writer::{
-    Alloc, BufferType, Class, CoreMemory, CoreType, Device, DeviceInfo, FailedAlloc, Kernel, KernelType,
-    PciAddress, Record, Tracker,
+    Alloc, Allocation, BufferType, CircularBuffer, Class, CoreMemory, CoreType, Device, DeviceInfo, Dispatch,
+    FailedAlloc, Kernel, KernelType, Launch, Mesh, NameId, PciAddress, ProgramBinaryStatus, Record, Tracker,
 };
 
 fn main() -> Result<()> {
@@ -57,6 +57,8 @@ impl Host {
                 let failed = FailedAlloc::new(Class::Dram, request).free(free, largest);
                 self.tracker()?.alloc_failed(self.devices[0], failed)?;
             }
+            Command::Operations => self.operations()?,
+            Command::SelfChecks { made, different } => self.tracker()?.self_checks(made, different)?,
             Command::Truth => return Ok(Answer::Truth(self.truth.clone())),
             Command::Close => self.tracker = None,
             Command::Exit => std::process::exit(0),
@@ -185,6 +187,28 @@ impl Host {
             model.add(Name::Buffer(id), Thing::new(BufferType::L1.class(), 64));
         }
         self.learn(model::truth(&[model]));
+        Ok(())
+    }
+
+    fn operations(&self) -> Result<()> {
+        let (tracker, mesh) = (self.tracker()?, Mesh::new(self.devices.clone()));
+        let [weights, matmul, softmax] =
+            ["weights", "ttnn.matmul", "ttnn.softmax"].map(|name| tracker.intern(name));
+        let buffer = |id, size| tracker.alloc(&mesh, Alloc::new(BufferType::Dram, id, size));
+        tracker.device_open(&mesh)?;
+        [(1, 3000), (2, 5000), (3, 1000)].into_iter().try_for_each(|(id, size)| buffer(id, size))?;
+        tracker.free(&mesh, 3)?;
+        // The peak is over.
+        tracker.name(&mesh, Allocation::Buffer(1), weights?, NameId::NONE)?;
+        tracker.name(&mesh, Allocation::Buffer(2), matmul?, NameId::NONE)?;
+        tracker.cb_alloc(&mesh, CircularBuffer::new(7, 1, 100, 64))?;
+        let kernels = [Kernel::new(1, KernelType::Application, CoreType::Tensix, 24 << 10, 1)];
+        let dispatch = Dispatch::new(7).name(softmax?);
+        tracker.launch(&mesh, Launch::of(dispatch, &kernels, ProgramBinaryStatus::NotSent))?;
+        tracker.program_end(&mesh, 7)?;
+        tracker.alloc_failed(&mesh, FailedAlloc::new(Class::L1, 1 << 40))?;
+        tracker.free_dropped(&mesh, 2)?;
+        tracker.device_close(&mesh)?;
         Ok(())
     }
 

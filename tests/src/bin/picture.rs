@@ -1,6 +1,6 @@
-//! Makes the pictures of the README from a real run: the demonstration in a real pseudo-terminal.
+//! Makes the pictures of the README from a real run: the demonstration in a real pseudo-terminal, or a job.
 //!
-//! `cargo run --release -p tt-shm-tests --bin picture -- docs/images`
+//! `cargo run --release -p tt-shm-tests --bin picture -- docs/images`, and `.ci/tt-metal-picture`.
 
 use std::path::{Path, PathBuf};
 use std::process::{ExitCode, Stdio};
@@ -20,6 +20,9 @@ const ROLE: &str = "TT_PICTURE_IS_SMI";
 const PICTURES: [(&str, &str, &str); 3] =
     [("overview", "0", "all devices"), ("detail", "1", "Fabric"), ("charts", "2", "DRAM")];
 
+/// The same for a job.
+const JOB_PICTURES: [(&str, &str, &str); 1] = [("ttnn", "8", "MatmulDeviceOperation")];
+
 /// Pictures of tt-smi, made from a real run.
 #[derive(Parser)]
 struct Options {
@@ -34,6 +37,9 @@ struct Options {
     /// Rows of the terminal
     #[arg(long, default_value_t = 34)]
     rows: u16,
+    /// A job to look at, instead of the demonstration
+    #[arg(last = true)]
+    job: Vec<String>,
 }
 
 fn main() -> ExitCode {
@@ -57,13 +63,21 @@ fn take(options: &Options) -> Result<()> {
     let mut aggregator = space.command(this);
     aggregator.arg("aggregate").env(ROLE, "1").stderr(Stdio::null());
     let _aggregator = Process::spawn(aggregator);
-    let mut demo: CommandBuilder = terminal::program(&space, this, &["demo", "--devices", "4"]);
-    demo.env(ROLE, "1");
-    let mut terminal = Terminal::start(demo, options.columns, options.rows);
+    let is_demo = options.job.is_empty();
+    let _job = (!is_demo).then(|| {
+        let mut job = space.command(this);
+        job.args(["run", "--"]).args(&options.job).env(ROLE, "1");
+        job.stdout(Stdio::null()).stderr(Stdio::null());
+        Process::spawn(job)
+    });
+    let shown: &[&str] = if is_demo { &["demo", "--devices", "4"] } else { &[] };
+    let mut shown: CommandBuilder = terminal::program(&space, this, shown);
+    shown.env(ROLE, "1");
+    let mut terminal = Terminal::start(shown, options.columns, options.rows);
     terminal.await_text("aggregator");
     eprintln!("picture: the workload runs {} s first", options.seconds);
     std::thread::sleep(Duration::from_secs(options.seconds));
-    for (name, key, text) in PICTURES {
+    for (name, key, text) in if is_demo { &PICTURES[..] } else { &JOB_PICTURES } {
         terminal.press(key);
         terminal.await_text(text);
         // One more refresh: what the view needs was read after the key.
@@ -71,7 +85,7 @@ fn take(options: &Options) -> Result<()> {
         write(&options.folder.join(format!("{name}.svg")), &svg(&terminal.screen()))?;
     }
     terminal.press("q");
-    anyhow::ensure!(terminal.await_end().success(), "the demonstration failed");
+    anyhow::ensure!(terminal.await_end().success(), "the screen failed");
     Ok(())
 }
 
