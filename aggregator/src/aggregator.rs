@@ -1,6 +1,6 @@
 //! The aggregator itself: one poll looks at everything once.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::os::fd::BorrowedFd;
 use std::time::{Duration, Instant};
 
@@ -160,7 +160,10 @@ impl Aggregator {
         std::thread::sleep(self.settling_time().saturating_sub(read.elapsed()));
         self.doubt_adopted_of_gone();
         self.poll();
-        if self.followers.iter().any(Follower::is_behind) {
+        // Counters that could not be read while their process changed them, or of which more is in the ring, were read
+        // too late to be folded yet.
+        let merged = self.model.advanced_to;
+        if self.followers.iter().any(Follower::is_behind) || !passed(&self.followers, merged).is_empty() {
             self.settle();
         }
         // Refresh all of them: a caller that polls only once gets no later chance.
@@ -242,6 +245,7 @@ impl Aggregator {
         // Not later than the last look for files: processes that started after that are not followed yet.
         let known = self.followers.iter().map(|follower| follower.known_until(folded_through));
         self.model.as_of = known.fold(folded_through.min(self.last_find), u64::min);
+        self.model.set_passed(passed(&self.followers, folded_through.max(self.model.advanced_to)));
         let unread = self.unread() > 0;
         self.model.set_unread(unread);
         self.uncounted_notices.update(&mut self.model, &self.followers, &mut self.config.log, now);
@@ -444,6 +448,12 @@ const _: () = {
     const fn is_send<T: Send>() {}
     is_send::<Aggregator>();
 };
+
+/// The processes that the merge has passed: something that they reported before `merged` is not folded yet.
+fn passed(followers: &[Follower], merged: u64) -> BTreeSet<usize> {
+    let is_passed = |follower: &&Follower| follower.known_until(merged) < merged;
+    followers.iter().filter(is_passed).map(|follower| follower.process).collect()
+}
 
 /// Waits until one of the descriptors is readable; returns whether one was within that time.
 fn wait_for(descriptors: &[Option<BorrowedFd<'_>>], time: Duration) -> bool {

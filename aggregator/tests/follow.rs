@@ -103,6 +103,41 @@ fn a_new_process_takes_the_figures_back_no_further_than_its_start() {
     assert!(aggregator.snapshot().as_of >= before);
 }
 
+/// Counters that were read and are not folded yet, while others were followed past the start of their process, are missing
+/// in the sums of its devices.
+#[test]
+fn sums_without_a_process_that_is_not_folded_yet_are_not_complete() {
+    let scene = Scene::new();
+    let merge_window = Duration::from_millis(100);
+    let mut aggregator =
+        Aggregator::new(Config { merge_window, ..Config::new(scene.namespace.clone()) }).unwrap();
+    let mut other = scene.process();
+    let mut anchor = (0, 0);
+    other.change_header(|header| anchor = (header.anchor_ticks, header.anchor_monotonic_ns));
+    for (chip_id, size) in [(1, 5), (2, 6)] {
+        let device = other.register(chip(chip_id));
+        other.alloc(device, Class::Dram, size);
+    }
+    std::thread::sleep(2 * merge_window);
+    aggregator.poll();
+    let shown = |aggregator: &Aggregator, chip: u64| {
+        let snapshot = aggregator.snapshot();
+        let DeviceStats { dram_used_bytes, flags, dram_peak, .. } = device(&snapshot, chip);
+        (dram_used_bytes, flags & device_flags::INCOMPLETE == 0, dram_peak.high)
+    };
+    assert_eq!((shown(&aggregator, 1), shown(&aggregator, 2)), ((5, true, 5), (6, true, 6)));
+    let mut process = TestProcess::new(&scene.namespace, 64);
+    // As old as the other, and found only now.
+    process.change_header(|header| (header.anchor_ticks, header.anchor_monotonic_ns) = anchor);
+    let shared = process.register(chip(1));
+    (0..200).for_each(|_| process.alloc(shared, Class::Dram, 1));
+    aggregator.poll();
+    assert_eq!((shown(&aggregator, 1), shown(&aggregator, 2)), ((5, false, UNKNOWN), (6, true, 6)));
+    std::thread::sleep(2 * merge_window);
+    aggregator.poll();
+    assert_eq!((shown(&aggregator, 1), shown(&aggregator, 2)), ((205, true, 205), (6, true, 6)));
+}
+
 #[test]
 fn a_lapped_ring_keeps_totals_exact() {
     let scene = Scene::new();

@@ -1,8 +1,8 @@
 //! A device with all of its processes together: sums, peaks, history.
 
 use shm_layout::claims::Settled;
-use shm_layout::table::{ClassStats, Composition, DeviceStats, Failure, device_flags};
-use shm_layout::{Class, Counters, DeviceEntry, Event, EventKind, flags};
+use shm_layout::table::{ClassStats, Composition, DeviceStats, Failure, Peak, device_flags};
+use shm_layout::{Class, Counters, DeviceEntry, Event, EventKind, UNKNOWN, flags};
 
 use crate::model::figures::{
     CB_RESIDENT, DRAM, ETH, FIGURES, KERNEL_RESIDENT, L1, Live, Memory, Resident, Share, Sums, Used, compose,
@@ -55,6 +55,7 @@ pub(crate) struct Device {
     pub(crate) owes: u8,
     /// Whether a process that could not be read may hold memory on it.
     pub(crate) incomplete: bool,
+    lacking: bool,
     /// Whether something is to be published that holds only if every process on the device is alive.
     ask: bool,
     pub(crate) history: History,
@@ -88,6 +89,7 @@ impl Device {
             l1_makeup: Makeup::NOTHING,
             owes: 0,
             incomplete: false,
+            lacking: false,
             ask: false,
             history: History::default(),
             events: 0,
@@ -270,6 +272,12 @@ impl Device {
         self.peaks.set_unbounded(incomplete)
     }
 
+    /// Sets whether the merge has passed a process on it, whose share is then missing or old until it is folded; returns
+    /// whether that changed. Nothing is doubted for good: what happened meanwhile is doubted when the share is folded.
+    pub(crate) fn set_lacking(&mut self, lacking: bool) -> bool {
+        std::mem::replace(&mut self.lacking, lacking) != lacking
+    }
+
     /// Notes in the history what is used from `time` on; returns whether a bucket was completed.
     #[inline]
     pub(crate) fn observe(&mut self, time: u64) -> bool {
@@ -344,17 +352,23 @@ impl Device {
 
     fn flags(&self) -> u64 {
         let is_exact = |makeup: &Makeup, figure: usize| {
-            let peak = self.peaks.peak(figure);
+            let peak = self.peak(figure);
             makeup.complete && peak.low == peak.high && peak.low == makeup.bytes
         };
         let flags = [
             (self.is_over_capacity(), device_flags::OVER_CAPACITY),
             (self.conflict, device_flags::CONFLICT),
-            (self.incomplete, device_flags::INCOMPLETE),
+            (self.incomplete || self.lacking, device_flags::INCOMPLETE),
             (is_exact(&self.dram_makeup, DRAM), device_flags::DRAM_COMPOSITION_EXACT),
             (is_exact(&self.l1_makeup, L1), device_flags::L1_COMPOSITION_EXACT),
         ];
         flags.into_iter().filter(|(set, _)| *set).fold(0, |flags, (_, bit)| flags | bit)
+    }
+
+    /// A peak, as far as everything is folded.
+    fn peak(&self, figure: usize) -> Peak {
+        let peak = self.peaks.peak(figure);
+        if self.lacking { Peak { high: UNKNOWN, ..peak } } else { peak }
     }
 
     /// The device's table row, given the counters of the processes on it.
@@ -385,15 +399,15 @@ impl Device {
             kernel_ring_total_bytes: sum(|own| own.kernel_ring_total_bytes),
             kernel_ring_used_bytes: sum(|own| own.kernel_ring_used_bytes),
             kernel_ring_programs: sum(|own| own.kernel_ring_programs),
-            dram_peak: self.peaks.peak(DRAM),
-            l1_peak: self.peaks.peak(L1),
-            eth_peak: self.peaks.peak(ETH),
+            dram_peak: self.peak(DRAM),
+            l1_peak: self.peak(L1),
+            eth_peak: self.peak(ETH),
             failure: self.failure,
             classes: std::array::from_fn(|class| self.class_stats(class, &all)),
             dram_composition: self.dram_makeup.composition,
             l1_composition: self.l1_makeup.composition,
-            cb_resident_peak: self.peaks.peak(CB_RESIDENT),
-            kernel_resident_peak: self.peaks.peak(KERNEL_RESIDENT),
+            cb_resident_peak: self.peak(CB_RESIDENT),
+            kernel_resident_peak: self.peak(KERNEL_RESIDENT),
         }
     }
 
@@ -407,7 +421,7 @@ impl Device {
             live_count: self.sums.counts[class],
             alloc_bytes: sum(&|own| own.classes[class].alloc_bytes),
             alloc_count: sum(&|own| own.classes[class].alloc_count),
-            peak: self.peaks.peak(class),
+            peak: self.peak(class),
             requested_bytes: sum(&|own| own.classes[class].requested_bytes),
             requested_basis_bytes: sum(&|own| own.requested_basis_bytes[class]),
         }

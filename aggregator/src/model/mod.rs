@@ -87,7 +87,7 @@ pub(crate) struct Model {
     /// Everything that processes had reported by this time is folded.
     pub(crate) as_of: u64,
     /// The time of the last [`Model::advance`].
-    advanced_to: u64,
+    pub(crate) advanced_to: u64,
     /// Whether some process has been folded less far than the others.
     pub(crate) behind: bool,
     /// Whether a process that cannot be read may hold memory on any device.
@@ -116,6 +116,8 @@ pub(crate) struct Model {
     forgotten: Forgotten,
     /// Processes whose own figures are not to be relied on, by row: nothing that they are part of is exact.
     distrusted: BTreeSet<usize>,
+    /// Processes with something that is not folded yet, and is earlier than what others reported and was folded.
+    passed: BTreeSet<usize>,
 }
 
 impl Model {
@@ -149,6 +151,7 @@ impl Model {
             recounts: BTreeMap::new(),
             forgotten: Forgotten::default(),
             distrusted: BTreeSet::new(),
+            passed: BTreeSet::new(),
         }
     }
 
@@ -339,10 +342,10 @@ impl Model {
             self.note_unread(Span { from: self.now, to: self.now });
         }
         for row in 0..self.devices.high_water() {
-            let distrusted = self.has_distrusted(row);
+            let (distrusted, lacking) = (self.has_one_of(&self.distrusted, row), self.has_one_of(&self.passed, row));
             let Some(device) = self.devices.get_mut(row) else { continue };
             let incomplete = unread || distrusted || self.uncounted.is_on(device.entry.chip_id);
-            if device.set_incomplete(incomplete) {
+            if device.set_incomplete(incomplete) | device.set_lacking(lacking) {
                 let generation = self.mark_changed();
                 self.devices.change(generation, row);
             }
@@ -366,15 +369,18 @@ impl Model {
         }
     }
 
-    /// Whether a distrusted process is on a device.
-    fn has_distrusted(&self, device: usize) -> bool {
-        if self.distrusted.is_empty() {
+    /// Sets which processes the merge has passed: their devices are incomplete until what they reported is folded.
+    pub(crate) fn set_passed(&mut self, passed: BTreeSet<usize>) {
+        self.passed = passed;
+    }
+
+    /// Whether one of these processes is on a device.
+    fn has_one_of(&self, processes: &BTreeSet<usize>, device: usize) -> bool {
+        if processes.is_empty() {
             return false;
         }
         let rows = self.devices.get(device).map_or(&[][..], |device| &device.usages);
-        rows.iter()
-            .filter_map(|row| self.usages.get(*row))
-            .any(|usage| self.distrusted.contains(&usage.process))
+        rows.iter().filter_map(|row| self.usages.get(*row)).any(|usage| processes.contains(&usage.process))
     }
 
     /// Notes that in this span an unread process may have held memory on any device.
