@@ -11,13 +11,11 @@
 //!   SIGBUS.
 //! - **the owner dies**, by any signal: the kernel drops its lock with its mapping, and [`is_write_locked`]
 //!   returns `false` from then on. A stopped owner still holds it.
-//! - **the owner forks**: a [`WipePage`] reads as zero in the child.
+//! - **the owner forks**: a [`ForkMutex`] notices in the child, which gets a value of its own.
 //! - **a file is truncated under a mapping**: touching it raises SIGBUS. This crate installs no signal
 //!   handler unless asked to; map only what the file had when you looked, and let the program decide
 //!   ([`guard_truncation`]).
 //! - **a clock, a header or an anchor is nonsense**: conversions saturate; they never panic.
-//!
-//! Apart from the writer's emit lock, all `unsafe` of the workspace is here.
 //!
 //! # Example
 //!
@@ -58,6 +56,7 @@
 #[cfg(not(target_os = "linux"))]
 compile_error!("tt-shm-os needs Linux: OFD locks, MADV_WIPEONFORK and MADV_POPULATE_WRITE");
 
+mod bias;
 mod calibration;
 mod clock;
 mod guard;
@@ -65,6 +64,7 @@ mod limits;
 mod lock;
 mod map;
 mod mappings;
+mod mutex;
 mod names;
 #[cfg(feature = "object")]
 mod object;
@@ -73,6 +73,7 @@ mod process;
 mod procfs;
 #[cfg(all(feature = "ptrace", target_arch = "x86_64"))]
 mod ptrace;
+mod thread;
 mod wipe;
 
 #[cfg(test)]
@@ -85,6 +86,7 @@ pub use limits::{LimitError, check_file_size_limit, fail_at_file_size_limit};
 pub use lock::{is_write_locked, lock_exclusive, try_lock_exclusive};
 pub use map::{MapError, ReadMap, WriteMap};
 pub use mappings::nameless_mappings;
+pub use mutex::ForkMutex;
 pub use names::{
     NAMESPACE_ENV, NameError, Namespace, SHM_DIR, SegmentName, parse_segment_name, path_of,
     segment_file_name, table_file_name, table_lock_file_name,
@@ -99,7 +101,7 @@ pub use process::{
 pub use procfs::{Procfs, Stat, Status};
 #[cfg(all(feature = "ptrace", target_arch = "x86_64"))]
 pub use ptrace::{Registers, Resume, Stop, Tracee};
+pub use thread::this_thread;
 // For the fuzzer.
 #[doc(hidden)]
 pub use process::{describe, parse_uuid};
-pub use wipe::WipePage;

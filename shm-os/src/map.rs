@@ -152,7 +152,7 @@ impl WriteMap {
     ///
     /// A child that inherited it would keep the lock after its parent's death, and could write what only its
     /// parent may. In the child the addresses are free, and may come to hold something else. So the child has
-    /// to detect the fork first (see [`WipePage`](crate::WipePage)), must not touch the words, and must
+    /// to detect the fork first (see [`ForkMutex`](crate::ForkMutex)), must not touch the words, and must
     /// [`forget`](std::mem::forget) the map: dropping it would unmap whatever is there.
     pub fn dont_fork(&self) -> io::Result<()> {
         advise(self.0.as_mut_ptr(), self.len(), 0, self.len(), Advice::LinuxDontFork)

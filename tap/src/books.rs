@@ -5,11 +5,12 @@
 
 use std::ffi::c_void;
 use std::ptr;
-use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
 use tt_shm_writer::{BufferType, Record};
 
 use crate::accounts::Accounts;
+use crate::calls::{Calls, Place};
 use crate::metal::{Allocator, Buffer, Device};
 use crate::settings;
 use crate::shield::{self, shielded};
@@ -23,8 +24,7 @@ struct Book {
     phase: AtomicU32,
     /// Set before the phase becomes OPEN.
     accounts: AtomicPtr<Accounts>,
-    /// Calls of the allocator that have begun and not ended, and, from [`CALL`] on, all that have ever begun.
-    calls: AtomicU64,
+    calls: Calls,
     next: *const Book,
 }
 
@@ -40,10 +40,6 @@ const OPEN: u32 = 3;
 const UNOBSERVED: u32 = 4;
 /// It is gone. Another may be made at its address.
 const GONE: u32 = 5;
-
-/// One call in [`Book::calls`], above those on their way.
-const CALL: u64 = 1 << 16;
-const IN_FLIGHT: u64 = CALL - 1;
 
 static BOOKS: AtomicPtr<Book> = AtomicPtr::new(ptr::null_mut());
 
@@ -69,7 +65,7 @@ fn add(allocator: Allocator, phase: u32) -> &'static Book {
         generation: shield::generation(),
         phase: AtomicU32::new(phase),
         accounts: AtomicPtr::new(ptr::null_mut()),
-        calls: AtomicU64::new(0),
+        calls: Calls::new(),
         next: ptr::null(),
     }));
     loop {
@@ -132,22 +128,23 @@ impl Book {
 /// A call of an allocator that is being forwarded.
 pub(crate) struct Call {
     book: Option<&'static Book>,
+    /// Where this thread counts its calls; nowhere, if there is no room.
+    place: Option<&'static Place>,
     /// Whether a comparison with the allocator is due at its end, and of which kind of memory.
     is_due: bool,
     kind: Option<BufferType>,
 }
 
 impl Call {
+    #[inline]
     fn begin(book: &'static Book) -> Call {
-        // SeqCst, here and where it ends: whoever checks sees every call that has begun before it looked.
-        let before = book.calls.fetch_add(CALL | 1, Ordering::SeqCst);
-        // Not if another call is on its way.
-        let is_due = before & (IN_FLIGHT | settings::check_mask() << CALL.trailing_zeros()) == 0;
-        Call { book: Some(book), is_due, kind: None }
+        let place = book.calls.begin();
+        let is_due = place.is_some_and(|place| place.is_due(settings::check_mask()));
+        Call { book: Some(book), place, is_due, kind: None }
     }
 
     fn unobserved() -> Call {
-        Call { book: None, is_due: false, kind: None }
+        Call { book: None, place: None, is_due: false, kind: None }
     }
 
     fn accounts(&self) -> Option<&'static Accounts> {
@@ -156,23 +153,21 @@ impl Call {
 }
 
 impl Drop for Call {
+    #[inline]
     fn drop(&mut self) {
-        let Some(book) = self.book else { return };
+        let (Some(book), Some(place)) = (self.book, self.place) else { return };
         if let Some(kind) = self.kind.filter(|_| self.is_due) {
-            shielded(|| verify(book, kind));
+            shielded(|| verify(book, place, kind));
         }
-        book.calls.fetch_sub(1, Ordering::SeqCst);
+        place.end();
     }
 }
 
-/// Compares what was reported with what the allocator says. It counts only if no other call of the allocator was on its
-/// way: that one may be in the allocator's sums and not in ours.
+/// Compares what was reported with what the allocator says.
 #[cold]
-fn verify(book: &Book, kind: BufferType) {
-    let calls = book.calls.load(Ordering::SeqCst);
-    let Some(accounts) = book.accounts().filter(|_| calls & IN_FLIGHT == 1) else { return };
-    let Some(agrees) = accounts.agrees(book.allocator(), kind) else { return };
-    if book.calls.load(Ordering::SeqCst) == calls {
+fn verify(book: &Book, place: &Place, kind: BufferType) {
+    let Some(accounts) = book.accounts() else { return };
+    if let Some(agrees) = book.calls.alone(place, || accounts.agrees(book.allocator(), kind)) {
         let _ = accounts.tracker().self_checks(1, u64::from(!agrees));
     }
 }

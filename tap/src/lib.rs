@@ -10,6 +10,7 @@
 mod accounts;
 mod addresses;
 mod books;
+mod calls;
 mod chips;
 mod cxx;
 mod doing;

@@ -4,10 +4,10 @@ use crate::config::Config;
 use crate::device::{Device, Target};
 use crate::emitter::Emitter;
 use crate::error::{OpenError, RecordError};
-use crate::lock::ForkMutex;
 use crate::registry::Registry;
 use sealed::{Access, Unavailable};
 use shm_layout::{Event, EventKind};
+use tt_shm_os::ForkMutex;
 
 type Recorded<T = ()> = Result<T, RecordError>;
 
@@ -70,6 +70,11 @@ pub(crate) fn note(
 }
 
 impl Unavailable {
+    /// Why there is no emitter, given whether the tracker was closed.
+    pub(crate) fn of(closed: bool) -> Unavailable {
+        if closed { Unavailable::Closed } else { Unavailable::Forked }
+    }
+
     /// Returns `nothing` for a disabled or closed handle; a child without a segment returns an error.
     #[cold]
     pub(crate) fn or_nothing<T>(self, nothing: T) -> Recorded<T> {

@@ -39,7 +39,6 @@ mod followed;
 mod guard;
 mod index;
 mod live;
-mod lock;
 mod names;
 mod programs;
 mod reap;

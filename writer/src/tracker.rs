@@ -75,7 +75,7 @@ impl Access for Tracker {
         let inner = self.inner.as_deref().ok_or(Unavailable::Disabled)?;
         let Inner { config, registry, emitter } = inner;
         let done = emitter.with(|| reopen(config, registry), |emitter| work(emitter, registry));
-        done.ok_or_else(|| if emitter.has_ended() { Unavailable::Closed } else { Unavailable::Forked })
+        done.ok_or_else(|| Unavailable::of(emitter.has_ended()))
     }
 
     #[inline]
@@ -115,7 +115,9 @@ impl Access for ExclusiveTracker {
         // Never borrowed twice: `work` is code of this crate and calls nothing of the host's.
         let inner = &mut *self.inner.as_ref().ok_or(Unavailable::Disabled)?.borrow_mut();
         let Inner { config, registry, emitter } = inner;
-        let emitter = emitter.get_mut(|| reopen(config, registry)).ok_or(Unavailable::Forked)?;
+        let has_ended = emitter.has_ended();
+        let emitter =
+            emitter.get_mut(|| reopen(config, registry)).ok_or_else(|| Unavailable::of(has_ended))?;
         Ok(work(emitter, registry))
     }
 

@@ -342,7 +342,8 @@ impl Model {
             self.note_unread(Span { from: self.now, to: self.now });
         }
         for row in 0..self.devices.high_water() {
-            let (distrusted, lacking) = (self.has_one_of(&self.distrusted, row), self.has_one_of(&self.passed, row));
+            let (distrusted, lacking) =
+                (self.has_one_of(&self.distrusted, row), self.has_one_of(&self.passed, row));
             let Some(device) = self.devices.get_mut(row) else { continue };
             let incomplete = unread || distrusted || self.uncounted.is_on(device.entry.chip_id);
             if device.set_incomplete(incomplete) | device.set_lacking(lacking) {

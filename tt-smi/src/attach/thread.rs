@@ -195,14 +195,20 @@ const EPOLL_PWAIT2: i64 = 441;
 /// ppoll, epoll_pwait, accept4, epoll_pwait2.
 const WAITS: [i64; 16] =
     [7, 23, 34, 43, 45, 47, 61, 128, 130, EPOLL_WAIT, 247, 270, 271, EPOLL_PWAIT, 288, EPOLL_PWAIT2];
-/// nanosleep, clock_nanosleep, and any of these or poll if it was interrupted before.
+/// nanosleep, clock_nanosleep, and any of these or poll if it was interrupted before. So continues a futex with a timeout,
+/// too, by which the tap's own lock waits: [`FUTEX_WAIT_PRIVATE`] tells.
 const SLEEPS: [i64; 3] = [35, 230, RESTART_SYSCALL];
+/// The second argument, which the other calls do not have: a pointer or a flag, or the number of descriptors of poll.
+const FUTEX_WAIT_PRIVATE: u64 = 128;
 /// Of futex: how condition variables and semaphores wait. Locks wait by `FUTEX_WAIT`, which is 0.
 const FUTEX_WAIT_BITSET: u64 = 9;
 const FUTEX_COMMAND: u64 = 0x7f;
 
 /// Whether a thread that waits in this call holds no lock of malloc or the dynamic linker.
 fn is_safe_wait(target: &Target, number: i64, first: u64, second: u64) -> bool {
+    if number == RESTART_SYSCALL && second == FUTEX_WAIT_PRIVATE {
+        return false;
+    }
     let waits_like_a_lock =
         SLEEPS.contains(&number) || (number == FUTEX && second & FUTEX_COMMAND == FUTEX_WAIT_BITSET);
     match number {
