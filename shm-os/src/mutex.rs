@@ -8,13 +8,14 @@
 use std::cell::UnsafeCell;
 use std::io;
 use std::mem::ManuallyDrop;
+use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use crossbeam_utils::Backoff;
 use rustix::thread::futex::{self, Timespec};
 
-use crate::bias::{BIASED, Cell, ENDED, FREE, NO_VALUE, Platform, State, WIPED};
+use crate::bias::{BIASED, Cell, ENDED, FREE, Hold, NO_VALUE, Platform, State, WIPED};
 use crate::thread::{allow_heavy_fences, heavy_fence, light_fence, this_thread};
 use crate::wipe::{WipePage, Wipeable};
 
@@ -134,11 +135,15 @@ impl<T> ForkMutex<T> {
     /// made. `None` if there is no value.
     #[inline]
     pub fn with<R>(&self, remake: impl FnOnce() -> Option<T>, work: impl FnOnce(&mut T) -> R) -> Option<R> {
+        self.lock(remake).map(|mut value| work(&mut value))
+    }
+
+    /// The same for whoever wants to hold the lock for some statements.
+    #[inline]
+    pub fn lock(&self, remake: impl FnOnce() -> Option<T>) -> Option<ForkGuard<'_, T>> {
         let (found, hold) = self.lock.get().enter(this_thread());
         let mut hold = hold?;
         if found == WIPED {
-            // If `remake` panics, the value is still the parent's.
-            hold.to = WIPED;
             let Some(new) = self.remade(remake) else {
                 hold.to = NO_VALUE;
                 return None;
@@ -147,11 +152,12 @@ impl<T> ForkMutex<T> {
             // SAFETY: we hold the lock, so nobody else uses the cell; the old box is overwritten, not
             // dropped, because its contents are the parent's.
             unsafe { self.value.get().write(new) };
+            // Not before: had `remake` panicked, the value would still be the parent's.
             hold.to = FREE;
         }
-        // SAFETY: we hold the lock until `hold` is dropped.
+        // SAFETY: we hold the lock until `hold` is dropped, which is when the guard is.
         let value = unsafe { &mut *self.value.get() };
-        Some(work(value))
+        Some(ForkGuard { value, _hold: hold })
     }
 
     /// Drops the value, for good. A forked child that has none of its own never gets one.
@@ -212,6 +218,28 @@ impl<T> ForkMutex<T> {
         };
         lock.set(state);
         (state == FREE).then_some(())
+    }
+}
+
+/// Access to the value of a [`ForkMutex`] until it is dropped.
+pub struct ForkGuard<'a, T> {
+    value: &'a mut T,
+    _hold: Hold<'a, Linux>,
+}
+
+impl<T> Deref for ForkGuard<'_, T> {
+    type Target = T;
+
+    #[inline]
+    fn deref(&self) -> &T {
+        self.value
+    }
+}
+
+impl<T> DerefMut for ForkGuard<'_, T> {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut T {
+        self.value
     }
 }
 

@@ -149,18 +149,17 @@ pub(crate) struct StringView {
 }
 
 impl StringView {
-    /// The text; nothing if it is no text.
+    /// The bytes of the text.
     ///
     /// # Safety
     ///
     /// What it views must live as long as that is used, and not change meanwhile.
-    pub(crate) unsafe fn text<'a>(self) -> &'a str {
+    pub(crate) unsafe fn bytes<'a>(self) -> &'a [u8] {
         if self.length == 0 {
-            return "";
+            return &[];
         }
         // SAFETY: the caller's promise.
-        let bytes = unsafe { std::slice::from_raw_parts(self.begin, self.length) };
-        std::str::from_utf8(bytes).unwrap_or_default()
+        unsafe { std::slice::from_raw_parts(self.begin, self.length) }
     }
 }
 
@@ -172,7 +171,7 @@ pub(crate) struct CxxString {
 }
 
 impl CxxString {
-    /// Copies the text.
+    /// Copies the text; nothing if it is no text.
     ///
     /// # Safety
     ///
@@ -181,7 +180,8 @@ impl CxxString {
         // SAFETY: the caller's promise.
         let CxxString { begin, length } = unsafe { ptr::read(string) };
         // SAFETY: the caller's promise.
-        unsafe { StringView { length, begin }.text() }.to_owned()
+        let bytes = unsafe { StringView { length, begin }.bytes() };
+        std::str::from_utf8(bytes).unwrap_or_default().to_owned()
     }
 }
 

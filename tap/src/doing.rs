@@ -134,13 +134,13 @@ pub(crate) fn operation_begins() {
     });
 }
 
-/// An operation is about to be launched. Returns the buffers that were allocated for it.
-pub(crate) fn operation_is(name: NameId) -> Vec<(&'static Accounts, u64)> {
+/// An operation is about to be launched: `each` gets the buffers that were allocated for it.
+pub(crate) fn operation_is(name: NameId, mut each: impl FnMut(&'static Accounts, u64)) {
     with(|doing| {
         doing.operation = name;
         doing.in_operation = false;
-        std::mem::take(&mut doing.nameless)
-    })
+        doing.nameless.drain(..).for_each(|(accounts, buffer)| each(accounts, buffer));
+    });
 }
 
 /// A binary of a kernel was read.

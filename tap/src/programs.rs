@@ -3,8 +3,7 @@
 //! A program is reported with its first launch: its circular buffers take room in L1 from then on, and only then it is
 //! known on which chips.
 
-use std::sync::{Mutex, MutexGuard};
-
+use tt_shm_os::{ForkGuard, ForkMutex};
 use tt_shm_writer::{
     CircularBuffer, Class, CoreType, Dispatch, FailedAlloc, Kernel, KernelType, Launch, Mesh, NameId,
     ProgramBinaryStatus, Record,
@@ -96,22 +95,22 @@ struct Registry {
     queues: Vec<(Device, Queue, u8)>,
 }
 
-static REGISTRY: PerProcess<Mutex<Registry>> = PerProcess::new();
+static REGISTRY: PerProcess<ForkMutex<Registry>> = PerProcess::new();
 
-fn registry() -> MutexGuard<'static, Registry> {
-    let registry = REGISTRY.get_or_make(Mutex::default);
-    registry.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+/// The registry of this process; `None` if the kernel has no lock for it.
+fn registry() -> Option<ForkGuard<'static, Registry>> {
+    REGISTRY.lock()
 }
 
 /// A program was made.
 pub(crate) fn created(program: metal::Program) {
-    let Some(id) = program.id() else { return };
-    registry().programs.insert(program, Program { id, ..Program::default() });
+    let (Some(id), Some(mut registry)) = (program.id(), registry()) else { return };
+    registry.programs.insert(program, Program { id, ..Program::default() });
 }
 
 /// A program is about to be destroyed.
 pub(crate) fn destroyed(program: metal::Program) {
-    let Some(gone) = registry().programs.remove(&program) else { return };
+    let Some(gone) = registry().and_then(|mut registry| registry.programs.remove(&program)) else { return };
     for launched in gone.launched {
         let _ = launched.accounts.tracker().program_end(&launched.chips, gone.id);
     }
@@ -126,7 +125,8 @@ pub(crate) fn placed(program: metal::Program, kind: Regions, mut regions: Vec<Re
     let first = regions[0].device;
     regions.retain(|region| region.device == first);
     let regions = joined(regions);
-    if let Some(program) = registry().programs.get_mut(&program) {
+    let Some(mut registry) = registry() else { return };
+    if let Some(program) = registry.programs.get_mut(&program) {
         program.regions[kind as usize] = regions;
         program.version += 1;
     }
@@ -175,14 +175,15 @@ pub(crate) fn compiled(program: metal::Program, device: Device, kernel: metal::K
         return segment::partial();
     };
     let compiled = Compiled { full_name, core_type: kernel.core_type(), bytes, cores };
-    if let Some(program) = registry().programs.get_mut(&program) {
+    let Some(mut registry) = registry() else { return };
+    if let Some(program) = registry.programs.get_mut(&program) {
         program.kernels.push(compiled);
     }
 }
 
 /// A program was added to a workload.
 pub(crate) fn added(workload: Workload, part: Option<Part>, program: metal::Program) {
-    let mut registry = registry();
+    let Some(mut registry) = registry() else { return segment::partial() };
     // A program that was not seen before is not one: then the handle is made otherwise than is thought here.
     match part.filter(|_| registry.programs.contains_key(&program)) {
         Some(part) => {
@@ -194,7 +195,9 @@ pub(crate) fn added(workload: Workload, part: Option<Part>, program: metal::Prog
 
 /// A workload is about to be destroyed.
 pub(crate) fn workload_gone(workload: Workload) {
-    registry().workloads.remove(&workload);
+    if let Some(mut registry) = registry() {
+        registry.workloads.remove(&workload);
+    }
 }
 
 /// The sub-devices that run a program were determined. It is the first of the candidates that is known to be a program;
@@ -203,7 +206,7 @@ pub(crate) fn runs_on(
     candidates: [(metal::Program, Device); 2],
     sub_devices: impl FnOnce() -> Option<(u8, bool)>,
 ) {
-    let mut registry = registry();
+    let Some(mut registry) = registry() else { return };
     let known = candidates.into_iter().find(|(program, _)| registry.programs.contains_key(program));
     let Some((program, device)) = known else { return };
     let (Some(program), Some((lane, true))) = (registry.programs.get_mut(&program), sub_devices()) else {
@@ -221,7 +224,7 @@ pub(crate) fn launched(launch: doing::Launch, queue: Queue, name: NameId) {
     let doing::Launch { workload, mesh } = launch;
     let Some(accounts) = books::accounts_of(mesh) else { return segment::partial() };
     let division = mesh.sub_devices();
-    let mut registry = registry();
+    let Some(mut registry) = registry() else { return segment::partial() };
     let queue = registry.queue_number(mesh, queue);
     let Registry { programs, workloads, .. } = &mut *registry;
     let Some(members) = workloads.get_mut(&workload) else {
@@ -352,7 +355,7 @@ fn hash(text: &str) -> u64 {
 /// The circular buffers of a program do not fit below the buffers in L1.
 pub(crate) fn clashed(program: metal::Program, mesh: Device) {
     let Some(accounts) = books::accounts_of(mesh) else { return };
-    let extent = registry().programs.get(&program).and_then(Program::extent);
+    let extent = registry().and_then(|registry| registry.programs.get(&program)?.extent());
     let Some((start, end, bytes, cores)) = extent else { return };
     let mut failed = FailedAlloc::new(Class::Cb, bytes).needed_per_bank(end - start, cores);
     if let Some(lowest) = mesh.allocator().and_then(|allocator| allocator.lowest_l1()) {
@@ -364,7 +367,7 @@ pub(crate) fn clashed(program: metal::Program, mesh: Device) {
 
 /// The chips of an allocator are closed: whatever ran on them does not any more.
 pub(crate) fn closed(accounts: &'static Accounts) {
-    let mut registry = registry();
+    let Some(mut registry) = registry() else { return };
     registry.queues.clear();
     for member in registry.workloads.values_mut().flatten() {
         member.chips = member.chips.take().filter(|(_, of, _)| !std::ptr::eq(*of, accounts));

@@ -3,7 +3,8 @@
 //! tt-metal keeps one for each sub-device of a command queue. Shown is that of Tensix cores, the first of its buffers.
 
 use std::collections::VecDeque;
-use std::sync::{Mutex, MutexGuard};
+
+use tt_shm_os::ForkMutex;
 
 use crate::accounts::Accounts;
 use crate::addresses::Addresses;
@@ -16,6 +17,8 @@ struct Ring {
     total: u64,
     /// Bytes of each program, and the count at which it may be freed.
     entries: VecDeque<(u64, u32)>,
+    /// The sum of these bytes.
+    used: u64,
     /// What the next program will take.
     reserved: u64,
     /// The mesh that it was last used for.
@@ -23,66 +26,86 @@ struct Ring {
     told: Option<(u64, u64)>,
 }
 
-static RINGS: PerProcess<Mutex<Addresses<metal::Ring, Ring>>> = PerProcess::new();
+type Rings = Addresses<metal::Ring, Ring>;
 
-fn rings() -> MutexGuard<'static, Addresses<metal::Ring, Ring>> {
-    let rings = RINGS.get_or_make(Mutex::default);
-    rings.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+static RINGS: PerProcess<ForkMutex<Rings>> = PerProcess::new();
+
+fn with_rings<R: Default>(work: impl FnOnce(&mut Rings) -> R) -> R {
+    RINGS.lock().map(|mut rings| work(&mut rings)).unwrap_or_default()
+}
+
+/// Does something with a ring that is known.
+fn with<R: Default>(of: metal::Ring, work: impl FnOnce(&mut Ring) -> R) -> R {
+    with_rings(|rings| rings.get_mut(&of).map(work).unwrap_or_default())
 }
 
 /// A ring was made.
 pub(crate) fn made(of: metal::Ring) {
-    rings().insert(of, Ring::default());
+    with_rings(|rings| _ = rings.insert(of, Ring::default()));
 }
 
 /// A buffer of a ring was told; the first is that of Tensix cores.
 pub(crate) fn buffer(of: metal::Ring, bytes: u32) {
-    let mut rings = rings();
-    let ring = rings.entry(of).or_default();
-    if ring.total == 0 {
-        ring.total = u64::from(bytes);
-    }
+    with_rings(|rings| {
+        let ring = rings.entry(of).or_default();
+        if ring.total == 0 {
+            ring.total = u64::from(bytes);
+        }
+    });
 }
 
 /// Room is reserved for a program.
 pub(crate) fn reserved(of: metal::Ring, bytes: u32) {
     let mesh = doing::launching().map(|launch| launch.mesh);
-    if let Some(ring) = rings().get_mut(&of) {
+    with(of, |ring| {
         ring.reserved = u64::from(bytes);
         ring.mesh = mesh.or(ring.mesh);
-    }
+    });
 }
 
 /// The room is taken, until the count reaches this.
 pub(crate) fn taken(of: metal::Ring, until: u32) {
-    if let Some(ring) = rings().get_mut(&of).filter(|ring| ring.reserved > 0) {
-        ring.entries.push_back((ring.reserved, until));
-    }
+    with(of, |ring| {
+        if ring.reserved > 0 {
+            ring.push(ring.reserved, until);
+        }
+    });
 }
 
 /// Everything up to a count is free again.
 pub(crate) fn freed(of: metal::Ring, count: u32) {
-    if let Some(ring) = rings().get_mut(&of) {
-        while ring.entries.front().is_some_and(|(_, until)| count >= *until) {
-            ring.entries.pop_front();
+    with(of, |ring| {
+        while let Some((bytes, _)) = ring.entries.pop_front_if(|(_, until)| count >= *until) {
+            ring.used -= bytes;
         }
-    }
+    });
 }
 
 /// All of it counts as taken, until the count reaches this.
 pub(crate) fn filled(of: metal::Ring, until: u32) {
-    if let Some(ring) = rings().get_mut(&of) {
-        ring.entries = VecDeque::from([(ring.total, until)]);
+    with(of, |ring| {
+        ring.entries.clear();
+        ring.used = 0;
+        ring.push(ring.total, until);
+    });
+}
+
+impl Ring {
+    fn push(&mut self, bytes: u64, until: u32) {
+        self.entries.push_back((bytes, until));
+        self.used += bytes;
     }
 }
 
 /// Reports the ring that a launch on this mesh used.
 pub(crate) fn report(accounts: &Accounts, mesh: Device) {
-    let mut rings = rings();
-    let Some(ring) = rings.values_mut().find(|ring| ring.mesh == Some(mesh)) else { return };
-    let used = ring.entries.iter().map(|(bytes, _)| bytes).sum();
-    let programs = ring.entries.len() as u64;
-    if ring.told.replace((used, programs)) != Some((used, programs)) {
-        accounts.ring(ring.total, used, programs);
+    let news = with_rings(|rings| {
+        let ring = rings.values_mut().find(|ring| ring.mesh == Some(mesh))?;
+        let (used, programs) = (ring.used, ring.entries.len() as u64);
+        (ring.told.replace((used, programs)) != Some((used, programs)))
+            .then_some((ring.total, used, programs))
+    });
+    if let Some((total, used, programs)) = news {
+        accounts.ring(total, used, programs);
     }
 }

@@ -4,6 +4,8 @@ use std::panic::{self, AssertUnwindSafe};
 use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
 
+use tt_shm_os::{ForkGuard, ForkMutex};
+
 /// Set for good if something of ours panicked: then the hooks only forward.
 static BROKEN: AtomicBool = AtomicBool::new(false);
 /// Set while nothing is to be reported: then the hooks only forward.
@@ -106,15 +108,6 @@ impl<T: Send + Sync> PerProcess<T> {
         (owned.generation == generation()).then_some(&owned.it)
     }
 
-    /// This process's, made if it has none.
-    pub(crate) fn get_or_make(&self, make: impl Fn() -> T) -> &'static T {
-        loop {
-            if let Some(it) = self.try_get_or_make(|| Some(make())) {
-                return it;
-            }
-        }
-    }
-
     /// This process's, if it has one.
     pub(crate) fn get(&self) -> Option<&'static T> {
         // Acquire: pairs with the Release in `try_get_or_make`.
@@ -138,5 +131,13 @@ impl<T: Send + Sync> PerProcess<T> {
                 PerProcess::of_this_process(first)
             }
         }
+    }
+}
+
+impl<T: Default + Send + 'static> PerProcess<ForkMutex<T>> {
+    /// This process's, locked; made if it has none. `None` if the kernel has no such locks.
+    pub(crate) fn lock(&self) -> Option<ForkGuard<'static, T>> {
+        // A child's is another one, so none has to be made anew.
+        self.try_get_or_make(|| ForkMutex::new(T::default()).ok())?.lock(|| None)
     }
 }

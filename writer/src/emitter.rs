@@ -419,6 +419,11 @@ impl Emitter {
     /// Gives a live allocation a name, and a site if there is one.
     pub(crate) fn name(&mut self, key: Key, name: NameId, site: NameId, what: &'static str) -> Recorded {
         let said = self.check_live(key, what)?;
+        self.rename(&said, name, site)
+    }
+
+    /// The same for one that was found.
+    pub(crate) fn rename(&mut self, said: &LiveRecord, name: NameId, site: NameId) -> Recorded {
         let [_, old_site] = said.names();
         let site = if site == NameId::NONE { old_site } else { site.0 };
         let event = self.event(EventKind::Name, said.device);

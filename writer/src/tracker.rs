@@ -227,9 +227,9 @@ pub trait Record: Access + Sized {
     fn name_if_live(&self, target: impl Target, what: Allocation, name: NameId) -> Recorded {
         let nothing_to_check = |_: &Emitter, _| Ok(());
         each(self, target, nothing_to_check, |emitter, device| {
-            let (key, what) = what.key(device);
+            let (key, _) = what.key(device);
             match emitter.find(&key) {
-                Some(_) => emitter.name(key, name, NameId::NONE, what),
+                Some(live) => emitter.rename(&live, name, NameId::NONE),
                 None => Ok(()),
             }
         })
