@@ -5,7 +5,7 @@ use std::hint::black_box;
 use tt_shm_benches::child::{Player, play_part_if_asked};
 use tt_shm_benches::options::{Group, Options};
 use tt_shm_benches::report::{Base, Report};
-use tt_shm_benches::threads::{Team, measure_together};
+use tt_shm_benches::threads::{Spaced, Team, hand_over, measure_together};
 use tt_shm_measure::limit::LimitRing;
 use tt_shm_measure::scene::Scene;
 use tt_shm_measure::sink::{Nothing, Sink, Tracked};
@@ -21,11 +21,13 @@ fn main() {
     let options = Options::from_env();
     let mut emit = Emit { report: Report::new("emit", &options), limit: None, options: options.clone() };
     emit.bases();
-    let groups: [Group<Emit>; 6] = [
+    let groups: [Group<Emit>; 8] = [
         ("disabled", Emit::disabled),
         ("pairs", Emit::pairs),
         ("dispatch", Emit::dispatch),
         ("threads", Emit::threads),
+        ("spaced", Emit::spaced),
+        ("hand-over", Emit::hand_over),
         ("observers", Emit::observers),
         ("growth", Emit::growth),
     ];
@@ -131,6 +133,30 @@ impl Emit {
             let measured = measure_together(team, self.options.effort());
             self.add("exclusive, one each", &[("live", json!(live)), ("threads", json!(2))], measured);
         }
+    }
+
+    /// Threads that do other work between events, and beside each the same loop without a tracker: more threads than
+    /// cores are interrupted in the middle of anything.
+    fn spaced(&mut self) {
+        const WORK_NS: f64 = 2_000.0;
+        for threads in [2, 4, 8] {
+            let scene = Scene::new();
+            let sink = scene.tracked();
+            let effort = self.options.effort().over(20);
+            let parameters = [("threads", json!(threads)), ("work us", json!(2))];
+            let alone = (0..threads).map(|id| Spaced::new(Nothing, id, WORK_NS)).collect::<Vec<_>>();
+            let alone = measure_together(Team::new(alone), effort);
+            self.add("loop alone", &parameters, alone);
+            let shared = (0..threads).map(|id| Spaced::new(sink.share(), id, WORK_NS)).collect::<Vec<_>>();
+            let shared = measure_together(Team::new(shared), effort);
+            self.add("shared", &parameters, shared);
+        }
+    }
+
+    fn hand_over(&mut self) {
+        let scene = Scene::new();
+        let measured = hand_over(&scene.tracked(), self.options.pick(200, 20));
+        self.add("hand-over to another thread", &[], measured);
     }
 
     fn observers(&mut self) {

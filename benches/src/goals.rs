@@ -59,6 +59,23 @@ impl All {
         cases.map(|case| Some(case?.percentiles?.p99_9)).try_fold(0.0, |most, p| Some(f64::max(most, p?)))
     }
 
+    /// The shared handle as a multiple of the exclusive one, used by one thread: the larger of two sizes.
+    fn shared_to_exclusive(&self) -> Option<f64> {
+        let ratio = |live| Some(self.emit("shared", live)?.ns / self.emit("exclusive", live)?.ns);
+        Some(f64::max(ratio("1000")?, ratio("10000")?))
+    }
+
+    /// How much later than without a tracker one of 1 000 events is done, where threads do other work in between.
+    fn spaced_p99_9(&self, threads: &str) -> Option<f64> {
+        let fixed = [("threads", threads), ("work us", "2")];
+        let p99_9 = |name| Some(self.find("emit", name, &fixed)?.percentiles?.p99_9);
+        Some(p99_9("shared")? - p99_9("loop alone")?)
+    }
+
+    fn hand_over(&self) -> Option<f64> {
+        Some(self.find("emit", "hand-over to another thread", &[])?.ns)
+    }
+
     fn disabled_ns(&self) -> Option<f64> {
         let ns = |name| Some(self.find("emit", name, &[])?.ns);
         Some((ns("tracking disabled")? - ns("loop alone")?).max(0.0))
@@ -104,8 +121,14 @@ pub fn goals(results: &Path) -> Vec<Goal> {
     vec![
         most("exclusive, 1 000 live, multiple of the limit", ratio("exclusive", "1000"), 2.0, "x"),
         most("shared, 1 000 live, multiple of the limit", ratio("shared", "1000"), 3.0, "x"),
+        most("shared, one thread, multiple of exclusive", all.shared_to_exclusive(), 1.15, "x"),
         most("shared, 10 000 live, random", ratio("shared", "10000"), 4.0, "x"),
+        most("exclusive, 100 000 live, random", ratio("exclusive", "100000"), 8.0, "x"),
         most("shared, 100 000 live, random (stretch: 6)", ratio("shared", "100000"), 8.0, "x"),
+        most("2 threads, 2 us apart: p99.9 beyond the loop", all.spaced_p99_9("2"), 1000.0, "ns"),
+        most("4 threads, the same", all.spaced_p99_9("4"), 1000.0, "ns"),
+        most("8 threads, the same", all.spaced_p99_9("8"), 1000.0, "ns"),
+        most("hand-over to another thread, median", all.hand_over(), 2000.0, "ns"),
         most("p99.9 up to 100 000 live, both handles", all.slowest_p99_9(), 1000.0, "ns"),
         most("tracking disabled, beyond the loop alone", all.disabled_ns(), 1.0, "ns"),
         least("socket send, p50, multiple of ours", all.socket(|c| Some(c.percentiles?.p50)), 10.0, "x"),

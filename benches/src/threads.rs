@@ -1,9 +1,13 @@
 //! Several threads that do the same at the same time.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::channel;
 use tt_shm_measure::clock::Stopwatch;
+use tt_shm_measure::host_work::HostWork;
+use tt_shm_measure::sink::{Sink, Tracked};
 use tt_shm_measure::timing::{Effort, Measured, Timed, round};
-use tt_shm_measure::workload::Workload;
+use tt_shm_measure::workload::{Probe, SIZE, Workload};
+use tt_shm_writer::Tracker;
 
 /// A workload for each thread.
 #[derive(Debug)]
@@ -39,6 +43,77 @@ pub fn measure_together<W: Workload + Send>(team: Team<W>, effort: Effort) -> Me
     let ns = Stopwatch::get().ns(best) / effort.events as f64;
     Measured { ns, percentiles: Some(all.percentiles()) }
 }
+
+/// One event after a piece of other work, which is not timed: how hosts use a handle that their threads share.
+#[derive(Debug)]
+pub struct Spaced<S> {
+    sink: S,
+    work: HostWork,
+    id: u64,
+    live: bool,
+}
+
+impl<S: Sink> Spaced<S> {
+    /// Allocates and frees this buffer, with so many nanoseconds of work before each.
+    pub fn new(sink: S, id: u64, ns: f64) -> Spaced<S> {
+        Spaced { sink, work: HostWork::of(ns), id, live: false }
+    }
+}
+
+impl<S: Sink> Workload for Spaced<S> {
+    fn events(&self) -> u64 {
+        1
+    }
+
+    fn step<P: Probe>(&mut self, probe: &mut P) {
+        self.work.run();
+        let Spaced { sink, id, live, .. } = self;
+        match live {
+            true => probe.event(|| sink.free(*id, SIZE)),
+            false => probe.event(|| sink.alloc(*id, SIZE)),
+        }
+        *live = !*live;
+    }
+}
+
+/// Two threads that use a handle in turns, never at the same time: the first event of each turn, which takes the bias
+/// of the lock from the other. A turn is long enough to get it.
+pub fn hand_over(sink: &Tracked<Tracker>, turns: u64) -> Measured {
+    let (to_other, from_main) = channel::<()>();
+    let (to_main, from_other) = channel::<()>();
+    let turn = |sink: &mut Tracked<Tracker>, id: u64, timed: &mut Timed| {
+        // The other one has gone to sleep by then, and this one has done something else before it reports.
+        HostWork::of(SOME_WORK_NS).run();
+        timed.event(|| sink.alloc(id, SIZE));
+        sink.free(id, SIZE);
+        for _ in 0..TURN {
+            sink.alloc(id, SIZE);
+            sink.free(id, SIZE);
+        }
+    };
+    let mut other = sink.share();
+    let thread = std::thread::spawn(move || {
+        let mut timed = Timed::default();
+        while from_main.recv().is_ok() {
+            turn(&mut other, 1, &mut timed);
+            let _ = to_main.send(());
+        }
+        timed
+    });
+    let (mut own, mut all) = (sink.share(), Timed::default());
+    for _ in 0..turns {
+        turn(&mut own, 2, &mut all);
+        to_other.send(()).expect("the other thread waits");
+        from_other.recv().expect("the other thread answers");
+    }
+    drop(to_other);
+    all.merge(&thread.join().expect("no thread panics"));
+    all.median()
+}
+
+const SOME_WORK_NS: f64 = 50_000.0;
+/// Pairs in a turn: after many evictions it takes this many uses in a row to get the bias.
+const TURN: u64 = 40_000;
 
 /// Lets all start at the same moment, each running already: being woken takes as long as a round.
 struct Gate {

@@ -17,6 +17,7 @@
 #![forbid(unsafe_code)]
 
 pub mod clock;
+pub mod company;
 pub mod host_work;
 pub mod interleave;
 pub mod launches;

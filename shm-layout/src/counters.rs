@@ -392,7 +392,7 @@ impl Counters {
             return Err(impossible());
         }
         if class.is_program_memory() {
-            self.remove_resident(class, event)?;
+            self.remove_resident(class, *event)?;
         }
         self.requested_basis_bytes[class as usize] = basis;
         let counters = &mut self.classes[class as usize];
@@ -403,11 +403,13 @@ impl Counters {
     }
 
     /// Subtracts what is freed from the resident bytes that it was part of.
-    #[inline]
-    fn remove_resident(&mut self, class: Class, event: &Event) -> Result<(), Implausible> {
-        let impossible = || Implausible::new(*event);
+    #[inline(never)]
+    fn remove_resident(&mut self, class: Class, event: Event) -> Result<(), Implausible> {
+        // By value and out of line: an event whose address is taken cannot stay in registers, and buffers are freed far
+        // more often than what programs consist of.
+        let impossible = || Implausible::new(event);
         if class.is_system_kernel() {
-            let bytes = self.system_kernels(event);
+            let bytes = self.system_kernels(&event);
             *bytes = bytes.checked_sub(event.size).ok_or_else(impossible)?;
             return Ok(());
         }

@@ -10,7 +10,7 @@ use std::process::Stdio;
 use tt_shm_tests::Space;
 use tt_shm_tests::space::{Process, until};
 
-const CASES: [&str; 14] = [
+const CASES: [&str; 16] = [
     "limit",
     "emit_exclusive",
     "emit_shared",
@@ -18,6 +18,8 @@ const CASES: [&str; 14] = [
     "emit_shared_10000",
     "emit_exclusive_100000",
     "emit_shared_100000",
+    "emit_exclusive_2_threads",
+    "emit_shared_2_threads",
     "dispatch_cached",
     "dispatch_first",
     "loop_alone",

@@ -3,6 +3,7 @@
 use std::hint::black_box;
 
 use anyhow::{Context, bail};
+use tt_shm_measure::company::Accompanied;
 use tt_shm_measure::interleave::{Figure, Interleaved};
 use tt_shm_measure::launches::Host;
 use tt_shm_measure::limit::LimitRing;
@@ -111,6 +112,7 @@ pub(crate) fn add_all<'a>(stage: &'a Stage, interleaved: &mut Interleaved<'a>) -
         adding.emit(exclusive, sink, live)?;
         adding.emit(shared, tracked(&stage.scene)?, live)?;
     }
+    adding.two_threads()?;
     adding.dispatches()?;
     adding.disabled()?;
     adding.socket()?;
@@ -153,6 +155,27 @@ impl<'a> Adding<'a, '_> {
     fn emit<R: Record + 'a>(&mut self, case: Case, sink: Tracked<R>, live: usize) -> anyhow::Result<()> {
         let pairs = Pairs::new(sink, live, Order::Random, 0);
         self.add(case, Figure::BestRound, pairs, |pairs| pairs.check())
+    }
+
+    /// Two threads at once: with a handle each, and with one that they share.
+    fn two_threads(&mut self) -> anyhow::Result<()> {
+        let scene = &self.stage.scene;
+        let pairs = |sink, first| Pairs::new(sink, LIVE, Order::Random, first);
+        let each =
+            || Ok::<_, anyhow::Error>(Pairs::new(tracked(scene)?.into_exclusive(), LIVE, Order::Random, 0));
+        let apart = Accompanied::new(each()?, each()?);
+        let case = event("emit_exclusive_2_threads", "emit, exclusive, 2 threads");
+        self.add(case, Figure::BestRound, apart, |apart| apart.own.check())?;
+        let sink = tracked(scene)?;
+        let other = pairs(sink.share(), 1 << 40);
+        let both = other.live_bytes();
+        let together = Accompanied::new(pairs(sink, 0), other);
+        let case = event("emit_shared_2_threads", "emit, shared, 2 threads");
+        self.add(case, Figure::BestRound, together, move |together| {
+            together.settle();
+            let expected = together.own.live_bytes() + both;
+            WrongSum::check("bytes of DRAM counted", together.own.sink.dram_bytes(), expected)
+        })
     }
 
     fn dispatches(&mut self) -> anyhow::Result<()> {

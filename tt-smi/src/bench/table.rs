@@ -32,11 +32,12 @@ pub(crate) fn write(out: &mut dyn Write, all: &Findings, paint: Paint) -> io::Re
     Ok(())
 }
 
-const LEGEND: [&str; 8] = [
+const LEGEND: [&str; 9] = [
     "COST: mean of the best of many rounds of 0.3 ms, all cases taking turns; the median of a",
     "first launch and of a query. X LIMIT: how many times the least that any ring of timestamped",
     "events can cost. p50 to max: single calls, with what timing one costs (\"loop alone\").",
-    "Exclusive: a handle of one thread; shared: of many, with a lock, which nobody else wants.",
+    "Exclusive: a handle of one thread; shared: of many, with a lock, which nobody else wants unless",
+    "it says 2 threads: then another one does the same at the same time, as fast as it can.",
     "ADDED: how much longer a loop with so much host work per dispatch takes, on one device;",
     "on N devices it is about N times that. Socket: a blocking send under a mutex to a server",
     "that keeps the sums, and a question to it.",
