@@ -4,9 +4,10 @@ use std::time::Duration;
 
 use crate::common::{self, Scene, TestProcess, buffer, chip, device, settled};
 use shm_layout::table::{DeviceStats, device_flags, notice_kind, process_flags, process_state, usage_flags};
-use shm_layout::{Class, Counters, EventKind, UNKNOWN};
-use tt_shm_aggregator::{Aggregator, Config};
+use shm_layout::{Class, Counters, EventKind, Source, UNKNOWN};
+use tt_shm_aggregator::{Aggregator, Claim, Config, TablePublisher};
 use tt_shm_os::monotonic_ns;
+use tt_shm_reader::TableSnapshot;
 
 const MIB: u64 = 1 << 20;
 
@@ -136,6 +137,30 @@ fn sums_without_a_process_that_is_not_folded_yet_are_not_complete() {
     std::thread::sleep(2 * merge_window);
     aggregator.poll();
     assert_eq!((shown(&aggregator, 1), shown(&aggregator, 2)), ((205, true, 205), (6, true, 6)));
+}
+
+/// A tap does not see what the runtime launches by itself. That is remembered when it has ended, and by whoever adopts.
+#[test]
+fn a_device_says_that_kernels_of_the_runtime_were_not_seen() {
+    let scene = Scene::new();
+    let mut aggregator = scene.aggregator();
+    let mut told = scene.process();
+    told.register(chip(1));
+    told.register(chip(2));
+    let mut tap = scene.process();
+    tap.change_header(|header| header.source = Source::Tap as u64);
+    tap.register(chip(2));
+    let unseen = |snapshot: &TableSnapshot| {
+        [1, 2].map(|chip| device(snapshot, chip).flags & device_flags::SYSTEM_KERNELS_UNSEEN != 0)
+    };
+    assert_eq!(unseen(&settled(&mut aggregator)), [false, true]);
+    tap.close();
+    assert_eq!(unseen(&settled(&mut aggregator)), [false, true]);
+    let publisher = TablePublisher::create(Claim::take(&scene.namespace).unwrap(), &aggregator).unwrap();
+    drop((publisher, aggregator));
+    let claim = Claim::take(&scene.namespace).unwrap();
+    let mut next = Aggregator::resume(Config::new(scene.namespace.clone()), claim.adopt()).unwrap();
+    assert_eq!(unseen(&settled(&mut next)), [false, true]);
 }
 
 #[test]

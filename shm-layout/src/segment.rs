@@ -64,6 +64,12 @@ impl Source {
         [Source::Ring, Source::Tap, Source::Bridge].into_iter().find(|source| *source as u64 == code)
     }
 
+    /// Whether it reports the kernels that the runtime launches by itself (fabric, dispatch), where there are some. What
+    /// listens to an allocator does not see them.
+    pub fn sees_system_kernels(self) -> bool {
+        self != Source::Tap
+    }
+
     /// The name used in JSON.
     pub fn name(self) -> &'static str {
         match self {

@@ -56,6 +56,8 @@ pub(crate) struct Device {
     /// Whether a process that could not be read may hold memory on it.
     pub(crate) incomplete: bool,
     lacking: bool,
+    /// Whether a process is or was on it that does not report the kernels that the runtime launches by itself.
+    pub(crate) system_kernels_unseen: bool,
     /// Whether something is to be published that holds only if every process on the device is alive.
     ask: bool,
     pub(crate) history: History,
@@ -90,6 +92,7 @@ impl Device {
             owes: 0,
             incomplete: false,
             lacking: false,
+            system_kernels_unseen: false,
             ask: false,
             history: History::default(),
             events: 0,
@@ -359,6 +362,7 @@ impl Device {
             (self.is_over_capacity(), device_flags::OVER_CAPACITY),
             (self.conflict, device_flags::CONFLICT),
             (self.incomplete || self.lacking, device_flags::INCOMPLETE),
+            (self.system_kernels_unseen, device_flags::SYSTEM_KERNELS_UNSEEN),
             (is_exact(&self.dram_makeup, DRAM), device_flags::DRAM_COMPOSITION_EXACT),
             (is_exact(&self.l1_makeup, L1), device_flags::L1_COMPOSITION_EXACT),
         ];

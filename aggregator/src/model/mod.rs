@@ -22,7 +22,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use shm_layout::table::{
     DeviceStats, MAX_PROCESSES, MAX_USAGES, ProcessStats, TABLE_DEVICES, UsageStats, usage_flags,
 };
-use shm_layout::{Counters, DeviceEntry, NO_DEVICE};
+use shm_layout::{Counters, DeviceEntry, NO_DEVICE, Source};
 use tt_shm_os::ClockKind;
 
 use crate::model::device::Device;
@@ -240,7 +240,10 @@ impl Model {
             retired: false,
         };
         let usage = self.usages.insert(generation, usage)?;
-        self.devices.change(generation, device)?.usages.push(usage);
+        let source = self.processes.get(process).and_then(|owner| Source::from_code(owner.stats.source));
+        let device_row = self.devices.change(generation, device)?;
+        device_row.usages.push(usage);
+        device_row.system_kernels_unseen |= !source.unwrap_or_default().sees_system_kernels();
         self.unreconciled.insert(device);
         Some(usage)
     }

@@ -59,6 +59,7 @@ impl Adopted {
         for ((_, stats), history) in snapshot.devices.iter().zip(&history) {
             let mut device = Device::new(stats.entry.chip_id, uid, Timeline::new(since, now));
             take_peaks(&mut device, stats, end, now);
+            device.system_kernels_unseen = stats.flags & device_flags::SYSTEM_KERNELS_UNSEEN != 0;
             for (resolution, buckets) in history.iter().enumerate() {
                 buckets.iter().for_each(|bucket| device.history.adopt(resolution, bucket, now));
             }

@@ -21,6 +21,9 @@ pub mod device_flags {
         pub const DRAM_COMPOSITION_EXACT: u64 = 1 << 3;
         /// `l1_composition` is the complete composition of the L1 peak.
         pub const L1_COMPOSITION_EXACT: u64 = 1 << 4;
+        /// A process whose source does not see them is or was on it: fabric and dispatch kernels, and what they are
+        /// part of, are lower bounds.
+        pub const SYSTEM_KERNELS_UNSEEN: u64 = 1 << 5;
     }
 }
 

@@ -150,7 +150,10 @@ impl Device {
         let rate = |per_1000s: u64| rates_known.then_some(per_1000s as f64 / 1000.0);
         let has = |flag: u64| stats.flags & flag != 0;
         let incomplete = has(device_flags::INCOMPLETE);
-        let held = Held::by_all(stats, incomplete, clock);
+        let mut held = Held::by_all(stats, incomplete, clock);
+        if has(device_flags::SYSTEM_KERNELS_UNSEEN) {
+            held.doubt_system_kernels();
+        }
         let has_capacity = held.dram.total.is_some() || held.l1.total.is_some();
         Device {
             index,

@@ -109,10 +109,14 @@ impl Held {
 
     /// Nothing of it is exact: whoever told it is not to be relied on, or tells only a part.
     pub fn doubt(&mut self) {
-        self.all_mut().for_each(|memory| {
-            memory.incomplete = true;
-            memory.peak.range = Interval::at_least(memory.peak.range.low);
-        });
+        self.all_mut().for_each(doubt);
+    }
+
+    /// Nobody told of fabric and dispatch kernels, which may be there: what they would be part of is a lower bound.
+    pub fn doubt_system_kernels(&mut self) {
+        let classes = Class::ALL.into_iter().zip(&mut self.classes);
+        classes.filter(|(class, _)| class.is_system_kernel()).for_each(|(_, memory)| doubt(memory));
+        [&mut self.eth_l1, &mut self.kernel_resident, &mut self.kernel_loaded].into_iter().for_each(doubt);
     }
 
     /// One class.
@@ -178,6 +182,11 @@ impl Held {
             .chain(kernel_ring)
             .chain(classes)
     }
+}
+
+fn doubt(memory: &mut Memory) {
+    memory.incomplete = true;
+    memory.peak.range = Interval::at_least(memory.peak.range.low);
 }
 
 fn kernel_ring(stats: &DeviceStats) -> Option<Memory> {

@@ -195,6 +195,10 @@ impl Process {
         if has(process_flags::PARTIAL) || stats.self_checks_different > 0 {
             usages.iter_mut().for_each(|usage| usage.held.doubt());
         }
+        let source = Source::from_code(stats.source).unwrap_or_default();
+        if !source.sees_system_kernels() {
+            usages.iter_mut().for_each(|usage| usage.held.doubt_system_kernels());
+        }
         let health = Health {
             missed: stats.missed,
             unlisted: stats.unlisted,
@@ -224,7 +228,7 @@ impl Process {
                 process_state::ENDED => ProcessState::Ended,
                 _ => ProcessState::Alive,
             },
-            source: Source::from_code(stats.source).unwrap_or_default().name(),
+            source: source.name(),
             on_behalf_of: Some(stats.on_behalf_of).filter(|pid| *pid != 0),
             self_checks: stats.self_checks,
             self_checks_different: stats.self_checks_different,
