@@ -111,8 +111,9 @@ Examples:
   tt-smi env --format systemd                    lines for a unit
 
 Whatever is started with these variables reports to shared memory, and `tt-smi` in another terminal
-shows it. Children inherit them: workers and launchers need nothing else. `sudo` drops them
-(--preserve-env=LD_PRELOAD,TT_ALLOC_TRACKING_ENABLED keeps them), `mpirun` passes them on with -x.")]
+shows it. Children inherit them: workers and launchers need nothing else. `sudo` cannot keep
+LD_PRELOAD (use `sudo tt-smi run -- COMMAND`), `mpirun` passes them on with -x. Programs linked with
+musl do not start with them.")]
 pub struct EnvArgs {
     /// How the lines are written
     #[arg(long, value_enum, default_value = "shell")]

@@ -80,6 +80,7 @@ impl Running {
         settings: &Settings,
         run: RunId,
         notices: Option<&Notices>,
+        loads_tap: bool,
     ) -> io::Result<Running> {
         set_child_subreaper(rustix::process::getpid().into())?;
         // Handlers are installed before the start: a signal in between must not end only this process.
@@ -91,7 +92,7 @@ impl Running {
         if settings.namespace_given {
             command.env(NAMESPACE_ENV, settings.namespace.as_str());
         }
-        if !args.no_tap {
+        if loads_tap {
             load_tap(&mut command);
         }
         match notices {

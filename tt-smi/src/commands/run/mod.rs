@@ -19,6 +19,7 @@ mod text;
 mod watch;
 
 use std::collections::HashSet;
+use std::ffi::OsStr;
 use std::io::{ErrorKind, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
@@ -27,6 +28,7 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{Access, access};
+use rustix::io::Errno;
 use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::setpriority_process;
 use tt_shm_aggregator::{Aggregator, Config, Observe, Only, StartError};
@@ -41,6 +43,7 @@ use crate::private_file;
 use crate::settings::Settings;
 use child::Running;
 use composition::{Composer, Observer};
+use loadable::Obstacle;
 use membership::RunId;
 use notices::{Notice, Notices};
 use report::Report;
@@ -58,9 +61,14 @@ pub(crate) fn run(args: &RunArgs, settings: &Settings) -> anyhow::Result<()> {
     let report = match observe(args, settings)? {
         Ok(report) => report,
         Err(error) => {
-            let program = args.command.first().map(|program| program.to_string_lossy()).unwrap_or_default();
-            eprintln!("tt-smi: cannot run {}: {error}", crate::escape::escape(&program));
             let missing = error.kind() == ErrorKind::NotFound;
+            let program: &OsStr = args.command.first().map(|program| program.as_ref()).unwrap_or_default();
+            let (why, program) = (why_not_started(program, &error), program.to_string_lossy());
+            eprintln!(
+                "tt-smi: cannot run {}: {error}{}",
+                crate::escape::escape(&program),
+                crate::escape::escape(&why)
+            );
             return Err(Exit(if missing { NOT_FOUND } else { NOT_STARTED }).into());
         }
     };
@@ -80,6 +88,22 @@ pub(crate) fn run(args: &RunArgs, settings: &Settings) -> anyhow::Result<()> {
     match report.end.code() {
         0 => Ok(()),
         code => Err(Exit(code).into()),
+    }
+}
+
+/// What the kernel's error does not say: `; ` and the reason, or nothing.
+fn why_not_started(program: &OsStr, error: &std::io::Error) -> String {
+    match error.kind() {
+        ErrorKind::NotFound => loadable::missing_interpreter(program).map_or_else(String::new, |needed| {
+            format!("; it is there, but needs {}, which is not: install that", needed.display())
+        }),
+        _ if error.raw_os_error() == Some(Errno::NOEXEC.raw_os_error()) => match Obstacle::of(program) {
+            Some(obstacle) => format!("; {obstacle}"),
+            None => {
+                "; it is neither a program nor a script that begins with #! and its interpreter".to_owned()
+            }
+        },
+        _ => String::new(),
     }
 }
 
@@ -108,7 +132,10 @@ fn observe(args: &RunArgs, settings: &Settings) -> anyhow::Result<Result<Report,
     let begun = Instant::now();
     // Without it, the report has less.
     let notices = Notices::new().ok();
-    let running = match Running::start(args, settings, run, notices.as_ref()) {
+    let command = args.command.first().filter(|_| !args.no_tap);
+    let obstacle = command.and_then(|command| Obstacle::of(command.as_ref()));
+    let loads_tap = !args.no_tap && !obstacle.as_ref().is_some_and(Obstacle::prevents_start);
+    let running = match Running::start(args, settings, run, notices.as_ref(), loads_tap) {
         Ok(running) => running,
         Err(error) => return Ok(Err(error)),
     };
@@ -132,11 +159,10 @@ fn observe(args: &RunArgs, settings: &Settings) -> anyhow::Result<Result<Report,
     let end = end.context("cannot wait for the command")?;
     let notices = notices.map_or_else(Vec::new, |notices| notices.read());
     let mut report = report::report(end, begun.elapsed(), found.take(), followed.as_ref(), notices);
-    if report.processes.is_empty() && !args.no_tap {
-        let why = args.command.first().and_then(|command| loadable::why_not(command.as_ref()));
-        report.notices.extend(why.map(|text| Notice {
+    if report.processes.is_empty() {
+        report.notices.extend(obstacle.map(|obstacle| Notice {
             unobserved: true,
-            text: text.into(),
+            text: obstacle.to_string().into(),
             pids: vec![pid],
         }));
     }
