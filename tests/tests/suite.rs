@@ -25,3 +25,4 @@ mod screen;
 mod segment;
 mod tap;
 mod time_namespace;
+mod unloadable;

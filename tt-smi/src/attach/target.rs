@@ -135,10 +135,14 @@ impl Target {
         let pid = self.pid;
         let is_libc = |name: &str| name.starts_with("libc.so.6") || name.starts_with("libc-2.");
         if !self.mappings.iter().any(|one| is_libc(one.file_name())) {
-            let musl = self.mappings.iter().any(|one| one.file_name().contains("musl"));
+            // Its dynamic linker is its C library, and may be a link to a `libc.so`.
+            let is_musl =
+                |one: &Mapping| one.file_name().starts_with("ld-musl") || one.file_name() == "libc.so";
+            let musl = self.mappings.iter().any(is_musl);
             let what = if musl { "is linked with musl" } else { "is linked statically" };
             bail!(
-                "process {pid} {what}, not with glibc: no library can be loaded into it, and tt-metal needs glibc"
+                "process {pid} {what}, not with glibc's libc.so.6, which loads the tap: link the program dynamically, \
+                 with glibc, and start it anew"
             );
         }
         let texts = self.mappings.iter().filter(|one| is_libc(one.file_name()) && one.is_executable());
@@ -233,11 +237,16 @@ fn refused_by_kernel(pid: u32, error: &io::Error) -> anyhow::Error {
         return anyhow::anyhow!("process {pid} has ended");
     }
     let owner = tt_shm_os::owners_of(pid).map(|[real, _]| real);
-    let own = rustix::process::geteuid().as_raw();
+    let other = owner.filter(|owner| *owner != rustix::process::geteuid().as_raw());
     let scope = std::fs::read_to_string(SCOPE).ok();
-    let scope = scope.as_deref().map(str::trim);
-    let why = match (owner, scope) {
-        (Some(owner), _) if owner != own => {
+    let why = why_refused(other, scope.as_deref().map(str::trim));
+    anyhow::anyhow!("process {pid} may not be traced ({error}): {why}")
+}
+
+/// By whether it belongs to another user, and by what [`SCOPE`] says.
+fn why_refused(other: Option<u32>, scope: Option<&str>) -> String {
+    match (other, scope) {
+        (Some(owner), _) => {
             let name = crate::users::name_of(owner).map(|name| format!(" ({name})")).unwrap_or_default();
             format!("it belongs to user {owner}{name}: run tt-smi as that user or as root")
         }
@@ -251,8 +260,7 @@ fn refused_by_kernel(pid: u32, error: &io::Error) -> anyhow::Error {
         _ => {
             "it has more rights than you (setuid, capabilities, a container?): run tt-smi as root".to_owned()
         }
-    };
-    anyhow::anyhow!("process {pid} may not be traced ({error}): {why}")
+    }
 }
 
 /// Whoever works on a process has its directory in procfs locked: the kernel unlocks it however that ends.
@@ -268,5 +276,30 @@ fn lock(pid: u32) -> anyhow::Result<OwnedFd> {
             // Without locks there, two at once is for the user to avoid.
             Ok(()) | Err(_) => return Ok(directory),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Not every kernel has the setting, and changing it would change it for everybody.
+    #[test]
+    fn each_setting_of_ptrace_scope_has_its_advice() {
+        let says = |scope, part: &str| {
+            let said = why_refused(None, scope);
+            assert!(said.contains(part), "{said}");
+        };
+        says(Some("1"), "is 1: only parents and root may do that; run tt-smi as root (sudo)");
+        says(Some("2"), "is 2: only root may do that; run tt-smi as root (sudo)");
+        says(Some("3"), "is 3: nothing may be traced until the next boot; start the job with `tt-smi run`");
+        for without_effect in [None, Some("0")] {
+            says(without_effect, "more rights than you");
+        }
+        let of_root = why_refused(Some(0), Some("1"));
+        assert!(
+            of_root.contains("belongs to user 0 (root): run tt-smi as that user or as root"),
+            "{of_root}"
+        );
     }
 }
