@@ -1,8 +1,8 @@
-//! What the peaks of a run were made of, by process and name; and what was dropped when devices were closed.
+//! The processes of a run and their names: what they hold, what the peaks of their chips were made of, and what was dropped
+//! when devices were closed.
 //!
 //! Observes the merge: each process's counters are folded here with the same code as everywhere, next to the names of its
-//! live buffers. When what a chip's processes use together reaches a new maximum, its composition is kept. It is copied
-//! only before something leaves it: while memory is filled, every allocation is a new maximum.
+//! live buffers. When what a chip's processes use together reaches a new maximum, its composition is kept (`chip.rs`).
 //!
 //! A composition is never silently wrong. It is exact if no event of its processes was missed, nothing came late, and its
 //! sum is the peak that the aggregation found.
@@ -15,47 +15,13 @@ use tt_shm_aggregator::Observe;
 use tt_shm_reader::{Class, Counters, Event, EventKind, NO_DEVICE, Segment, flags};
 
 use super::account::{Account, Buffer, Effect, Name, Sum};
+use super::chip::{Chip, Parts, Pool};
 use crate::escape::Foreign;
 
 /// Most live buffers that are known by name, of all processes. Beyond this, the names of a process are forgotten.
 const MAX_BUFFERS: usize = 1 << 20;
 /// Most names, likewise. More are shown as none.
 const MAX_NAMES: usize = 1 << 16;
-
-/// A memory whose peaks are taken apart.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Pool {
-    Dram,
-    L1,
-}
-
-impl Pool {
-    const ALL: [Pool; 2] = [Pool::Dram, Pool::L1];
-
-    fn used(self, counters: &Counters) -> u64 {
-        match self {
-            Pool::Dram => counters.dram_used(),
-            Pool::L1 => counters.l1_used(),
-        }
-    }
-
-    fn is_part(self) -> fn(Class) -> bool {
-        match self {
-            Pool::Dram => Class::is_dram,
-            Pool::L1 => |class| class.is_l1_buffer() || class == Class::Cb,
-        }
-    }
-
-    /// The memory that an event may make less used.
-    fn lowered_by(event: &Event) -> Option<Pool> {
-        match event.kind()? {
-            EventKind::Free if event.class()?.is_dram() => Some(Pool::Dram),
-            EventKind::Free if event.class()?.is_l1_buffer() => Some(Pool::L1),
-            EventKind::KernelDispatch | EventKind::CbFree | EventKind::ProgramEnd => Some(Pool::L1),
-            _ => None,
-        }
-    }
-}
 
 /// What is needed of a process besides its events.
 pub(super) trait Origin {
@@ -140,54 +106,6 @@ impl Process {
     }
 }
 
-/// The parts of a peak, by process (its place in the list), class and name.
-#[derive(Clone, Default)]
-struct Copied {
-    parts: BTreeMap<(usize, Class, Name), Sum>,
-    is_complete: bool,
-}
-
-/// What is used of a pool, and its maximum.
-#[derive(Default)]
-struct Level {
-    used: u64,
-    peak: u64,
-    time: u64,
-    /// The number of the event that reached the peak.
-    reached_by: u64,
-    /// The composition of the peak; `None` while it is still what is held now.
-    copied: Option<Copied>,
-    /// Whether something came late that happened before the peak.
-    is_doubtful: bool,
-}
-
-#[derive(Default)]
-struct Chip {
-    /// Processes and their device indices.
-    accounts: Vec<(usize, usize)>,
-    /// The latest time of an event.
-    latest: u64,
-    levels: [Level; Pool::ALL.len()],
-}
-
-impl Chip {
-    /// Records that what one process uses changed.
-    fn change(&mut self, pool: Pool, (before, after): (u64, u64), time: u64, number: u64) {
-        let level = &mut self.levels[pool as usize];
-        if before == after {
-            return;
-        }
-        // The composition of a peak after this moment lacks it.
-        level.is_doubtful |= time < self.latest && level.time >= time;
-        level.used = level.used.saturating_sub(before).saturating_add(after);
-        if level.used > level.peak {
-            let time = time.max(self.latest);
-            *level =
-                Level { used: level.used, peak: level.used, time, reached_by: number, ..Level::default() };
-        }
-    }
-}
-
 /// All processes and chips of a run.
 #[derive(Default)]
 pub(super) struct Composer {
@@ -225,21 +143,17 @@ impl Composer {
         self.learn_names(origin, process, [event.name, event.site]);
         let number = self.events;
         let Some(account) = self.processes[process].accounts[device].as_mut() else { return };
-        let before = Pool::ALL.map(|pool| pool.used(&account.counters));
+        let before = Pool::all_used(&account.counters);
         let known = account.known();
         let Ok(effect) = account.apply(event, number) else { return self.disown(process) };
-        let after = Pool::ALL.map(|pool| pool.used(&account.counters));
+        let after = Pool::all_used(&account.counters);
         self.buffers = self.buffers + account.known() - known;
         if self.buffers > MAX_BUFFERS {
             self.buffers -= account.known();
             account.forget_names();
             self.processes[process].left.is_incomplete = true;
         }
-        for pool in Pool::ALL {
-            let moved = (before[pool as usize], after[pool as usize]);
-            self.chips[chip].change(pool, moved, time, number);
-        }
-        self.chips[chip].latest = self.chips[chip].latest.max(time);
+        self.chips[chip].event([before, after], time, number);
         self.note(process, event, effect);
     }
 
@@ -257,11 +171,8 @@ impl Composer {
             self.buffers -= account.known();
             account.forget_names();
             let before = std::mem::replace(&mut account.counters, *counters);
-            for pool in Pool::ALL {
-                let moved = (pool.used(&before), pool.used(counters));
-                self.chips[chip].change(pool, moved, time, self.events);
-            }
-            self.chips[chip].latest = self.chips[chip].latest.max(time);
+            let used = [Pool::all_used(&before), Pool::all_used(counters)];
+            self.chips[chip].event(used, time, self.events);
         }
     }
 
@@ -280,7 +191,7 @@ impl Composer {
     fn disown(&mut self, process: usize) {
         self.processes[process].left.is_incomplete = true;
         for chip in self.processes[process].chips() {
-            self.chips[chip].levels.iter_mut().for_each(|level| level.is_doubtful = true);
+            self.chips[chip].doubt();
         }
         self.leave(process, u64::MAX);
     }
@@ -303,9 +214,7 @@ impl Composer {
 
     /// Forgets the names of a process that has ended, except those in peaks.
     fn forget_names_of(&mut self, process: usize) {
-        let levels = self.chips.iter().flat_map(|chip| &chip.levels);
-        let parts = levels.filter_map(|level| level.copied.as_ref()).flat_map(|copied| copied.parts.keys());
-        let used: HashSet<Name> = parts.filter(|(of, ..)| *of == process).map(|(.., name)| *name).collect();
+        let used: HashSet<Name> = self.chips.iter().flat_map(|chip| chip.names_of(process)).collect();
         let names = &mut self.processes[process].names;
         let before = names.len();
         names.retain(|name, _| used.contains(name));
@@ -359,25 +268,24 @@ impl Composer {
 
     /// Copies the composition of a peak that is about to change.
     fn keep(&mut self, chip: usize, pool: Pool) {
-        let level = &self.chips[chip].levels[pool as usize];
-        if level.peak > 0 && level.copied.is_none() {
-            let copied = self.compose(chip, pool);
-            self.chips[chip].levels[pool as usize].copied = Some(copied);
+        if self.chips[chip].is_to_copy(pool) {
+            let parts = self.compose(chip, pool);
+            self.chips[chip].copy(pool, parts);
         }
     }
 
     /// What is held of a chip now.
-    fn compose(&self, chip: usize, pool: Pool) -> Copied {
-        let mut copied = Copied { parts: BTreeMap::new(), is_complete: true };
+    fn compose(&self, chip: usize, pool: Pool) -> Parts {
+        let mut parts = Parts { is_complete: true, ..Parts::default() };
         for (place, device) in &self.chips[chip].accounts {
             let process = &self.processes[*place];
             let Some(Some(account)) = process.accounts.get(*device) else { continue };
             for (class, name, sum) in account.parts(pool.is_part()) {
-                copied.is_complete &= !process.left.is_incomplete;
-                copied.parts.entry((*place, class, name)).or_default().add(sum);
+                parts.is_complete &= !process.left.is_incomplete;
+                parts.sums.entry((*place, class, name)).or_default().add(sum);
             }
         }
-        copied
+        parts
     }
 
     /// Notes what an event did besides changing what is used.
@@ -402,37 +310,25 @@ impl Composer {
         }
     }
 
-    /// Renames a buffer in the copies of peaks that it is part of: names come after the allocation.
+    /// Renames a buffer in the peaks that it is part of.
     fn rename(&mut self, process: usize, device: u8, buffer: &Buffer, name: Name) {
-        let Some(Some(account)) = self.processes[process].accounts.get(usize::from(device)) else { return };
-        let levels = self.chips[account.chip].levels.iter_mut();
-        for (_, level) in Pool::ALL.into_iter().zip(levels).filter(|(pool, _)| pool.is_part()(buffer.class)) {
-            let was_there = buffer.since <= level.reached_by;
-            let Some(copied) = level.copied.as_mut().filter(|_| was_there) else { continue };
-            if let Some(sum) = copied.parts.get_mut(&(process, buffer.class, buffer.name)) {
-                sum.subtract(buffer.sum());
-                copied.parts.entry((process, buffer.class, name)).or_default().add(buffer.sum());
-            }
+        if let Some(Some(account)) = self.processes[process].accounts.get(usize::from(device)) {
+            self.chips[account.chip].rename(process, buffer, name);
         }
     }
 
     /// What the peak of a chip was made of; `None` if nothing was seen there.
     pub(super) fn composition(&self, chip_id: u64, pool: Pool) -> Option<Composition> {
         let chip = *self.by_chip.get(&chip_id)?;
-        let level = &self.chips[chip].levels[pool as usize];
-        if level.peak == 0 {
-            return None;
-        }
-        let copied = level.copied.clone().unwrap_or_else(|| self.compose(chip, pool));
+        let Parts { sums, is_complete } = self.chips[chip].peak(pool, || self.compose(chip, pool))?;
         let part = |((place, class, name), sum): ((usize, Class, Name), Sum)| {
             let process = &self.processes[place];
             let name = process.names.get(&name).cloned().flatten();
             Part { identity: process.identity, class, name, sum }
         };
-        let mut parts: Vec<Part> =
-            copied.parts.into_iter().filter(|(_, sum)| sum.bytes > 0).map(part).collect();
+        let mut parts: Vec<Part> = sums.into_iter().filter(|(_, sum)| sum.bytes > 0).map(part).collect();
         parts.sort_by_key(|part| std::cmp::Reverse(part.sum.bytes));
-        Some(Composition { parts, is_complete: copied.is_complete && !level.is_doubtful })
+        Some(Composition { parts, is_complete })
     }
 
     /// What a process left; `None` if no event of it was seen.
@@ -639,7 +535,7 @@ mod tests {
         run.name(&one, 0, 3, 7, MATMUL);
         assert_eq!(run.peak(0, Pool::Dram), (vec![part(1, "-", 50, 1), part(1, "matmul", 7, 1)], false));
         run.free(&one, 0, 2, 50);
-        assert_eq!(run.composer.chips[0].levels[0].used, 7);
+        assert_eq!(run.composer.chips[0].used(Pool::Dram), 7);
         assert!(run.composer.left(1).unwrap().is_incomplete);
     }
 
@@ -664,7 +560,7 @@ mod tests {
         run.alloc(&two, 0, 1, 5);
         run.free(&one, 0, 1, 99);
         run.alloc(&one, 0, 2, 1000);
-        assert_eq!(run.composer.chips[0].levels[0].used, 5);
+        assert_eq!(run.composer.chips[0].used(Pool::Dram), 5);
         assert!(!run.peak(0, Pool::Dram).1);
         assert_eq!(run.composer.buffers, 1);
     }

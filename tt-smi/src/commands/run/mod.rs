@@ -7,6 +7,7 @@
 
 mod account;
 mod child;
+mod chip;
 mod composition;
 mod fold;
 pub(crate) mod json;

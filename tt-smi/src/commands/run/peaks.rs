@@ -7,7 +7,8 @@ use tt_shm_reader::{Class, Counters, DeviceStats};
 
 use super::Followed;
 use super::account::Sum;
-use super::composition::{Part, Pool};
+use super::chip::Pool;
+use super::composition::Part;
 use super::watch::Observed;
 use crate::directory::{DeviceId, Directory};
 use crate::escape::Foreign;
