@@ -191,6 +191,33 @@ fn figures_of_a_bank_are_compared_with_what_a_bank_needs() {
     );
 }
 
+/// Circular buffers are on cores, and say so with and without an aggregator, wherever a failure is shown.
+#[test]
+fn circular_buffers_that_do_not_fit_are_told_by_core() {
+    let space = Space::new();
+    let tracker = tracker(&space);
+    let device = tracker.register_device(&DeviceInfo { chip_id: 5, ..DeviceInfo::default() }).unwrap();
+    let failed = FailedAlloc::new(Class::Cb, 64 * MIB).needed_per_bank(MIB, 64);
+    let fail = || tracker.alloc_failed(device, failed.free_per_bank(MIB / 2, MIB / 2)).unwrap();
+    let says = |arguments: &[&str], part: &str| {
+        let text = smi(&space, arguments);
+        assert!(text.contains(part) && !text.contains("bank"), "no {part:?} in\n{text}");
+    };
+    let told =
+        "needed 1.0 MiB on each of 64 cores; free 512.0 KiB per core, largest block 512.0 KiB per core";
+    fail();
+    says(&["oom"], told);
+    let _monitor = Monitor::start(SMI, &space);
+    until("an aggregator", || Some(oom(&space, &[])).filter(|oom| !oom["aggregator_pid"].is_null()));
+    fail();
+    let recorded = until("it is recorded", || {
+        Some(oom(&space, &[])).filter(|oom| oom["failures"][0]["held"]["exact"] == true)
+    });
+    assert_eq!(recorded["failures"][0]["cause"], "exhausted");
+    says(&["oom"], told);
+    says(&["snapshot", "--detail"], "512.0 KiB per core free, largest block 512.0 KiB per core");
+}
+
 #[test]
 fn events_say_what_a_bank_had_and_how_often_and_where_a_program_ran() {
     let space = Space::new();

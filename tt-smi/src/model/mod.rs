@@ -38,7 +38,7 @@ pub use process::{Claim, Health, Process, ProcessState, Usage};
 pub use ranges::ranges;
 pub use reading::{Origin, Reading, figures_age_ns};
 pub(crate) use shortage::said;
-pub use shortage::{Cause, Shortage};
+pub use shortage::{Cause, Place, Shortage};
 
 use std::collections::BTreeSet;
 

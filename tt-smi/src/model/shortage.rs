@@ -1,7 +1,7 @@
 //! What was asked for, needed and free when an allocation failed, and why it failed.
 
 use serde::Serialize;
-use tt_shm_reader::{Event, FailureRecord, UNKNOWN as NOT_SAID, failure_flags, flags};
+use tt_shm_reader::{Class, Event, FailureRecord, UNKNOWN as NOT_SAID, failure_flags, flags};
 
 use super::as_json::words;
 use crate::units::{bytes, bytes_or_unknown};
@@ -10,18 +10,58 @@ use crate::units::{bytes, bytes_or_unknown};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Shortage {
-    /// Bytes it asked for, in all banks together.
+    /// Bytes it asked for, in all banks together (of circular buffers: on all cores).
     pub request_bytes: u64,
     /// Bytes that were free, by the allocator; `None` if it did not say.
     pub free_bytes: Option<u64>,
     /// Largest free block, by the allocator; `None` if it did not say.
     pub largest_free_bytes: Option<u64>,
-    /// Bytes needed in each bank; `None` if it did not say.
+    /// Bytes needed in each bank (of circular buffers: on each core); `None` if it did not say.
     pub needed_per_bank_bytes: Option<u64>,
-    /// Banks; `None` if it did not say.
+    /// Banks (of circular buffers: cores); `None` if it did not say.
     pub banks: Option<u64>,
-    /// Whether free bytes and the largest free block are those of one bank, not of all.
+    /// Whether free bytes and the largest free block are those of one bank (of circular buffers: of one core), not of all.
     pub per_bank: bool,
+    /// What is meant by a bank.
+    #[serde(skip)]
+    pub place: Place,
+}
+
+/// What memory is divided into, each part of which has to have room.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Place {
+    #[default]
+    Bank,
+    /// Circular buffers are at the same address on each core of their program.
+    Core,
+}
+
+impl Place {
+    /// What an allocation of this class is divided over.
+    pub fn of(class: Option<Class>) -> Place {
+        if class == Some(Class::Cb) { Place::Core } else { Place::Bank }
+    }
+
+    /// ` per bank`: what stands behind the figures of one.
+    pub fn unit(self) -> &'static str {
+        match self {
+            Place::Bank => " per bank",
+            Place::Core => " per core",
+        }
+    }
+
+    /// `in each of 12 banks`, or `in each bank` if their number is not known.
+    pub fn each(self, count: Option<u64>) -> String {
+        let (at, name) = match self {
+            Place::Bank => ("in", "bank"),
+            Place::Core => ("on", "core"),
+        };
+        match count {
+            Some(1) => format!("{at} 1 {name}"),
+            Some(count) => format!("{at} each of {count} {name}s"),
+            None => format!("{at} each {name}"),
+        }
+    }
 }
 
 /// Why an allocation failed, as far as the figures tell.
@@ -61,17 +101,14 @@ impl Shortage {
     }
 
     /// ` per bank`, or nothing: what stands behind the figures of what is free.
-    pub fn unit(&self) -> &'static str {
-        if self.per_bank { " per bank" } else { "" }
+    fn unit(&self) -> &'static str {
+        if self.per_bank { self.place.unit() } else { "" }
     }
 
     /// `64.0 MiB in each of 12 banks`; `None` if that is not known.
     pub fn needed_text(&self) -> Option<String> {
         let needed = bytes(self.needed_per_bank_bytes?);
-        Some(match self.banks {
-            Some(banks) => format!("{needed} in each of {banks} banks"),
-            None => format!("{needed} in each bank"),
-        })
+        Some(format!("{needed} {}", self.place.each(self.banks)))
     }
 
     /// What was free: `100.0 MiB per bank`, or `-`.
@@ -98,6 +135,7 @@ impl From<&FailureRecord> for Shortage {
             needed_per_bank_bytes: said(record.needed_per_bank_bytes),
             banks: some_banks(record.banks),
             per_bank: record.has(failure_flags::PER_BANK),
+            place: Place::of(class_of(record.class)),
         }
     }
 }
@@ -111,6 +149,7 @@ impl From<&tt_shm_reader::Failure> for Shortage {
             needed_per_bank_bytes: said(failure.needed_per_bank_bytes),
             banks: some_banks(failure.banks),
             per_bank: failure.per_bank != 0,
+            place: Place::of(class_of(failure.class)),
         }
     }
 }
@@ -125,6 +164,7 @@ impl From<&Event> for Shortage {
             needed_per_bank_bytes: said(event.id),
             banks: some_banks(u64::from(event.cores)),
             per_bank: event.has(flags::PER_BANK),
+            place: Place::of(event.class()),
         }
     }
 }
@@ -132,6 +172,10 @@ impl From<&Event> for Shortage {
 /// What a process says, unless it says that it does not know.
 pub(crate) fn said(bytes: u64) -> Option<u64> {
     Some(bytes).filter(|bytes| *bytes != NOT_SAID)
+}
+
+fn class_of(code: u64) -> Option<Class> {
+    u8::try_from(code).ok().and_then(Class::from_code)
 }
 
 fn some_banks(banks: u64) -> Option<u64> {
@@ -153,6 +197,7 @@ mod tests {
             needed_per_bank_bytes: Some(64 * MIB),
             banks: Some(12),
             per_bank: true,
+            ..Shortage::default()
         }
     }
 
@@ -175,7 +220,7 @@ mod tests {
             largest_free_bytes: Some(300),
             needed_per_bank_bytes: Some(32),
             banks: Some(12),
-            per_bank: false,
+            ..Shortage::default()
         };
         assert_eq!(padded.cause(), Some(Cause::Exhausted));
     }
@@ -195,6 +240,12 @@ mod tests {
         let shortage = over_banks(100, 30);
         assert_eq!(shortage.free_text(), "100.0 MiB per bank");
         assert_eq!(shortage.needed_text().unwrap(), "64.0 MiB in each of 12 banks");
+        let of_program = Shortage { place: Place::Core, ..shortage };
+        assert_eq!(of_program.free_text(), "100.0 MiB per core");
+        assert_eq!(of_program.largest_text(), "30.0 MiB per core");
+        assert_eq!(of_program.needed_text().unwrap(), "64.0 MiB on each of 12 cores");
+        let one = Shortage { banks: Some(1), ..of_program };
+        assert_eq!(one.needed_text().unwrap(), "64.0 MiB on 1 core");
         let unknown = Shortage { free_bytes: None, per_bank: true, ..Shortage::default() };
         assert_eq!((unknown.free_text().as_str(), unknown.needed_text()), ("-", None));
     }

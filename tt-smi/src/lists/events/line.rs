@@ -71,11 +71,11 @@ pub struct Happened {
     pub free_bytes: Option<u64>,
     /// Of a failed allocation: the largest free block then; `None` if not known, and for other kinds.
     pub largest_free_bytes: Option<u64>,
-    /// Of a failed allocation: bytes needed in each bank; `None` if not known, and for other kinds.
+    /// Of a failed allocation: bytes needed in each bank (of circular buffers: on each core); `None` if not known, and for other kinds.
     pub needed_per_bank_bytes: Option<u64>,
-    /// Of a failed allocation: banks; `None` if not known, and for other kinds.
+    /// Of a failed allocation: banks (of circular buffers: cores); `None` if not known, and for other kinds.
     pub banks: Option<u64>,
-    /// Of a failed allocation: whether what was free is of one bank, not of all; `None` for other kinds.
+    /// Of a failed allocation: whether what was free is of one bank (of circular buffers: of one core), not of all; `None` for other kinds.
     pub per_bank: Option<bool>,
     /// Of a gauge; `None` for other kinds.
     pub used_bytes: Option<u64>,

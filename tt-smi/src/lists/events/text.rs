@@ -6,7 +6,7 @@ use tt_shm_reader::{Class, EventKind, KernelType};
 
 use super::line::Happened;
 use crate::escape::fit;
-use crate::model::Word;
+use crate::model::{Place, Word};
 use crate::segments::pid_text;
 use crate::units::{UNKNOWN, mib, plural, time_of_day};
 
@@ -90,16 +90,15 @@ impl Happened {
     }
 
     fn write_failed(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let unit = if self.per_bank == Some(true) { " per bank" } else { "" };
+        let place = Place::of(self.class);
+        let unit = if self.per_bank == Some(true) { place.unit() } else { "" };
         let figure = |figure: Option<u64>| {
             figure.map_or_else(|| UNKNOWN.to_owned(), |figure| format!("{figure}{unit}"))
         };
         write!(f, "[{}] {} on Device {}: ", self.event(), self.memory(), self.device())?;
         write!(f, "requested {} bytes", self.size_bytes.unwrap_or(0))?;
-        match (self.needed_per_bank_bytes, self.banks) {
-            (Some(needed), Some(banks)) => write!(f, " ({needed} in each of {banks} banks)")?,
-            (Some(needed), None) => write!(f, " ({needed} in each bank)")?,
-            (None, _) => {}
+        if let Some(needed) = self.needed_per_bank_bytes {
+            write!(f, " ({needed} {})", place.each(self.banks))?;
         }
         let (free, largest) = (figure(self.free_bytes), figure(self.largest_free_bytes));
         write!(f, ", {free} free, largest block {largest}")
@@ -217,5 +216,22 @@ mod tests {
             line(gauge, 0, None),
             "[GAUGE] Kernel ring buffer on Device 0: 35 of 70 bytes, 5 programs"
         );
+    }
+
+    #[test]
+    fn circular_buffers_fail_on_cores_and_buffers_in_banks() {
+        let failed = |class: Class| Event {
+            class: class as u8,
+            size: 6400,
+            address: 50,
+            id: 100,
+            cores: 64,
+            flags: flags::PER_BANK,
+            ..Event::new(EventKind::AllocFailed, 0)
+        };
+        let buffer = line(failed(Class::L1), 0, None);
+        assert!(buffer.contains("6400 bytes (100 in each of 64 banks), 50 per bank free"), "{buffer}");
+        let circular = line(failed(Class::Cb), 0, None);
+        assert!(circular.contains("6400 bytes (100 on each of 64 cores), 50 per core free"), "{circular}");
     }
 }
