@@ -1,9 +1,10 @@
 //! Loaded programs.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use serde::Serialize;
-use tt_shm_reader::{Kernel, Program, Row, RowKind, Segment, kernel_sharing};
+use tt_shm_reader::{ClockKind, Kernel, Program, Row, RowKind, Segment, kernel_sharing};
 
 use super::bounds::{MOST_ROWS, Names, left_out};
 use crate::directory::Directory;
@@ -18,6 +19,10 @@ pub struct Entry {
     pub pid: u32,
     /// Whether that pid is only claimed.
     pub claimed: bool,
+    /// Identity of its segment.
+    pub identity: u64,
+    /// The clock of its ticks.
+    pub clock: ClockKind,
     /// Its rows.
     pub program: Program,
     /// Indices of its devices.
@@ -96,7 +101,9 @@ impl Listing {
                 let last_dispatch_ns = program.last_dispatch.map(ago);
                 let name = program.name.map(|name| names.fit(name.into()));
                 let program = Program { name: name.map(|name| name.raw().to_owned()), ..program };
-                self.entries.push(Entry { pid, claimed, program, devices, last_dispatch_ns });
+                let (identity, clock) = (segment.identity(), clock.kind);
+                let entry = Entry { pid, claimed, identity, clock, program, devices, last_dispatch_ns };
+                self.entries.push(entry);
             }
         }
         self.errors.extend(left_out(pid, more).into_iter().chain(names.doubt(pid)));
@@ -109,8 +116,7 @@ impl Listing {
 
     /// Most recently dispatched first; unique and shared bytes over all processes.
     pub fn finish(&mut self) {
-        self.entries
-            .sort_by_key(|entry| (entry.last_dispatch_ns.unwrap_or(u64::MAX), entry.pid, entry.program.id));
+        sort(&mut self.entries);
         for (device, rows) in &self.kernels {
             self.sharing.extend(kernel_sharing(rows).first().map(|sharing| Sharing {
                 device: *device,
@@ -121,6 +127,21 @@ impl Listing {
             }));
         }
     }
+}
+
+/// Most recently dispatched first, in one order however often it is asked for.
+///
+/// An age is measured anew for each process at each reading, so ages of dispatches that were close together come in
+/// different orders. Ticks do not change. They can be compared if all are of one clock, as is usual.
+fn sort(entries: &mut [Entry]) {
+    let has_one_clock = entries.windows(2).all(|pair| pair[0].clock == pair[1].clock);
+    let key = |entry: &Entry| {
+        let ticks = entry.program.last_dispatch.filter(|_| has_one_clock);
+        let age = entry.last_dispatch_ns.filter(|_| !has_one_clock);
+        let never = entry.last_dispatch_ns.is_none();
+        (never, age, Reverse(ticks), entry.pid, entry.program.id, entry.identity)
+    };
+    entries.sort_by_key(key);
 }
 
 impl Entry {
@@ -144,5 +165,73 @@ impl Entry {
             [kernel] => one(kernel),
             [first, rest @ ..] => format!("{} +{}", one(first), rest.len()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(pid: u32, id: u64, ticks: Option<u64>, last_dispatch_ns: Option<u64>) -> Entry {
+        let program = Program { id, last_dispatch: ticks, ..Program::default() };
+        Entry {
+            pid,
+            claimed: false,
+            identity: u64::from(pid) * 10,
+            clock: ClockKind::Tsc,
+            program,
+            devices: vec![0],
+            last_dispatch_ns,
+        }
+    }
+
+    /// The order of these entries, from whatever order they are found in.
+    #[track_caller]
+    fn assert_order(expected: &[(u64, u64)], entries: impl Fn() -> Vec<Entry>) {
+        let count = entries().len();
+        for turn in 0..count {
+            for is_reversed in [false, true] {
+                let mut entries = entries();
+                entries.rotate_left(turn);
+                if is_reversed {
+                    entries.reverse();
+                }
+                sort(&mut entries);
+                let order: Vec<_> = entries.iter().map(|entry| (entry.identity, entry.program.id)).collect();
+                assert_eq!(order, expected, "from turn {turn}, reversed: {is_reversed}");
+            }
+        }
+    }
+
+    #[test]
+    fn ticks_decide_and_not_how_late_a_process_was_read() {
+        for late in [0, 100] {
+            assert_order(&[(20, 1), (10, 2), (10, 1), (20, 3), (10, 7), (10, 8), (20, 7)], || {
+                vec![
+                    entry(1, 1, Some(1000), Some(50)),
+                    entry(1, 2, Some(1001), Some(50)),
+                    // Read later: its ages are higher.
+                    entry(2, 1, Some(1002), Some(49 + late)),
+                    entry(2, 3, Some(999), Some(51 + late)),
+                    entry(1, 8, None, None),
+                    entry(1, 7, None, None),
+                    entry(2, 7, None, None),
+                ]
+            });
+        }
+    }
+
+    #[test]
+    fn equal_rows_have_one_order() {
+        let of = |identity| Entry { identity, ..entry(1, 1, Some(1000), Some(50)) };
+        assert_order(&[(3, 1), (4, 1), (5, 1)], || vec![of(4), of(3), of(5)]);
+    }
+
+    #[test]
+    fn ticks_of_different_clocks_are_not_compared() {
+        assert_order(&[(20, 1), (10, 1), (10, 2)], || {
+            let other = Entry { clock: ClockKind::Monotonic, ..entry(2, 1, Some(7), Some(40)) };
+            vec![entry(1, 1, Some(1000), Some(50)), other, entry(1, 2, None, None)]
+        });
     }
 }

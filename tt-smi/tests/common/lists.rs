@@ -222,7 +222,8 @@ fn program(id: u64, name: Option<&str>, kernels: Vec<Kernel>, dispatches: u64) -
         ..Default::default()
     };
     let last_dispatch_ns = (dispatches > 0).then_some(12_000_000 * id);
-    Entry { pid: 4242, claimed: false, program, devices: vec![0, 1, 2, 3], last_dispatch_ns }
+    let (identity, clock) = (1, tt_shm_reader::ClockKind::Monotonic);
+    Entry { pid: 4242, claimed: false, identity, clock, program, devices: vec![0, 1, 2, 3], last_dispatch_ns }
 }
 
 /// Programs that dispatched `more` times more than at first.

@@ -105,7 +105,7 @@ struct KernelJson {
 
 impl<'a> ProgramJson<'a> {
     fn new(entry: &'a Entry) -> ProgramJson<'a> {
-        let Entry { pid, claimed, program, devices, last_dispatch_ns } = entry;
+        let Entry { pid, claimed, program, devices, last_dispatch_ns, .. } = entry;
         let kernels = program.devices.first().map_or(&[][..], |device| &device.kernels);
         ProgramJson {
             pid: *pid,

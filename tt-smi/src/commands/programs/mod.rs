@@ -94,7 +94,7 @@ fn write_sharing(out: &mut dyn Write, devices: &[Sharing]) -> io::Result<()> {
 }
 
 fn cells(entry: &Entry) -> Vec<String> {
-    let Entry { pid, claimed, program, devices, last_dispatch_ns } = entry;
+    let Entry { pid, claimed, program, devices, last_dispatch_ns, .. } = entry;
     vec![
         pid_text(*pid, *claimed),
         format!("{:#x}", program.id),

@@ -166,13 +166,21 @@ impl DispatchRates {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tt_shm_reader::Program;
+    use tt_shm_reader::{ClockKind, Program};
 
     const SECOND: u64 = 1_000_000_000;
 
     fn entry(id: u64, dispatches: u64) -> Entry {
         let program = Program { id, dispatches, ..Program::default() };
-        Entry { pid: 1, claimed: false, program, devices: vec![0], last_dispatch_ns: None }
+        Entry {
+            pid: 1,
+            claimed: false,
+            identity: 1,
+            clock: ClockKind::Monotonic,
+            program,
+            devices: vec![0],
+            last_dispatch_ns: None,
+        }
     }
 
     #[test]
