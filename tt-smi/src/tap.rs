@@ -5,7 +5,7 @@ use std::ffi::{OsStr, OsString};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
@@ -76,19 +76,22 @@ fn place(folder: &Path) -> io::Result<PathBuf> {
     let mut hasher = DefaultHasher::new();
     LIBRARY.hash(&mut hasher);
     let path = folder.join(format!("libtt_shm_tap-{:016x}.so", hasher.finish()));
-    if std::fs::read(&path).is_ok_and(|there| there == LIBRARY) {
+    let mode = if geteuid().is_root() { 0o644 } else { 0o600 };
+    // What others may write can change after it was compared.
+    let is_own = path
+        .symlink_metadata()
+        .is_ok_and(|stat| stat.is_file() && stat.uid() == geteuid().as_raw() && stat.mode() & 0o777 == mode);
+    if is_own && std::fs::read(&path).is_ok_and(|there| there == LIBRARY) {
         return Ok(path);
     }
     private_file::replace(&path, LIBRARY)?;
-    let mode = if geteuid().is_root() { 0o644 } else { 0o600 };
-    std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(mode))?;
+    std::fs::set_permissions(&path, PermissionsExt::from_mode(mode))?;
     Ok(path)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::os::unix::fs::PermissionsExt;
 
     #[test]
     fn what_was_preloaded_before_stays() {
@@ -109,6 +112,9 @@ mod tests {
         std::fs::write(&path, b"something else").unwrap();
         assert_eq!(place(&inside).unwrap(), path);
         assert_eq!(std::fs::read(&path).unwrap(), LIBRARY, "a file that is not the library is replaced");
+        std::fs::set_permissions(&path, PermissionsExt::from_mode(0o666)).unwrap();
+        assert_eq!(place(&inside).unwrap(), path);
+        assert_eq!(path.metadata().unwrap().mode() & 0o022, 0, "one that others may write is replaced");
         assert_eq!(std::fs::read_dir(&inside).unwrap().count(), 1);
         std::fs::set_permissions(&inside, PermissionsExt::from_mode(0o777)).unwrap();
         assert!(place(&inside).unwrap_err().to_string().contains("others may write"));
