@@ -70,6 +70,8 @@ pub struct Stat {
     pub parent: u32,
     /// When it was started, in clock ticks since boot: a reused pid has another.
     pub start_ticks: u64,
+    /// Time on a processor, of all its threads, in clock ticks.
+    pub cpu_ticks: u64,
 }
 
 impl Stat {
@@ -82,9 +84,12 @@ impl Stat {
         let mut fields = rest.split_ascii_whitespace();
         let state = fields.next()?.chars().next()?;
         let parent = fields.next()?.parse().ok()?;
-        // Field 22; the parent is field 4.
-        let start_ticks = fields.nth(22 - 5)?.parse().ok()?;
-        Some(Stat { comm: comm.to_owned(), state, parent, start_ticks })
+        // Fields 14 and 15, in user and in kernel mode; the parent is field 4.
+        let user: u64 = fields.nth(14 - 5)?.parse().ok()?;
+        let cpu_ticks = user.saturating_add(fields.next()?.parse().ok()?);
+        // Field 22.
+        let start_ticks = fields.nth(22 - 16)?.parse().ok()?;
+        Some(Stat { comm: comm.to_owned(), state, parent, start_ticks, cpu_ticks })
     }
 }
 
@@ -142,8 +147,8 @@ mod tests {
         let rest = " T 7 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 4711 99 100";
         for name in ["cat", "a b", "a) R 1 (b", ")", "((("] {
             let stat = Stat::parse(&format!("42 ({name}){rest}\n")).unwrap();
-            let expected = Stat { comm: name.to_owned(), state: 'T', parent: 7, start_ticks: 4711 };
-            assert_eq!(stat, expected);
+            assert_eq!((stat.comm.as_str(), stat.state, stat.parent), (name, 'T', 7));
+            assert_eq!((stat.cpu_ticks, stat.start_ticks), (11 + 12, 4711));
         }
         for bad in ["", "42", "42 (cat)", "42 (cat) S", "42 (cat) S 1 2 3", "42 cat) S 1"] {
             assert_eq!(Stat::parse(bad), None, "{bad:?}");
