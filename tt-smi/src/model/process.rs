@@ -63,8 +63,8 @@ pub struct Process {
     /// Command line, arguments with blanks between, at most 4096 bytes; `None` if not to be seen.
     pub command: Option<Foreign>,
     /// The container that it is in, if it is in one.
-    #[serde(flatten, serialize_with = "Container::flat")]
-    #[cfg_attr(test, schemars(schema_with = "Container::schema"))]
+    #[serde(flatten, serialize_with = "crate::procinfo::container::flat")]
+    #[cfg_attr(test, schemars(schema_with = "crate::procinfo::container::schema"))]
     pub container: Option<Container>,
     /// Whether it lives; stopped is alive, and does nothing.
     pub state: ProcessState,

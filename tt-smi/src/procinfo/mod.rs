@@ -2,11 +2,12 @@
 //! users' processes under hidepid, is `None`.
 
 mod cache;
-mod container;
+pub(crate) mod container;
 
 pub use cache::Cache;
-pub use container::Container;
+pub use tt_shm_driver::Container;
 
+use tt_shm_driver::Groups;
 use tt_shm_os::{Procfs, Stat};
 
 use crate::escape::Foreign;
@@ -55,7 +56,7 @@ pub fn read(procfs: &Procfs, pid: u32) -> Option<ProcInfo> {
     let before = procfs.stat(pid)?;
     let command = command(&procfs.start_of(pid, "cmdline", MAX_BYTES));
     let cgroup = procfs.start_of(pid, "cgroup", MAX_BYTES);
-    let container = container::find(&String::from_utf8_lossy(&cgroup));
+    let container = Groups::parse(&String::from_utf8_lossy(&cgroup)).container;
     let owners = procfs.status(pid).and_then(|status| status.owners());
     // All from one process: the pid may have been reused between two reads.
     let after = procfs.stat(pid).filter(|after| after.start_ticks == before.start_ticks)?;
