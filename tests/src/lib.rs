@@ -7,6 +7,7 @@
 pub mod fuzz;
 pub mod host;
 pub mod hostile;
+pub mod machine;
 pub mod model;
 pub mod monitor;
 pub mod picture;
@@ -19,6 +20,7 @@ pub mod terminal;
 pub mod workload;
 
 pub use host::Host;
+pub use machine::Machine;
 pub use monitor::Monitor;
 pub use script::{Command, DeviceTruth, Truth};
 pub use space::Space;

@@ -12,6 +12,8 @@ mod cli_completions;
 mod cli_options;
 mod cli_packaging;
 mod doctor;
+mod driver_devices;
+mod driver_holders;
 mod exactness;
 mod fork;
 mod full;
