@@ -84,6 +84,19 @@ impl Component {
         }
     }
 
+    /// What it is, for descriptions.
+    #[must_use]
+    pub fn about(self) -> &'static str {
+        match self {
+            Component::Bundle => "All of it, as it is released.",
+            Component::M3App => "The board's management controller.",
+            Component::M3Bootloader => "The loader of the board's management controller.",
+            Component::Arc => "The chip's management processor.",
+            Component::Ethernet => "The ethernet cores.",
+            Component::TtFlash => "The tool that wrote it.",
+        }
+    }
+
     pub(crate) fn attribute(self) -> &'static str {
         match self {
             Component::Bundle => "tt_fw_bundle_ver",
@@ -118,6 +131,16 @@ impl Clock {
             Clock::Ai => "aiclk",
             Clock::Axi => "axiclk",
             Clock::Arc => "arcclk",
+        }
+    }
+
+    /// What it drives, for descriptions.
+    #[must_use]
+    pub fn about(self) -> &'static str {
+        match self {
+            Clock::Ai => "Tensix cores.",
+            Clock::Axi => "The bus.",
+            Clock::Arc => "The management processor.",
         }
     }
 

@@ -27,7 +27,7 @@ fn errors(name: &str, document: &Value) -> Vec<String> {
 }
 
 #[track_caller]
-fn check(name: &str, document: &Value) {
+pub(crate) fn check(name: &str, document: &Value) {
     let errors = errors(name, document);
     assert!(errors.is_empty(), "{name}: {errors:#?}\n{document:#}");
 }

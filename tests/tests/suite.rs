@@ -14,6 +14,7 @@ mod cli_packaging;
 mod doctor;
 mod driver_devices;
 mod driver_holders;
+mod driver_list;
 mod exactness;
 mod fork;
 mod full;

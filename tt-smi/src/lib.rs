@@ -2,7 +2,7 @@
 //!
 //! What the user typed (`cli`) resolves to `settings`; `source` reads rows, from the aggregator's table or from an
 //! aggregation of its own; `model` is what they mean; `commands` choose, `output` and `screen` show. `query` is the
-//! language of filters, `procinfo` what the system knows of processes, `config` what a user set for good. No device is
+//! language of filters, `procinfo` what the system knows of processes, `driver` what the kernel driver knows of devices, `config` what a user set for good. No device is
 //! ever opened.
 //!
 //! This is a program, not a library: the modules that are public are those that tests use.
@@ -31,6 +31,7 @@ mod commands;
 mod config;
 mod demo;
 mod directory;
+mod driver;
 mod exit;
 mod past;
 mod private_file;

@@ -164,7 +164,10 @@ pub struct LimitArgs {
 Examples:
   tt-smi list
   tt-smi list --json | jq -r '.devices[].pci_address'
-  tt-smi list --query 'dram=0'                 devices that nobody uses
+  tt-smi list --query 'dram=0'                 reporting devices with no DRAM in use
+  tt-smi list --json | jq '.unreported_devices[] | [.board, .temperature_celsius]'
+
+Devices that only the kernel driver knows have no number: name them by PCI address or chip id.
 
 Fields of a query: device, name, class, size, dram, l1 (what is used), peak, rate, dispatches, hits,
 misses. Operators: = != > >= < <= ~ (contains) !~.")]
