@@ -15,6 +15,7 @@ mod doctor;
 mod driver_devices;
 mod driver_holders;
 mod driver_list;
+mod driver_trap;
 mod exactness;
 mod fork;
 mod full;
