@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::{Serialize, Serializer};
-use tt_shm_reader::{Class, Counters, DeviceStats};
+use tt_shm_reader::{Class, Counters, DeviceStats, device_flags};
 
 use super::Followed;
 use super::account::Sum;
@@ -190,9 +190,16 @@ fn figures(
     id: &DeviceId,
     clock: Clock,
 ) -> Vec<(&'static Figure, Peak)> {
+    let unseen = merged.is_some_and(|stats| stats.flags & device_flags::SYSTEM_KERNELS_UNSEEN != 0);
     let merged = merged.map(|stats| Device::new(0, 0, id, stats, clock, false).held);
-    let own: Vec<(Held, bool)> =
-        own.iter().map(|own| (Held::by_one(own, clock), own.peak_reset_time != 0)).collect();
+    let held = |own: &Counters| {
+        let mut held = Held::by_one(own, clock);
+        if unseen {
+            held.doubt_system_kernels();
+        }
+        held
+    };
+    let own: Vec<(Held, bool)> = own.iter().map(|own| (held(own), own.peak_reset_time != 0)).collect();
     let figures = FIGURES.iter().filter(|figure| figure.has_peak());
     figures
         .map(|figure| {
