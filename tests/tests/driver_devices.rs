@@ -1,10 +1,12 @@
 //! Devices, as the driver's files describe them, on made-up machines.
 
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
 use tt_shm_driver::{
-    Absence, Architecture, Clock, Component, Device, Monitor, Pace, Quantity, Roots, Sensor,
+    Absence, Architecture, Clock, Component, Device, Holders, KernelFiles, Monitor, Pace, Quantity, Roots,
+    Sensor,
 };
 use tt_shm_tests::Machine;
 use tt_shm_tests::machine::{Board, FaultyFiles, Kmd};
@@ -348,25 +350,56 @@ fn other_entries_of_the_class_are_no_devices() {
     assert_eq!(Watch::new(&machine).numbers(), [0]);
 }
 
-/// Not a test: prints what a poll costs. Run with `--release`, `--ignored` and `--nocapture`.
+#[test]
+fn any_content_is_survived() {
+    let machine = Machine::new(Kmd::V2_9, &[Board::P150a, Board::N150]);
+    let mut files = Vec::new();
+    collect_files(&machine.path().join("sys"), &mut files);
+    collect_files(&machine.path().join("proc"), &mut files);
+    assert!(files.len() > 80, "{files:?}");
+    let mut random = fastrand::Rng::with_seed(7);
+    for _ in 0..50 {
+        for file in &files {
+            // Mostly text, so that some of it is close to right.
+            let alphabet: &[u8] = if random.bool() { b"0123456789-+.x: \n" } else { b"\0\xff\n\x1b\xc3a9" };
+            let most = if random.u8(..) == 0 { 9000 } else { 24 };
+            let length = random.usize(..most);
+            let text: Vec<u8> = (0..length).map(|_| alphabet[random.usize(..alphabet.len())]).collect();
+            std::fs::write(file, text).unwrap();
+        }
+        let watch = Watch::new(&machine);
+        assert_eq!(watch.numbers(), [0, 1]);
+        let version = watch.monitor.version().as_ref().ok();
+        assert_eq!(Holders::read(&machine.roots(), version, &watch.numbers()).devices.len(), 2);
+    }
+}
+
+fn collect_files(folder: &Path, files: &mut Vec<PathBuf>) {
+    for entry in std::fs::read_dir(folder).unwrap().map(Result::unwrap) {
+        let kind = entry.file_type().unwrap();
+        match kind.is_dir() {
+            true => collect_files(&entry.path(), files),
+            false if kind.is_file() => files.push(entry.path()),
+            false => {}
+        }
+    }
+}
+
+/// Prints what a poll costs: `cargo test ... time_of_a_poll -- --ignored --nocapture`.
 #[test]
 #[ignore = "a measurement"]
 fn time_of_a_poll_of_32_devices() {
     let machine = Machine::new(Kmd::V2_9, &[Board::GalaxyBlackhole]);
     let pace = Pace { poll: Duration::ZERO, scan: Duration::from_secs(3600) };
-    let mut monitor = Monitor::with(machine.roots(), pace, tt_shm_driver::KernelFiles);
-    let mut time = |rounds: u32, pace_scan: bool| {
-        let mut best = Duration::MAX;
-        for _ in 0..rounds {
-            if pace_scan {
-                monitor = Monitor::with(machine.roots(), pace, tt_shm_driver::KernelFiles);
-            }
-            let start = Instant::now();
-            monitor.poll(start);
-            best = best.min(start.elapsed());
-        }
-        best
+    let new = || Monitor::with(machine.roots(), pace, KernelFiles);
+    let timed = |monitor: &mut Monitor| {
+        let start = Instant::now();
+        assert!(monitor.poll(start));
+        start.elapsed()
     };
-    let (scan, poll) = (time(20, true), time(1000, false));
-    println!("first poll with scan: {scan:?}; poll: {poll:?} (best of 20 and of 1000), 32 devices");
+    let scan = (0..20).map(|_| timed(&mut new())).min();
+    let mut monitor = new();
+    timed(&mut monitor);
+    let poll = (0..1000).map(|_| timed(&mut monitor)).min();
+    println!("32 devices: {poll:?} a poll (best of 1000), {scan:?} with a scan (best of 20)");
 }

@@ -134,7 +134,9 @@ fn holders_are_told_with_user_container_and_doubts() {
         (&json!(false), &json!(1))
     );
     assert_eq!(document["driver_gaps"].as_array().unwrap().len(), 2, "{document:#}");
-    assert!(list(&space, &machine, &[]).contains("driver: 1 pids of the driver's list cannot be confirmed"));
+    assert!(
+        list(&space, &machine, &[]).contains("driver: pids of the driver's list that cannot be confirmed")
+    );
 }
 
 #[test]

@@ -104,7 +104,7 @@ impl Holders {
         holders
     }
 
-    /// What is missing, and what to do, in a sentence each.
+    /// What is missing, how often, and what to do.
     #[must_use]
     pub fn gaps(&self) -> Vec<String> {
         let holders = || self.devices.iter().flat_map(|device| &device.processes);
@@ -112,38 +112,24 @@ impl Holders {
         let unconfirmed = holders().filter(|holder| !holder.is_believed()).count();
         let invisible: u32 = self.devices.iter().map(|device| device.invisible).sum();
         let malformed: u32 = self.devices.iter().map(|device| device.malformed).sum();
-        let gap = |is_gap: bool, text: String| is_gap.then_some(text);
+        let gap = |count: u64, what: &str| (count > 0).then(|| format!("{what}: {count}"));
         let gaps = [
             gap(
-                self.denied > 0,
-                format!(
-                    "descriptors of {} processes may not be read, which may hold devices: run as root",
-                    self.denied
-                ),
+                self.denied.into(),
+                "processes whose descriptors may not be read (they may hold devices: run as root)",
             ),
             gap(
-                self.is_hiding,
-                "procfs is mounted with hidepid, which hides processes of other users: run as root"
-                    .to_owned(),
+                u64::from(self.is_hiding),
+                "mounts of procfs that hide other users' processes, by hidepid (run as root)",
             ),
+            gap(unseen as u64, "holders that procfs does not show (they are hidden or have ended)"),
+            gap(invisible.into(), "descriptors of processes outside of this PID namespace (run on the host)"),
             gap(
-                unseen > 0,
-                format!("{unseen} holders are not visible in procfs: they are hidden or have ended"),
+                unconfirmed as u64,
+                "pids of the driver's list that cannot be confirmed (update tt-kmd to 2.7 or later)",
             ),
-            gap(
-                invisible > 0,
-                format!(
-                    "{invisible} descriptors are of processes outside of this PID namespace: run on the host"
-                ),
-            ),
-            gap(
-                unconfirmed > 0,
-                format!(
-                    "{unconfirmed} pids of the driver's list cannot be confirmed: update tt-kmd to 2.7 or later"
-                ),
-            ),
-            gap(malformed > 0, format!("{malformed} lines of the driver's list are not pids")),
-            gap(self.is_cut, "there are more holders than are looked at".to_owned()),
+            gap(malformed.into(), "lines of the driver's list that are not pids"),
+            gap(u64::from(self.is_cut), "lists of processes or descriptors that are longer than is read"),
         ];
         gaps.into_iter().flatten().collect()
     }

@@ -23,7 +23,7 @@ pub(crate) struct Driver {
     pub(crate) version: Option<String>,
     /// By number.
     pub(crate) devices: Vec<DriverDevice>,
-    /// What is missing, in a sentence each.
+    /// What is missing, how often, and what to do.
     pub(crate) gaps: Vec<String>,
 }
 
@@ -54,7 +54,7 @@ impl Driver {
         let devices = monitor.devices().iter().zip(&holders.devices);
         let mut gaps = holders.gaps();
         if monitor.left_out() > 0 {
-            gaps.push(format!("{} devices more than are looked at", monitor.left_out()));
+            gaps.push(format!("devices more than are read: {}", monitor.left_out()));
         }
         Driver {
             version: version.map(ToString::to_string),
