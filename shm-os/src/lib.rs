@@ -68,6 +68,7 @@ mod mutex;
 mod names;
 #[cfg(feature = "object")]
 mod object;
+mod peer;
 mod pids;
 mod process;
 mod procfs;
@@ -93,10 +94,11 @@ pub use names::{
 };
 #[cfg(feature = "object")]
 pub use object::SharedObject;
+pub use peer::{Peer, peer_of};
 pub use pids::PidMap;
 pub use process::{
-    at_exit, boot_id, is_process_of, own_start_time, owners_of, pid_namespace, process_name, random_u64,
-    start_time_of, time_namespace,
+    at_exit, boot_id, is_process_of, own_start_time, owners_of, pid_namespace, process_name, process_name_of,
+    random_u64, start_time_of, time_namespace,
 };
 pub use procfs::{Procfs, Stat, Status};
 #[cfg(all(feature = "ptrace", target_arch = "x86_64"))]

@@ -3,6 +3,7 @@
 //! None of them decides whether a process is alive; the lock does. All of them may be missing (a container
 //! without /proc), so they are optional rather than errors.
 
+use std::fmt::Display;
 use std::fs;
 use std::io;
 use std::os::unix::fs::MetadataExt;
@@ -40,7 +41,17 @@ pub fn random_u64() -> io::Result<u64> {
 /// there is no procfs.
 #[must_use]
 pub fn process_name() -> String {
-    let start_of = |file| Procfs::default().start_of("self", file, MAX_BYTES);
+    name_in_procfs("self")
+}
+
+/// The name of another process, in the same words; `None` if there is no such process, or none to be seen from here.
+#[must_use]
+pub fn process_name_of(pid: u32) -> Option<String> {
+    Some(name_in_procfs(pid)).filter(|name| !name.is_empty())
+}
+
+fn name_in_procfs(process: impl Display + Copy) -> String {
+    let start_of = |file| Procfs::default().start_of(process, file, MAX_BYTES);
     let comm = start_of("comm");
     describe(String::from_utf8_lossy(&comm).trim_end_matches('\n'), &start_of("cmdline"))
 }
@@ -154,6 +165,8 @@ mod tests {
         assert_eq!(start_time_of(pid), own_start_time());
         assert_eq!(start_time_of(u32::MAX), None);
         assert!(!process_name().is_empty());
+        assert_eq!(process_name_of(pid), Some(process_name()));
+        assert_eq!(process_name_of(u32::MAX), None);
         assert_ne!(random_u64().unwrap(), random_u64().unwrap());
     }
 
