@@ -36,6 +36,8 @@ pub(crate) struct Config {
     pub(crate) source: Source,
     /// 0 if this process reports for itself.
     pub(crate) on_behalf_of: u32,
+    /// `None`: that of this process.
+    pub(crate) process_name: Option<String>,
 }
 
 /// Settings of a tracker to be opened. What is not set comes from the environment.
@@ -49,6 +51,7 @@ pub struct Builder {
     backtrace: Option<bool>,
     source: Source,
     on_behalf_of: u32,
+    process_name: Option<String>,
 }
 
 impl Builder {
@@ -102,6 +105,12 @@ impl Builder {
         self
     }
 
+    /// Sets the name that monitors show, at most 64 bytes, instead of that of this process.
+    pub fn process_name(mut self, name: impl Into<String>) -> Builder {
+        self.process_name = Some(name.into());
+        self
+    }
+
     /// Opens the tracker: with a segment in /dev/shm if tracking is enabled, otherwise one whose calls do
     /// nothing.
     pub fn open(self) -> Result<Tracker, OpenError> {
@@ -143,8 +152,18 @@ impl Builder {
         }
         let backtrace = self.backtrace.unwrap_or_else(|| is_set(BACKTRACE_ENV));
         let run = std::env::var(RUN_ENV).ok().and_then(|text| run_in(&text, &namespace)).unwrap_or(0);
-        let (source, on_behalf_of) = (self.source, self.on_behalf_of);
-        Ok(Config { namespace, ring_slots, live_capacity, name_bytes, backtrace, run, source, on_behalf_of })
+        let (source, on_behalf_of, process_name) = (self.source, self.on_behalf_of, self.process_name);
+        Ok(Config {
+            namespace,
+            ring_slots,
+            live_capacity,
+            name_bytes,
+            backtrace,
+            run,
+            source,
+            on_behalf_of,
+            process_name,
+        })
     }
 }
 

@@ -187,7 +187,10 @@ fn new_header(config: &Config) -> Result<SegmentHeader, OpenError> {
     header.run = config.run;
     header.source = config.source as u64;
     header.on_behalf_of = u64::from(config.on_behalf_of);
-    header.process_name = text::encode(&tt_shm_os::process_name());
+    header.process_name = match &config.process_name {
+        Some(name) => text::encode(name),
+        None => text::encode(&tt_shm_os::process_name()),
+    };
     Ok(header)
 }
 

@@ -147,9 +147,10 @@ fn that_the_mode_is_hybrid_may_be_told_later() {
 
 #[test]
 fn a_segment_says_who_writes_it_and_what_was_checked() {
-    let tracker = open_with(|builder| builder.source(Source::Tap).on_behalf_of(4711));
+    let tracker = open_with(|builder| builder.source(Source::Tap).on_behalf_of(4711).process_name("train"));
     let reader = observe(&tracker);
     assert_eq!((reader.source(), reader.header().on_behalf_of), (Some(Source::Tap), 4711));
+    assert_eq!(reader.process_name(), "train");
     assert_eq!(reader.self_checks(), [0, 0]);
     tracker.self_checks(3, 0).unwrap();
     tracker.self_checks(1, 1).unwrap();
