@@ -302,6 +302,11 @@ impl State {
         let target = self.target().and_then(|key| self.process(key));
         match target.map(|process| (process, signal_target(process))) {
             Some((_, Some(target))) => self.modal = Some(Modal::signal(target)),
+            Some((Process { pid: Some(pid), on_behalf_of: Some(client), .. }, None)) => {
+                self.message = Some(format!(
+                    "no signal sent: {pid} is the bridge, which would end for all its clients; the client is {client}"
+                ));
+            }
             Some((process, None)) if process.is_claimed() => {
                 let (pid, owner) = (process.pid_short(), process.owner());
                 self.message = Some(format!(
@@ -372,11 +377,11 @@ pub(crate) fn interval_text(interval: Duration) -> String {
     }
 }
 
-/// A process that may be sent a signal: /proc confirms its claims.
+/// A process that may be sent a signal: /proc confirms its claims, and its memory is its own.
 fn signal_target(process: &Process) -> Option<SignalTarget> {
-    let is_confirmed = process.claimed == Some(false);
+    let is_meant = process.claimed == Some(false) && process.on_behalf_of.is_none();
     Some(SignalTarget {
-        pid: u32::try_from(process.pid?).ok().filter(|_| is_confirmed)?,
+        pid: u32::try_from(process.pid?).ok().filter(|_| is_meant)?,
         start_ticks: process.start_ticks,
         uid: process.uid,
         user: process.owner(),
