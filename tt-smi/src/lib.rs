@@ -27,6 +27,7 @@ pub mod units;
 pub mod users;
 
 mod bench;
+mod bridge;
 mod commands;
 mod config;
 mod demo;

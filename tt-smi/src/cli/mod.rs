@@ -11,7 +11,7 @@ mod values;
 pub use about::{CompletionsArgs, ConfigAction, ConfigArgs, ManArgs};
 pub use lists::{AllocationsArgs, DeviceArgs, EventsArgs, OnlyArgs, OomArgs, ProgramsArgs, SortBy};
 pub use screen::ScreenArgs;
-pub use service::{AggregateArgs, CleanArgs, DoctorArgs, PeakArgs};
+pub use service::{AggregateArgs, BridgeArgs, CleanArgs, DoctorArgs, PeakArgs};
 pub use show::{
     DeviceListArgs, Format, LimitArgs, ListArgs, OfficialArgs, ProcessListArgs, ProcessSort, PsArgs,
     SnapshotArgs, WatchArgs, WatchFormat,
@@ -129,6 +129,12 @@ pub enum Command {
     /// several processes are exact, event rates are known, and failures record who held the memory. Without it, each
     /// command aggregates by itself, beginning when it starts.
     Aggregate(AggregateArgs),
+    /// Serve clients of the proof of concept's socket, as processes like any other
+    ///
+    /// Stays in the foreground until Ctrl-C or SIGTERM. What a client reports becomes a segment in shared memory that every
+    /// command shows, and that is gone with its connection. Its questions are answered from shared memory; what is not
+    /// known is 0 there. Only clients of this user and of root are served.
+    Bridge(BridgeArgs),
     /// Check this machine (/dev/shm, segments, aggregator, driver) and suggest fixes
     ///
     /// Changes nothing and opens no device. Exit codes: 0 no problems, 1 warnings, 2 errors.

@@ -1,8 +1,10 @@
-//! Arguments of the commands that serve or maintain a namespace: `peak`, `aggregate`, `clean`, `doctor`.
+//! Arguments of the commands that serve or maintain a namespace: `peak`, `aggregate`, `bridge`, `clean`, `doctor`.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
+use tt_shm_measure::message::SOCKET_PATH;
 
 use super::DeviceListArgs;
 use super::values::duration;
@@ -39,6 +41,27 @@ pub struct AggregateArgs {
     /// Print a summary to stderr at this interval, such as 10s or 500ms
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub stats_interval: Option<Duration>,
+}
+
+/// `bridge`
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  tt-smi bridge &                   clients find it where their own server used to be
+  TT_ALLOC_TRACKING_ENABLED=1 python3 train.py
+  tt-smi bridge --socket /run/user/1000/tt.sock --message-size 112
+
+Lists that clients ask for go to stdout, the log to stderr. What is answered: docs/sources.md.")]
+pub struct BridgeArgs {
+    /// Listen on this socket; a stale one is replaced
+    #[arg(long, value_name = "PATH", default_value = SOCKET_PATH)]
+    pub socket: PathBuf,
+    /// Length of all messages [default: told apart per connection]
+    #[arg(long, value_name = "BYTES", value_parser = ["72", "112", "144"])]
+    pub message_size: Option<String>,
+    /// Take application kernels of 57344 bytes for fabric and of 47104 bytes for dispatch kernels
+    #[arg(long)]
+    pub guess_kernel_type: bool,
 }
 
 /// `clean`

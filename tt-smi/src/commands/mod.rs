@@ -4,6 +4,7 @@ mod aggregate;
 pub(crate) mod allocations;
 mod attach;
 mod bench;
+mod bridge;
 mod clean;
 mod completions;
 mod config;
@@ -67,6 +68,7 @@ pub(crate) fn run(cli: Cli, settings: &Settings) -> anyhow::Result<()> {
         Some(Command::Detach(args)) => attach::detach(&args),
         Some(Command::Doctor(args)) => doctor::run(&args, settings),
         Some(Command::Aggregate(args)) => aggregate::run(&args, settings),
+        Some(Command::Bridge(args)) => bridge::run(&args, settings),
         Some(Command::Clean(args)) => clean::run(&args, settings),
         Some(Command::Bench(args)) => bench::run(&args, settings),
         Some(Command::Demo(args)) => demo::run(&args, settings),

@@ -4,7 +4,7 @@ pub(crate) mod json;
 
 use std::io::{self, Write};
 
-use crate::cli::AllocationsArgs;
+use crate::cli::{AllocationsArgs, SortBy};
 use crate::escape::fit;
 use crate::lists::allocations::{Item, Listing};
 use crate::lists::groups::{Group, GroupKey, groups, histogram};
@@ -49,6 +49,22 @@ pub(crate) fn run(args: &AllocationsArgs, settings: &Settings) -> anyhow::Result
     out.flush()?;
     listing.doubts.iter().for_each(|doubt| eprintln!("tt-smi: {doubt}"));
     Ok(())
+}
+
+/// Prints everything that is live, or all kernels, largest first.
+pub(crate) fn print_all(settings: &Settings, kernels_only: bool) -> anyhow::Result<()> {
+    let (segments, directory) = super::look(settings)?;
+    let mut listing = Listing::default();
+    for segment in &segments.live {
+        listing.add(segment, &directory, |item| !kernels_only || item.class.kernel_type().is_some());
+    }
+    listing.lack(&segments.unread);
+    listing.sort(SortBy::Size);
+    let why = super::why_nothing_listed(&segments);
+    let shown = Shown { why, is_part: kernels_only, most: usize::MAX, groups: None, sizes: None };
+    let mut out = super::stdout();
+    write(&mut out, &listing, &shown, settings.paint)?;
+    Ok(out.flush()?)
 }
 
 /// Which parts of a listing to print.
