@@ -6,6 +6,7 @@ mod common;
 mod aggregate;
 mod aggregator_faults;
 mod attach;
+mod bridge;
 mod cli;
 mod cli_commands;
 mod cli_completions;
