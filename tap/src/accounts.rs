@@ -143,7 +143,7 @@ impl Accounts {
     fn report(&self, buffer: Buffer, address: Option<u64>) -> Option<(BufferType, u64)> {
         let (kind, id) = (known(buffer.kind(), "the kind of a buffer")?, buffer.id());
         let alloc = Alloc::new(kind, id, buffer.size());
-        let alloc = match (buffer.per_bank(self.alignment), per_core::cores_of(buffer)) {
+        let alloc = match (buffer.per_bank(self.alignment), per_core::cores_of(buffer, kind)) {
             (Some(per_bank), Cores::All) => alloc.bytes_per_bank(per_bank),
             (Some(per_bank), Cores::Some(cores)) => {
                 self.any_partial.store(true, Ordering::Relaxed);

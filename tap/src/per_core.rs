@@ -3,6 +3,8 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use tt_shm_writer::BufferType;
+
 use crate::metal::{Buffer, functions};
 use crate::notes;
 
@@ -24,9 +26,13 @@ pub(crate) enum Cores {
     Unknown,
 }
 
-/// The cores that a buffer takes.
+/// The cores that a buffer of this kind takes.
 #[inline]
-pub(crate) fn cores_of(buffer: Buffer) -> Cores {
+pub(crate) fn cores_of(buffer: Buffer, kind: BufferType) -> Cores {
+    // Only L1 is on cores.
+    if !matches!(kind, BufferType::L1 | BufferType::L1Small) {
+        return Cores::All;
+    }
     // Versions without this function have no such buffers.
     let Some(is_per_core) = is_per_core() else { return Cores::All };
     // SAFETY: a buffer that lives.

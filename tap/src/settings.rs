@@ -8,7 +8,7 @@ use crate::hooks::hooks;
 /// How many calls there are from one comparison with the allocator to the next: 1 compares after every call. Rounded up to
 /// a power of two.
 const CHECK_ENV: &str = "TT_SHM_TAP_CHECK_EVERY";
-const CHECK_EVERY: u64 = 64;
+const CHECK_EVERY: u64 = 256;
 /// Whether operations are to tell their names, `0` for not: also where tt-metal's Inspector is off.
 const NAMES_ENV: &str = "TT_SHM_TAP_NAMES";
 
