@@ -107,7 +107,18 @@ impl Platform for Linux {
     }
 }
 
-/// See the [module documentation](self).
+/// A mutex that notices that it was forked, and costs a thread that uses it alone next to nothing.
+///
+/// A forked child finds it without a value: whatever was behind the lock is its parent's. The next use makes a value of its
+/// own, or there is none from then on.
+///
+/// ```
+/// let counter = tt_shm_os::ForkMutex::new(1)?;
+/// assert_eq!(counter.with(|| Some(0), |count| *count + 1), Some(2));
+/// counter.end();
+/// assert_eq!(counter.with(|| Some(0), |count| *count), None);
+/// # Ok::<(), std::io::Error>(())
+/// ```
 pub struct ForkMutex<T> {
     lock: WipePage<Lock>,
     /// Boxed: a child must be able to replace the value by one store, without moving a torn one.
