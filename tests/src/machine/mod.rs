@@ -1,6 +1,6 @@
 //! Made-up machines with Tenstorrent boards: trees of files as sysfs and procfs have them.
 //!
-//! Names, forms and links are those of tt-kmd; what each version and board publishes is in [`board`]. There is no
+//! Names, forms and links are those of tt-kmd; what each version and board publishes is in `board.rs`. There is no
 //! `/dev`: nothing that reads such a tree has anything to open. No ordinary file gives ENODATA or ENODEV, so these
 //! come from [`FaultyFiles`], which a monitor reads through.
 
