@@ -387,7 +387,7 @@ fn collect_files(folder: &Path, files: &mut Vec<PathBuf>) {
 
 /// Prints what a poll costs: `cargo test ... time_of_a_poll -- --ignored --nocapture`.
 #[test]
-#[ignore = "a measurement"]
+#[ignore = "prints how long a poll takes: a time is no reason to fail, so nobody waits for it"]
 fn time_of_a_poll_of_32_devices() {
     let machine = Machine::new(Kmd::V2_9, &[Board::GalaxyBlackhole]);
     let pace = Pace { poll: Duration::ZERO, scan: Duration::from_secs(3600) };
