@@ -1,7 +1,7 @@
 //! What processes claim about one chip, and which claims are believed.
 //!
-//! Identity and capacity are what root's processes claim and, where they claim nothing, what all others agree
-//! on. A process that contradicts this is shown with its own claim and affects nobody else; its claim ends
+//! Identity and capacity are what the kernel driver says, then what root's processes claim and, where they claim
+//! nothing, what all others agree on. A process that contradicts this is shown with its own claim and affects nobody else; its claim ends
 //! when the process does.
 
 use crate::device::{DeviceEntry, POOLS, known};
@@ -9,6 +9,8 @@ use crate::device::{DeviceEntry, POOLS, known};
 /// The rank of a claim; lower values take precedence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Standing {
+    /// The kernel driver.
+    Driver,
     /// A process of root.
     Root,
     /// A process of the user who asks. A reader that serves everybody gives this to nobody.
@@ -107,12 +109,12 @@ impl MergedClaims {
 #[derive(Clone, Debug)]
 pub struct Claims {
     /// By [`Standing`].
-    said: [MergedClaims; 3],
+    said: [MergedClaims; 4],
 }
 
 impl Default for Claims {
     fn default() -> Claims {
-        Claims { said: [MergedClaims::NOTHING; 3] }
+        Claims { said: [MergedClaims::NOTHING; 4] }
     }
 }
 

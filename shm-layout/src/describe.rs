@@ -45,7 +45,7 @@ pub trait Codes {
 }
 
 /// The sizes and limits of segments and tables.
-pub const LIMITS: [&[Constant]; 7] = [
+pub const LIMITS: [&[Constant]; 8] = [
     crate::block::LIMITS,
     crate::device::LIMITS,
     crate::segment::LIMITS,
@@ -53,6 +53,7 @@ pub const LIMITS: [&[Constant]; 7] = [
     crate::control::LIMITS,
     crate::table::LIMITS,
     crate::table::FAILURE_LIMITS,
+    crate::table::DRIVER_LIMITS,
 ];
 
 /// Declares constants and a list of them.

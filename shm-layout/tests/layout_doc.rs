@@ -27,7 +27,7 @@ fn of<T: Fields>() -> Struct {
     Struct { name: T::NAME, size: size_of::<T>(), fields: T::FIELDS }
 }
 
-fn structs() -> [Struct; 23] {
+fn structs() -> [Struct; 26] {
     [
         of::<shm_layout::SegmentHeader>(),
         of::<shm_layout::Block>(),
@@ -52,11 +52,14 @@ fn structs() -> [Struct; 23] {
         of::<table::FailureRecord>(),
         of::<table::FailureHolder>(),
         of::<table::PastEvent>(),
+        of::<table::DriverStats>(),
+        of::<table::Trend>(),
+        of::<table::TelemetryBucket>(),
     ]
 }
 
 /// The modules of flags: heading of the first column, and the constants.
-const FLAGS: [(&str, &[Constant]); 8] = [
+const FLAGS: [(&str, &[Constant]); 9] = [
     ("known", known::ALL),
     ("flag", flags::ALL),
     ("state bit", segment_control::state::ALL),
@@ -65,15 +68,18 @@ const FLAGS: [(&str, &[Constant]); 8] = [
     ("usage flag", table::usage_flags::ALL),
     ("bucket flag", table::bucket_flags::ALL),
     ("failure flag", table::failure_flags::ALL),
+    ("driver flag", table::driver_flags::ALL),
 ];
 
 /// The other modules of constants, and codes that have no other name than that of the variant.
-const VALUES: [(&str, &[Constant]); 5] = [
+const VALUES: [(&str, &[Constant]); 7] = [
     ("segment word", segment_control::ALL),
     ("table word", table_control::ALL),
     ("row kind", RowKind::CODES),
     ("process state", table::process_state::ALL),
     ("notice kind", table::notice_kind::ALL),
+    ("told", table::Told::CODES),
+    ("absent", table::Absent::CODES),
 ];
 
 fn tables() -> Vec<Table> {

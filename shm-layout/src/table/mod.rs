@@ -4,10 +4,16 @@
 //! the generation that wrote it.
 
 mod device;
+mod driver;
 mod failure;
 mod rows;
 
 pub use self::device::{ClassStats, Composition, DeviceStats, Failure, Holder, Peak, device_flags};
+pub(crate) use self::driver::LIMITS as DRIVER_LIMITS;
+pub use self::driver::{
+    Absent, DRIVER_NUMBERS, DriverStats, FIRMWARE_PARTS, MAX_DRIVER_DEVICES, TELEMETRY_BUCKET_WORDS,
+    TELEMETRY_RESOLUTIONS, TELEMETRY_WORDS, TRENDS, TelemetryBucket, Told, Trend, driver_flags,
+};
 pub(crate) use self::failure::LIMITS as FAILURE_LIMITS;
 pub use self::failure::{
     FAILURE_EVENTS, FAILURE_HOLDERS, FailureHolder, FailureRecord, MAX_FAILURES, MAX_HELD, PastEvent,
@@ -62,6 +68,8 @@ constants! {
     pub const NOTICE_ROW_WORDS: usize = latch_words(words_of::<Notice>());
     /// The number of words of a failure row, including the latch.
     pub const FAILURE_ROW_WORDS: usize = latch_words(words_of::<FailureRecord>());
+    /// The number of words of a row of the driver, including the latch.
+    pub const DRIVER_ROW_WORDS: usize = latch_words(words_of::<DriverStats>());
 }
 
 /// The control words of a table. One constant per word.
@@ -122,6 +130,10 @@ pub mod control {
         /// Since when the machine is known not to have been suspended, 0 if it never was. CLOCK_MONOTONIC stands
         /// still while it is, so the wall-clock time of earlier moments is not known.
         pub const AWAKE_SINCE: usize = 24;
+        /// The number of rows of the driver that may be read.
+        pub const DRIVER: usize = 25;
+        /// Devices that the driver has and there is no row for.
+        pub const DRIVER_LEFT_OUT: usize = 26;
     }
 }
 
@@ -166,8 +178,12 @@ shared_struct! {
         176 => pub history: Block,
         /// [`FailureRecord`] rows.
         192 => pub failures: Block,
+        /// [`DriverStats`] rows.
+        208 => pub driver: Block,
+        /// [`TelemetryBucket`]s per row of the driver.
+        224 => pub telemetry: Block,
         /// Zero.
-        208 => pub reserved: [u64; 102],
+        240 => pub reserved: [u64; 98],
     }
 }
 
@@ -178,6 +194,8 @@ const USAGE_BYTES: u64 = 8 * USAGE_ROW_WORDS as u64;
 const NOTICE_BYTES: u64 = 8 * NOTICE_ROW_WORDS as u64;
 const HISTORY_BYTES: u64 = 8 * HISTORY_WORDS as u64;
 const FAILURE_BYTES: u64 = 8 * FAILURE_ROW_WORDS as u64;
+const DRIVER_BYTES: u64 = 8 * DRIVER_ROW_WORDS as u64;
+const TELEMETRY_BYTES: u64 = 8 * TELEMETRY_WORDS as u64;
 
 impl TableHeader {
     /// A header with the blocks laid out; everything else is zero.
@@ -194,6 +212,8 @@ impl TableHeader {
         header.notices = planner.place(MAX_NOTICES as u64, NOTICE_BYTES);
         header.history = planner.place(TABLE_DEVICES as u64, HISTORY_BYTES);
         header.failures = planner.place(MAX_FAILURES as u64, FAILURE_BYTES);
+        header.driver = planner.place(MAX_DRIVER_DEVICES as u64, DRIVER_BYTES);
+        header.telemetry = planner.place(MAX_DRIVER_DEVICES as u64, TELEMETRY_BYTES);
         header.total_len = planner.len();
         header
     }
@@ -221,12 +241,15 @@ impl TableHeader {
         expect("total_len", self.total_len, len)?;
         expect("control words", self.control.capacity, TABLE_CONTROL_WORDS as u64)?;
         expect("history", self.history.capacity, self.devices.capacity)?;
+        expect("telemetry", self.telemetry.capacity, self.driver.capacity)?;
         self.control.check("control", CONTROL_BYTES, TABLE_CONTROL_WORDS as u64, len)?;
         self.devices.check("devices", DEVICE_BYTES, TABLE_DEVICES as u64, len)?;
         self.processes.check("processes", PROCESS_BYTES, MAX_PROCESSES as u64, len)?;
         self.usages.check("usages", USAGE_BYTES, MAX_USAGES as u64, len)?;
         self.notices.check("notices", NOTICE_BYTES, MAX_NOTICES as u64, len)?;
         self.failures.check("failures", FAILURE_BYTES, MAX_FAILURES as u64, len)?;
+        self.driver.check("driver", DRIVER_BYTES, MAX_DRIVER_DEVICES as u64, len)?;
+        self.telemetry.check("telemetry", TELEMETRY_BYTES, MAX_DRIVER_DEVICES as u64, len)?;
         self.history.check("history", HISTORY_BYTES, TABLE_DEVICES as u64, len)
     }
 }
@@ -247,6 +270,10 @@ pub struct TableWords<'a, W> {
     pub history: &'a [[W; HISTORY_WORDS]],
     /// Allocation failures.
     pub failures: &'a [[W; FAILURE_ROW_WORDS]],
+    /// Devices of the driver.
+    pub driver: &'a [[W; DRIVER_ROW_WORDS]],
+    /// Telemetry by row of the driver.
+    pub telemetry: &'a [[W; TELEMETRY_WORDS]],
 }
 
 impl<W> Clone for TableWords<'_, W> {
@@ -267,6 +294,8 @@ impl<'a, W: Word> TableWords<'a, W> {
             notices: header.notices.entries(words),
             history: header.history.entries(words),
             failures: header.failures.entries(words),
+            driver: header.driver.entries(words),
+            telemetry: header.telemetry.entries(words),
         }
     }
 }
@@ -280,6 +309,17 @@ const HEARTBEAT_INTERVALS: u64 = 3;
 /// `interval_ns`.
 pub fn is_heartbeat_fresh(age_ns: u64, interval_ns: u64) -> bool {
     age_ns <= interval_ns.saturating_mul(HEARTBEAT_INTERVALS).saturating_add(HEARTBEAT_SLACK_NS)
+}
+
+/// The cell of a device's telemetry that holds a moment.
+pub fn telemetry_bucket<W>(
+    history: &[W; TELEMETRY_WORDS],
+    resolution: usize,
+    time: u64,
+) -> Option<&[W; TELEMETRY_BUCKET_WORDS]> {
+    let length = TELEMETRY_RESOLUTIONS.get(resolution)?;
+    let index = (time / length) as usize % HISTORY_BUCKETS;
+    history.as_chunks().0.get(resolution * HISTORY_BUCKETS + index)
 }
 
 /// The cell of a device's history that holds a moment.
