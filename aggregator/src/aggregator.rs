@@ -5,11 +5,12 @@ use std::os::fd::BorrowedFd;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec};
-use shm_layout::table::Bucket;
+use shm_layout::table::{Bucket, TelemetryBucket};
 use tt_shm_os::monotonic_ns;
 use tt_shm_reader::{Segment, TableSnapshot};
 
 use crate::config::Config;
+use crate::driver::DriverWatch;
 use crate::error::StartError;
 use crate::merge::fold_batch::fold_batch;
 use crate::merge::streams::merge;
@@ -87,6 +88,7 @@ pub struct Aggregator {
     /// The times for which new windows of peaks were requested and are not open yet.
     pub(crate) windows_due: VecDeque<u64>,
     uncounted_notices: UncountedNotices,
+    driver: Option<DriverWatch>,
     busy_until: u64,
     sleep: Duration,
 }
@@ -113,6 +115,7 @@ impl Aggregator {
             adopted.install(&mut model);
             shm_layout::point!(AdoptInstalled);
         }
+        let driver = config.driver.clone().map(DriverWatch::new);
         let mut aggregator = Aggregator {
             config,
             uid,
@@ -133,6 +136,7 @@ impl Aggregator {
             stirred: false,
             windows_due: VecDeque::new(),
             uncounted_notices: UncountedNotices::default(),
+            driver,
             busy_until: 0,
             sleep: SHORT_SLEEP,
         };
@@ -246,6 +250,9 @@ impl Aggregator {
         let known = self.followers.iter().map(|follower| follower.known_until(folded_through));
         self.model.as_of = known.fold(folded_through.min(self.last_find), u64::min);
         self.model.set_passed(passed(&self.followers, folded_through.max(self.model.advanced_to)));
+        if let Some(driver) = &mut self.driver {
+            driver.poll(&mut self.model);
+        }
         let unread = self.unread() > 0;
         self.model.set_unread(unread);
         self.uncounted_notices.update(&mut self.model, &self.followers, &mut self.config.log, now);
@@ -411,6 +418,12 @@ impl Aggregator {
     /// A device's history at a resolution (0 a minute, 1 an hour, 2 a day), oldest first.
     pub fn history(&self, device: usize, resolution: usize) -> Vec<Bucket> {
         self.model.devices.get(device).map_or(Vec::new(), |device| device.history.buckets(resolution))
+    }
+
+    /// Telemetry of a device of the driver at a resolution (0 eight minutes, 1 an hour, 2 a day), oldest first.
+    pub fn telemetry(&self, row: usize, resolution: usize) -> Vec<TelemetryBucket> {
+        let device = self.model.driver.rows.get(row);
+        device.map_or(Vec::new(), |device| device.telemetry.since(resolution, 0))
     }
 
     /// The number of files refused at this moment.

@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use tt_shm_driver::Roots;
 use tt_shm_os::Namespace;
 use tt_shm_reader::Segment;
 
@@ -30,6 +31,8 @@ pub struct Config {
     pub accept_resets: bool,
     /// Which segments of the namespace to follow.
     pub only: Only,
+    /// Where to find what the kernel driver tells; it is not asked if `None`.
+    pub driver: Option<Roots>,
     /// Where log lines go.
     pub log: Log,
     /// Sees what is folded, if there is one.
@@ -61,7 +64,7 @@ impl fmt::Debug for Only {
 
 impl Config {
     /// The default configuration: events wait 500 us, new segments are watched for, files of dead processes
-    /// are removed, nothing is logged, and request files are ignored.
+    /// are removed, the driver is not asked, nothing is logged, and request files are ignored.
     pub fn new(namespace: Namespace) -> Config {
         Config {
             namespace,
@@ -71,6 +74,7 @@ impl Config {
             published: false,
             accept_resets: false,
             only: Only::default(),
+            driver: None,
             log: Log::silent(),
             observer: None,
         }

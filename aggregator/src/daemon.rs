@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use tt_shm_driver::Roots;
 use tt_shm_os::Namespace;
 
 use crate::aggregator::Aggregator;
@@ -19,6 +20,8 @@ pub struct DaemonConfig {
     pub namespace: Namespace,
     /// How often to log a summary; never if `None`.
     pub stats_interval: Option<Duration>,
+    /// Where to find what the kernel driver tells; it is not asked if `None`.
+    pub driver: Option<Roots>,
     /// Where log lines go.
     pub log: Log,
 }
@@ -29,9 +32,9 @@ pub struct DaemonConfig {
 /// The table is removed at the end. The lock file stays (see [`Claim`]); a program that has the namespace to
 /// itself removes it with [`Claim::remove_lock_file_while_held`].
 pub fn run_daemon(config: DaemonConfig, stop: &AtomicBool) -> Result<(), DaemonError> {
-    let DaemonConfig { namespace, stats_interval, log } = config;
+    let DaemonConfig { namespace, stats_interval, driver, log } = config;
     let claim = Claim::take(&namespace)?;
-    let config = Config { accept_resets: true, published: true, log, ..Config::new(namespace) };
+    let config = Config { accept_resets: true, published: true, driver, log, ..Config::new(namespace) };
     let mut aggregator = Aggregator::resume(config, claim.adopt())?;
     let mut publisher = TablePublisher::create(claim, &aggregator)?;
     let mut summary = Summary::new(stats_interval);

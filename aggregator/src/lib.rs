@@ -43,6 +43,7 @@
 mod aggregator;
 mod config;
 mod daemon;
+mod driver;
 mod error;
 mod log;
 mod merge;
@@ -54,6 +55,7 @@ mod table;
 pub use aggregator::{Activity, Aggregator};
 pub use config::{Config, Only};
 pub use daemon::{DaemonConfig, run_daemon};
+pub use driver::driver_stats;
 pub use error::{DaemonError, PublishError, ResetError, StartError};
 pub use log::Log;
 pub use observe::Observe;

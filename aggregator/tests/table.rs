@@ -184,6 +184,7 @@ fn the_daemon_publishes_resets_and_cleans_up() {
     let config = DaemonConfig {
         namespace: scene.namespace.clone(),
         stats_interval: Some(Duration::from_millis(1)),
+        driver: None,
         log,
     };
     std::thread::scope(|scope| {

@@ -71,21 +71,33 @@ impl Absence {
     }
 }
 
+impl Absence {
+    /// The reason in a few words, without where.
+    #[must_use]
+    pub fn words(&self) -> &'static str {
+        match self {
+            Absence::Missing => "not published by the driver",
+            Absence::Resetting => "not available while the device resets",
+            Absence::Gone => "the device was detached",
+            Absence::Denied => "permission denied",
+            Absence::Unknown => "not known to the kernel",
+            Absence::NotFitted => "not fitted",
+            Absence::Malformed(_) => "not understood",
+            Absence::Failed { .. } => "could not be read",
+        }
+    }
+}
+
 impl fmt::Display for Absence {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Absence::Missing => f.write_str("not published by the driver"),
-            Absence::Resetting => f.write_str("not available while the device resets"),
-            Absence::Gone => f.write_str("the device was detached"),
-            Absence::Denied => f.write_str("permission denied"),
-            Absence::Unknown => f.write_str("not known to the kernel"),
-            Absence::NotFitted => f.write_str("not fitted"),
             Absence::Malformed(found) => {
                 write!(f, "{}: {:?} is not {}", found.path.display(), found.text, found.expected)
             }
             Absence::Failed { path, errno } => {
                 write!(f, "{}: {}", path.display(), io::Error::from_raw_os_error(*errno))
             }
+            _ => f.write_str(self.words()),
         }
     }
 }

@@ -297,10 +297,15 @@ impl Device {
     #[must_use]
     pub fn chip_ids(&self) -> Vec<u64> {
         let asic_id = self.identity.asic_id.as_ref().ok().copied();
+        asic_id.into_iter().chain(self.serial_chip_id()).filter(|id| *id != 0).collect()
+    }
+
+    /// Of [`Device::chip_ids`], the one that is made of the serial number.
+    #[must_use]
+    pub fn serial_chip_id(&self) -> Option<u64> {
         let is_single = self.architecture() == Some(Architecture::Blackhole)
             && self.nominal().is_some_and(|nominal| nominal.chips == 1);
         let serial = self.identity.serial.as_ref().ok().filter(|_| is_single);
-        let by_serial = serial.and_then(|serial| serial.checked_mul(32));
-        asic_id.into_iter().chain(by_serial).filter(|id| *id != 0).collect()
+        serial.and_then(|serial| serial.checked_mul(32))
     }
 }

@@ -136,6 +136,15 @@ impl PciAddress {
         };
         (is_complete && address.device < 32 && address.function < 8).then_some(address)
     }
+
+    /// As one number: domain, bus, device and function, of 32, 8, 5 and 3 bits.
+    #[must_use]
+    pub fn packed(&self) -> u64 {
+        u64::from(self.domain) << 16
+            | u64::from(self.bus) << 8
+            | u64::from(self.device) << 3
+            | u64::from(self.function)
+    }
 }
 
 impl fmt::Display for PciAddress {

@@ -90,6 +90,7 @@ mod segment;
 mod sharing;
 mod snapshot;
 mod table;
+mod telemetry;
 
 pub use allocations::{Allocation, Allocations};
 pub use backed::Loss;
@@ -108,10 +109,11 @@ pub use table::Table;
 pub use shm_layout::control::Anomaly;
 pub use shm_layout::protocol::live::LiveList;
 pub use shm_layout::table::{
-    Bucket, ClassStats, Composition, DeviceStats, FAILURE_EVENTS, FAILURE_HOLDERS, Failure, FailureHolder,
-    FailureRecord, HISTORY_BUCKETS, HISTORY_RESOLUTIONS, Holder, MAX_FAILURES, Notice, PEAK_HOLDERS,
-    PastEvent, Peak, ProcessStats, TableHeader, TableWords, UsageStats, bucket_flags, device_flags,
-    failure_flags, notice_kind, process_flags, process_state, usage_flags,
+    Absent, Bucket, ClassStats, Composition, DRIVER_NUMBERS, DeviceStats, DriverStats, FAILURE_EVENTS,
+    FAILURE_HOLDERS, Failure, FailureHolder, FailureRecord, HISTORY_BUCKETS, HISTORY_RESOLUTIONS, Holder,
+    MAX_FAILURES, Notice, PEAK_HOLDERS, PastEvent, Peak, ProcessStats, TELEMETRY_RESOLUTIONS, TRENDS,
+    TableHeader, TableWords, TelemetryBucket, Told, Trend, UsageStats, bucket_flags, device_flags,
+    driver_flags, failure_flags, notice_kind, process_flags, process_state, usage_flags,
 };
 pub use shm_layout::{
     Arch, Class, ClassCounters, CoreType, Counters, DeviceEntry, Event, EventKind, Implausible, KernelType,

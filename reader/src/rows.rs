@@ -4,8 +4,8 @@ use std::sync::atomic::AtomicU64;
 
 use shm_layout::protocol::latch;
 use shm_layout::table::{
-    DEVICE_ROW_WORDS, DeviceStats, FAILURE_ROW_WORDS, FailureRecord, NOTICE_ROW_WORDS, Notice,
-    PROCESS_ROW_WORDS, ProcessStats, USAGE_ROW_WORDS, UsageStats, control,
+    DEVICE_ROW_WORDS, DRIVER_ROW_WORDS, DeviceStats, DriverStats, FAILURE_ROW_WORDS, FailureRecord,
+    NOTICE_ROW_WORDS, Notice, PROCESS_ROW_WORDS, ProcessStats, USAGE_ROW_WORDS, UsageStats, control,
 };
 use shm_layout::{View, Word, load_pod};
 
@@ -101,6 +101,18 @@ impl Table {
         let mut failures: Vec<FailureRecord> = self.found_failures().filter_map(Found::row).collect();
         FailureRecord::newest_first(&mut failures);
         failures
+    }
+
+    /// What the driver tells of its devices, with their row numbers.
+    pub fn driver(&self) -> impl Iterator<Item = (usize, DriverStats)> {
+        rows_in_use(self.found_driver())
+    }
+
+    pub(crate) fn found_driver(&self) -> impl Iterator<Item = Found<DriverStats>> {
+        let rows = self.block::<DRIVER_ROW_WORDS>(&self.header().driver);
+        rows[..self.published(control::DRIVER, &self.extents.driver)]
+            .iter()
+            .map(|row| read_row!(row, DriverStats))
     }
 
     pub(crate) fn found_failures(&self) -> impl Iterator<Item = Found<FailureRecord>> {

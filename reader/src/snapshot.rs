@@ -3,7 +3,7 @@
 use std::sync::atomic::AtomicU64;
 
 use shm_layout::Word;
-use shm_layout::table::{DeviceStats, FailureRecord, Notice, ProcessStats, UsageStats, control};
+use shm_layout::table::{DeviceStats, DriverStats, FailureRecord, Notice, ProcessStats, UsageStats, control};
 
 use crate::freshness::Freshness;
 use crate::rows::Found;
@@ -30,6 +30,10 @@ pub struct TableSnapshot {
     pub notices: Vec<Notice>,
     /// The last failed allocations, newest first.
     pub failures: Vec<FailureRecord>,
+    /// What the driver tells of its devices, with their row numbers.
+    pub driver: Vec<(usize, DriverStats)>,
+    /// The number of devices of the driver that the table has no row for.
+    pub driver_left_out: u64,
     /// The number of events folded.
     pub events: u64,
     /// The number of events missed because they were overwritten.
@@ -92,6 +96,7 @@ impl Table {
         let usages = gather.rows(self.found_usages(), |row| row.generation);
         let notices = gather.rows(self.found_notices(), |row| row.generation);
         let failures = gather.rows(self.found_failures(), |row| row.generation);
+        let driver = gather.rows(self.found_driver(), |row| row.generation);
         let mut failures: Vec<FailureRecord> = failures.into_iter().map(|(_, failure)| failure).collect();
         FailureRecord::newest_first(&mut failures);
         let (start, end) = (self.control(control::GAP_START), self.control(control::GAP_END));
@@ -103,6 +108,8 @@ impl Table {
             usages,
             notices: notices.into_iter().map(|(_, notice)| notice).collect(),
             failures,
+            driver,
+            driver_left_out: self.control(control::DRIVER_LEFT_OUT),
             events: self.control(control::EVENTS),
             missed: self.control(control::MISSED),
             late: self.control(control::LATE),

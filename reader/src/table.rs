@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicU64;
 
 use shm_layout::table::{
-    DEVICE_ROW_WORDS, FAILURE_ROW_WORDS, HISTORY_WORDS, NOTICE_ROW_WORDS, PROCESS_ROW_WORDS, TableHeader,
-    TableWords, USAGE_ROW_WORDS, control,
+    DEVICE_ROW_WORDS, DRIVER_ROW_WORDS, FAILURE_ROW_WORDS, HISTORY_WORDS, NOTICE_ROW_WORDS,
+    PROCESS_ROW_WORDS, TELEMETRY_WORDS, TableHeader, TableWords, USAGE_ROW_WORDS, control,
 };
 use shm_layout::{Block, Word};
 use tt_shm_os::{Namespace, ReadMap, path_of, table_file_name};
@@ -38,6 +38,8 @@ pub(crate) struct Extents {
     pub(crate) notices: Extent,
     history: Extent,
     pub(crate) failures: Extent,
+    pub(crate) driver: Extent,
+    telemetry: Extent,
 }
 
 impl Extents {
@@ -50,6 +52,8 @@ impl Extents {
             notices: Extent::new("notices", header.notices, NOTICE_ROW_WORDS),
             history: Extent::new("histories", header.history, HISTORY_WORDS),
             failures: Extent::new("failures", header.failures, FAILURE_ROW_WORDS),
+            driver: Extent::new("rows of the driver", header.driver, DRIVER_ROW_WORDS),
+            telemetry: Extent::new("telemetry", header.telemetry, TELEMETRY_WORDS),
         }
     }
 }
@@ -144,6 +148,8 @@ impl Table {
         // A device may have no history yet.
         let histories = extents.history.reach(words.devices.len() as u64, backing);
         words.history = &words.history[..histories.min(words.devices.len())];
+        words.driver = &words.driver[..self.published(control::DRIVER, &extents.driver)];
+        words.telemetry = extents.telemetry.cut(words.telemetry, words.driver.len() as u64, backing);
         words
     }
 

@@ -56,6 +56,12 @@ pub(crate) struct Device {
     /// Whether a process that could not be read may hold memory on it.
     pub(crate) incomplete: bool,
     lacking: bool,
+    /// Whether a process holds it that reports to nobody.
+    pub(crate) unreported: bool,
+    /// Its row among the driver's devices.
+    pub(crate) driver: Option<usize>,
+    /// Whether no process ever reported on it: it is there because the driver has it.
+    pub(crate) is_drivers_alone: bool,
     /// Whether a process is or was on it that does not report the kernels that the runtime launches by itself.
     pub(crate) system_kernels_unseen: bool,
     /// Whether something is to be published that holds only if every process on the device is alive.
@@ -92,6 +98,9 @@ impl Device {
             owes: 0,
             incomplete: false,
             lacking: false,
+            unreported: false,
+            driver: None,
+            is_drivers_alone: false,
             system_kernels_unseen: false,
             ask: false,
             history: History::default(),
@@ -271,7 +280,7 @@ impl Device {
     /// Sets whether a process that could not be read may hold memory on it; returns whether that changed.
     pub(crate) fn set_incomplete(&mut self, incomplete: bool) -> bool {
         self.incomplete = incomplete;
-        self.history.set_doubtful(incomplete);
+        self.history.set_doubtful(incomplete || self.unreported);
         self.peaks.set_unbounded(incomplete)
     }
 
@@ -362,6 +371,7 @@ impl Device {
             (self.is_over_capacity(), device_flags::OVER_CAPACITY),
             (self.conflict, device_flags::CONFLICT),
             (self.incomplete || self.lacking, device_flags::INCOMPLETE),
+            (self.unreported, device_flags::UNREPORTED_HOLDER),
             (self.system_kernels_unseen, device_flags::SYSTEM_KERNELS_UNSEEN),
             (is_exact(&self.dram_makeup, DRAM), device_flags::DRAM_COMPOSITION_EXACT),
             (is_exact(&self.l1_makeup, L1), device_flags::L1_COMPOSITION_EXACT),

@@ -3,6 +3,7 @@
 
 mod advance;
 pub(crate) mod device;
+pub(crate) mod driver;
 pub(crate) mod failures;
 pub(crate) mod figures;
 pub(crate) mod history;
@@ -26,6 +27,7 @@ use shm_layout::{Counters, DeviceEntry, NO_DEVICE, Source};
 use tt_shm_os::ClockKind;
 
 use crate::model::device::Device;
+use crate::model::driver::DriverDevices;
 use crate::model::failures::Failures;
 use crate::model::figures::Share;
 use crate::model::notice::{Holdings, Notices};
@@ -75,6 +77,8 @@ pub(crate) struct Model {
     pub(crate) usages: Usages,
     pub(crate) notices: Notices,
     pub(crate) failures: Failures,
+    /// What the kernel driver tells.
+    pub(crate) driver: DriverDevices,
     pub(crate) totals: Totals,
     pub(crate) window: Window,
     pub(crate) clock: Clock,
@@ -128,6 +132,7 @@ impl Model {
             usages: Usages::new(uid),
             notices: Notices::default(),
             failures: Failures::default(),
+            driver: DriverDevices::default(),
             totals: Totals::default(),
             window: Window { since: now, ..Window::default() },
             clock,
@@ -243,6 +248,7 @@ impl Model {
         let source = self.processes.get(process).and_then(|owner| Source::from_code(owner.stats.source));
         let device_row = self.devices.change(generation, device)?;
         device_row.usages.push(usage);
+        device_row.is_drivers_alone = false;
         device_row.system_kernels_unseen |= !source.unwrap_or_default().sees_system_kernels();
         self.unreconciled.insert(device);
         Some(usage)
@@ -252,10 +258,33 @@ impl Model {
         self.devices.values().find(|(_, device)| device.entry.chip_id == chip).map(|(row, _)| row)
     }
 
+    /// The row of a device that goes by another id than the one that a process gives it: the driver tells that it is
+    /// the same. If nobody has reported on it yet, it goes by the id of the process from now on, provided that the driver
+    /// knows that id, too, or none at all: nobody can rename a device by claiming its address.
+    fn row_by_driver(&mut self, entry: &DeviceEntry) -> Option<usize> {
+        let stats = self.driver.described_by(entry)?;
+        let is_its_id = stats.chip_ids().next().is_none() || stats.chip_ids().any(|id| id == entry.chip_id);
+        let row = usize::try_from(stats.device).ok()?;
+        let generation = self.mark_changed();
+        let device = self.devices.change(generation, row)?;
+        if device.is_drivers_alone && is_its_id {
+            device.entry.chip_id = entry.chip_id;
+        }
+        Some(row)
+    }
+
+    /// Removes a device that nobody reports on.
+    pub(crate) fn forget_device(&mut self, row: usize) {
+        let generation = self.mark_changed();
+        if let Some(gone) = self.devices.remove(generation, row) {
+            self.forgotten.note(gone.entry.chip_id, self.now);
+        }
+    }
+
     /// The row of a device, which is added if it has none; `None` if there is no room for it.
     pub(crate) fn device_row(&mut self, entry: &DeviceEntry, uid: u32) -> Option<usize> {
         let chip = entry.chip_id;
-        if let Some(row) = self.row_of_chip(chip) {
+        if let Some(row) = self.row_of_chip(chip).or_else(|| self.row_by_driver(entry)) {
             return Some(row);
         }
         let room = room_for_device(&self.devices, self.uid, uid)?;
@@ -349,6 +378,7 @@ impl Model {
                 (self.has_one_of(&self.distrusted, row), self.has_one_of(&self.passed, row));
             let Some(device) = self.devices.get_mut(row) else { continue };
             let incomplete = unread || distrusted || self.uncounted.is_on(device.entry.chip_id);
+            let lacking = lacking || device.unreported;
             if device.set_incomplete(incomplete) | device.set_lacking(lacking) {
                 let generation = self.mark_changed();
                 self.devices.change(generation, row);
@@ -443,7 +473,9 @@ impl Model {
     fn reconcile_claims(&mut self, row: usize) {
         let Some(device) = self.devices.get(row) else { return };
         let usages = device.usages.iter().filter_map(|row| Some((*row, self.usages.get(*row)?)));
-        let found = reconcile(device.entry.chip_id, device.uid, self.uid, usages.collect());
+        let driver =
+            device.driver.and_then(|row| self.driver.rows.get(row)).map(|device| &device.stats.entry);
+        let found = reconcile(device.entry.chip_id, device.uid, self.uid, driver, usages.collect());
         let conflict = found.disputed.iter().any(|(_, disputed)| *disputed);
         for (row, disputed) in found.disputed {
             if self.usages.get(row).is_some_and(|usage| usage.conflict != disputed) {

@@ -152,7 +152,9 @@ pub(crate) fn room_for_device(devices: &Rows<Device>, own: u32, uid: u32) -> Opt
     let foreign = |device: &Device| device.uid != own;
     let count = |of: &dyn Fn(&Device) -> bool| devices.values().filter(|(_, device)| of(device)).count();
     let unused = |of: &dyn Fn(&Device) -> bool| {
-        let rows = devices.values().filter(|(_, device)| device.usages.is_empty() && of(device));
+        let rows = devices
+            .values()
+            .filter(|(_, device)| device.usages.is_empty() && device.driver.is_none() && of(device));
         rows.min_by_key(|(_, device)| device.gone_until).map(|(row, _)| DeviceRoom::InPlaceOf(row))
     };
     if uid != own && count(&theirs) >= FOREIGN_DEVICES {

@@ -1,5 +1,6 @@
 //! Reconciling what processes claim about one device.
 
+use shm_layout::DeviceEntry;
 use shm_layout::claims::{Claims, Settled, Standing};
 
 use crate::model::quota::Usage;
@@ -13,16 +14,18 @@ pub(crate) struct Reconciled {
     pub(crate) charged: u32,
 }
 
-/// Reconciles the claims of the processes that use a chip. `made_by` is the user who is charged for its row now, `own`
-/// the aggregator's own user.
+/// Reconciles the claims of the processes that use a chip with what the driver says of it. `made_by` is the user who is
+/// charged for its row now, `own` the aggregator's own user.
 pub(crate) fn reconcile(
     chip_id: u64,
     made_by: u32,
     own: u32,
+    driver: Option<&DeviceEntry>,
     mut usages: Vec<(usize, &Usage)>,
 ) -> Reconciled {
     usages.sort_by_key(|(_, usage)| usage.process);
     let mut claims = Claims::default();
+    claims.add(Standing::Driver, driver);
     for process in usages.chunk_by(|(_, one), (_, two)| one.process == two.process) {
         claims.add(Standing::of(process[0].1.uid), process.iter().map(|(_, usage)| &usage.entry));
     }

@@ -1,6 +1,6 @@
 //! The model as the rows that a reader gets: what an embedded aggregator shows.
 
-use shm_layout::table::MAX_USAGES;
+use shm_layout::table::{DriverStats, MAX_USAGES};
 use tt_shm_os::monotonic_ns;
 use tt_shm_reader::{Freshness, TableSnapshot};
 
@@ -16,6 +16,9 @@ pub(crate) fn snapshot(aggregator: &Aggregator) -> TableSnapshot {
     let usages = model.usages.iter();
     let usages =
         usages.take(MAX_USAGES).filter_map(|(row, g, usage)| Some((row, model.usage_stats(g, usage?))));
+    let driver = model.driver.rows.iter();
+    let driver = driver
+        .filter_map(|(row, generation, device)| Some((row, DriverStats { generation, ..device?.stats })));
     TableSnapshot {
         generation: model.generation(),
         consistent: true,
@@ -24,6 +27,8 @@ pub(crate) fn snapshot(aggregator: &Aggregator) -> TableSnapshot {
         usages: usages.collect(),
         notices: model.notices.newest_first(),
         failures: model.failures.newest_first(),
+        driver: driver.collect(),
+        driver_left_out: model.driver.left_out,
         events: model.totals.events,
         missed: model.totals.missed,
         late: model.totals.late,

@@ -2,8 +2,8 @@
 //! else comes from the segments.
 
 use shm_layout::table::{
-    Bucket, DeviceStats, FailureRecord, HISTORY_RESOLUTIONS, Peak, ProcessStats, device_flags, failure_flags,
-    process_state,
+    Bucket, DeviceStats, DriverStats, FailureRecord, HISTORY_RESOLUTIONS, Peak, ProcessStats,
+    TELEMETRY_RESOLUTIONS, device_flags, failure_flags, process_state,
 };
 use shm_layout::{Class, UNKNOWN};
 use tt_shm_os::{Namespace, boot_id, path_of, table_file_name};
@@ -11,6 +11,7 @@ use tt_shm_reader::{Table, TableSnapshot};
 
 use crate::model::Model;
 use crate::model::device::{Device, Makeup};
+use crate::model::driver::TelemetryOfAll;
 use crate::model::figures::FIGURES;
 use crate::model::timeline::Timeline;
 use crate::model::window::Window;
@@ -21,6 +22,7 @@ use crate::segments::unseen::has_file;
 pub struct Adopted {
     snapshot: TableSnapshot,
     history: Vec<[Vec<Bucket>; HISTORY_RESOLUTIONS.len()]>,
+    driver: Vec<(DriverStats, TelemetryOfAll)>,
 }
 
 impl Adopted {
@@ -34,7 +36,10 @@ impl Adopted {
         let resolutions: [usize; HISTORY_RESOLUTIONS.len()] = std::array::from_fn(|resolution| resolution);
         let of = |device: usize| resolutions.map(|resolution| table.history(device, resolution));
         let history = snapshot.devices.iter().map(|(row, _)| of(*row)).collect();
-        Some(Adopted { snapshot, history })
+        let resolutions: [usize; TELEMETRY_RESOLUTIONS.len()] = std::array::from_fn(|resolution| resolution);
+        let of = |row: usize| resolutions.map(|resolution| table.telemetry(row, resolution));
+        let driver = snapshot.driver.iter().map(|(row, stats)| (*stats, of(*row))).collect();
+        Some(Adopted { snapshot, history, driver })
     }
 
     /// The processes that were alive and have no file now.
@@ -46,7 +51,8 @@ impl Adopted {
 
     /// Installs the devices in a model that has none yet.
     pub(crate) fn install(self, model: &mut Model) {
-        let Adopted { snapshot, history } = self;
+        let Adopted { snapshot, history, driver } = self;
+        model.driver.adopted = driver;
         let now = model.now;
         let since = Some(snapshot.window_since).filter(|since| (1..=now).contains(since)).unwrap_or(now);
         // What processes reported after that is in none of its rows.

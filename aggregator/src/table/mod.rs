@@ -7,3 +7,4 @@ pub(crate) mod lockfile;
 pub(crate) mod place;
 pub(crate) mod publish;
 pub(crate) mod reset;
+pub(crate) mod telemetry;

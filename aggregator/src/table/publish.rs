@@ -5,8 +5,9 @@ use std::sync::atomic::AtomicU64;
 use bytemuck::{Pod, Zeroable};
 use shm_layout::protocol::latch::LatchWriter;
 use shm_layout::table::{
-    DEVICE_ROW_WORDS, DeviceStats, FAILURE_ROW_WORDS, FailureRecord, MAX_USAGES, NOTICE_ROW_WORDS, Notice,
-    PROCESS_ROW_WORDS, ProcessStats, TableHeader, TableWords, USAGE_ROW_WORDS, UsageStats, control,
+    DEVICE_ROW_WORDS, DRIVER_ROW_WORDS, DeviceStats, DriverStats, FAILURE_ROW_WORDS, FailureRecord,
+    MAX_USAGES, NOTICE_ROW_WORDS, Notice, PROCESS_ROW_WORDS, ProcessStats, TableHeader, TableWords,
+    USAGE_ROW_WORDS, UsageStats, control,
 };
 use shm_layout::{Block, Word, point, store_pod};
 
@@ -16,6 +17,7 @@ use crate::model::Model;
 use crate::table::file::TableFile;
 use crate::table::history::Histories;
 use crate::table::lockfile::Claim;
+use crate::table::telemetry::Telemetries;
 
 /// The number of rows that are allocated at once.
 const STEP: usize = 32;
@@ -40,6 +42,8 @@ struct Written {
     notices: Latches,
     failures: Latches,
     histories: Histories,
+    driver: Latches,
+    telemetries: Telemetries,
     /// The generation that was last written.
     published: u64,
     /// The number of generations that lacked room, and since when rows are missing; 0 if none are.
@@ -114,7 +118,8 @@ impl Written {
     /// A table with room for some rows of each kind, and for all notices: readers touch every notice, and
     /// there must be room to say what is wrong when there is room for nothing else.
     fn new(file: TableFile) -> Result<Written, PublishError> {
-        let TableHeader { devices, processes, usages, notices, history, failures, .. } = file.header;
+        let TableHeader { devices, processes, usages, notices, history, failures, driver, telemetry, .. } =
+            file.header;
         let mut written = Written {
             devices: Latches::new(devices, DEVICE_ROW_WORDS),
             processes: Latches::new(processes, PROCESS_ROW_WORDS),
@@ -122,6 +127,8 @@ impl Written {
             notices: Latches::new(notices, NOTICE_ROW_WORDS),
             failures: Latches::new(failures, FAILURE_ROW_WORDS),
             histories: Histories::new(history),
+            driver: Latches::new(driver, DRIVER_ROW_WORDS),
+            telemetries: Telemetries::new(telemetry),
             published: 0,
             errors: 0,
             incomplete_since: 0,
@@ -168,7 +175,12 @@ impl Written {
         writer.write(&mut self.failures, words.failures, high, rows, |generation, failure| {
             failure.map_or(FailureRecord::zeroed(), |f| FailureRecord { generation, ..*f })
         });
+        let high = self.telemetries.room(file, model.driver.rows.high_water(), &mut writer.short);
+        writer.write(&mut self.driver, words.driver, high, model.driver.rows.iter(), |generation, device| {
+            device.map_or(DriverStats::zeroed(), |device| DriverStats { generation, ..device.stats })
+        });
         self.histories.write(&words, &model.devices, after);
+        self.telemetries.write(&words, &model.driver.rows);
         // Last: an aggregator that adopts these rows takes a process's position as covered by all other
         // rows, and later events as new. If this one is killed in between, the other rows contain more
         // than the position says, never less.
@@ -195,6 +207,7 @@ impl Written {
         let (gap_start, gap_end) = model.window.gap.unwrap_or_default();
         let there = |rows: &Latches, high: usize| rows.writers.len().min(high) as u64;
         let devices = model.devices.high_water().min(self.histories.len());
+        let driver = model.driver.rows.high_water().min(self.telemetries.len());
         let figures = [
             (control::DEVICES, there(&self.devices, devices)),
             (control::PROCESSES, there(&self.processes, model.processes.high_water())),
@@ -216,6 +229,8 @@ impl Written {
             (control::INCOMPLETE_SINCE, self.incomplete_since),
             (control::CLOCK_STEPS, model.clock.steps()),
             (control::AWAKE_SINCE, model.clock.awake_since()),
+            (control::DRIVER, there(&self.driver, driver)),
+            (control::DRIVER_LEFT_OUT, model.driver.left_out),
         ];
         for (word, value) in figures {
             // Release: pairs with the acquire fence after which readers look at the rows that these count.
