@@ -29,32 +29,43 @@ fn document(space: &Space, machine: &Machine, arguments: &[&str]) -> Value {
 fn devices_that_nobody_reports_on_are_listed() {
     let (space, machine) = (Space::new(), Machine::new(Kmd::V2_9, &[Board::N150, Board::P300c]));
     let document = document(&space, &machine, &[]);
-    assert_eq!((&document["devices"], &document["driver_version"]), (&json!([]), &json!("2.9.0")));
-    let devices = document["unreported_devices"].as_array().unwrap();
+    assert_eq!(document["driver_version"], "2.9.0");
+    let devices = document["devices"].as_array().unwrap();
     assert_eq!(devices.len(), 3);
     let n150 = &devices[0];
     for (key, value) in [
-        ("source", json!("driver")),
-        ("number", json!(0)),
+        ("index", json!(0)),
+        ("source", json!(["driver"])),
         ("board", json!("n150")),
         ("arch", json!("wormhole_b0")),
         ("pci_address", json!("0000:01:00.0")),
-        ("asic_id", json!("0x1279201437fe0afe")),
-        ("serial", json!("0x010001851172b05c")),
+        ("chip_id", json!("0x1279201437fe0afe")),
+        ("capacity_source", json!("nominal")),
+        ("dram_total_bytes", json!(12_u64 << 30)),
         ("temperature_celsius", json!(38.5)),
         ("temperature_limit_celsius", json!(75.0)),
         ("power_watts", json!(15.0)),
         ("voltage_volts", json!(0.72)),
-        ("link", json!({ "speed_gts": 16.0, "width": 16 })),
-        ("clocks_mhz", json!({ "aiclk": 500, "axiclk": 900, "arcclk": 540 })),
+        ("pcie_transfers_per_second", json!(16e9)),
+        ("pcie_lanes", json!(16.0)),
+        ("aiclk_hertz", json!(5e8)),
+        ("arcclk_hertz", json!(5.4e8)),
         ("fan_rpm", Value::Null),
     ] {
         assert_eq!(n150[key], value, "{key}");
     }
-    assert_eq!(n150["firmware"]["bundle"], "80.10.0.0");
-    assert_eq!(n150["nominal"]["dram_bytes"], 12_u64 << 30);
-    assert_eq!(n150["absent"]["fan_rpm"], "not published by the driver");
-    assert_eq!(devices[1]["absent"]["fan_rpm"], "not fitted");
+    for (key, value) in [
+        ("number", json!(0)),
+        ("asic_id", json!("0x1279201437fe0afe")),
+        ("serial", json!("0x010001851172b05c")),
+        ("holder_count", json!(0)),
+        ("holders", json!([])),
+    ] {
+        assert_eq!(n150["driver"][key], value, "{key}");
+    }
+    assert_eq!(n150["driver"]["firmware"]["bundle"], "80.10.0.0");
+    assert_eq!(n150["driver"]["absent"]["fan_rpm"], "not published by the driver");
+    assert_eq!(devices[1]["driver"]["absent"]["fan_rpm"], "not fitted");
     let text = list(&space, &machine, &[]);
     let lines: Vec<&str> = text.lines().collect();
     assert!(lines[0].ends_with("SOURCE") && lines[1].ends_with("driver"), "{text}");
@@ -78,7 +89,7 @@ fn devices_that_report_are_joined_with_the_driver() {
         devices.iter().find(|device| device["chip_id"] == id).unwrap()["driver"]["number"].clone()
     };
     assert_eq!((numbers(CHIP), numbers(serial), numbers(5)), (json!(0), json!(1), Value::Null));
-    assert_eq!(joined["unreported_devices"], json!([]));
+    assert_eq!(devices.len(), 3);
     let old = Machine::new(Kmd::V2_0, &[Board::N150]);
     host.tell(Command::Register { chip: 6, dram_bytes: 1 << 30, bus: 1 });
     let by_address = document(&space, &old, &["--device", "0x6"]);
@@ -91,18 +102,19 @@ fn devices_that_report_are_joined_with_the_driver() {
 fn devices_of_the_driver_are_selected_by_address_chip_and_board() {
     let (space, machine) = (Space::new(), Machine::new(Kmd::V2_9, &[Board::N150, Board::P300c]));
     let _host = host(&space, [CHIP]);
-    for (arguments, reported, unreported) in [
-        (&["--device", "0"][..], 1, 0),
-        (&["--device", "02:00.0"], 0, 1),
-        (&["--device", "0x1279201437fe0afe", "--device", "0000:03:00.0"], 1, 1),
-        (&["--device", "0xfcf9bcf9e3c8b99e"], 0, 1),
-        (&["--query", "p300"], 0, 2),
-        (&["--query", "dram=0"], 1, 0),
-        (&["--query", "nothing"], 0, 0),
+    for (arguments, meant) in [
+        (&["--device", "0"][..], &[0][..]),
+        (&["--device", "02:00.0"], &[1]),
+        (&["--device", "0x1279201437fe0afe", "--device", "0000:03:00.0"], &[0, 2]),
+        (&["--device", "0xfcf9bcf9e3c8b99e"], &[1]),
+        (&["--query", "p300"], &[1, 2]),
+        (&["--query", "dram=0"], &[0, 1, 2]),
+        (&["--query", "nothing"], &[]),
     ] {
         let document = document(&space, &machine, arguments);
-        let count = |key: &str| document[key].as_array().unwrap().len();
-        assert_eq!((count("devices"), count("unreported_devices")), (reported, unreported), "{arguments:?}");
+        let devices = document["devices"].as_array().unwrap();
+        let indices: Vec<u64> = devices.iter().map(|device| device["index"].as_u64().unwrap()).collect();
+        assert_eq!(indices, meant, "{arguments:?}");
     }
     assert_eq!(list(&space, &machine, &["--query", "nothing"]), "No matching devices.\n");
 }
@@ -115,7 +127,7 @@ fn holders_are_told_with_user_container_and_doubts() {
     machine.add_process(&FakeProcess::new(42, "python3 \x1b[2J").in_group(&group), &[0]);
     machine.list_pids(0, &[42, 42, 43, 0]);
     let document = document(&space, &machine, &[]);
-    let device = &document["unreported_devices"][0];
+    let device = &document["devices"][0]["driver"];
     let holder = &device["holders"][0];
     for (key, value) in [
         ("pid", json!(42)),
@@ -143,6 +155,6 @@ fn holders_are_told_with_user_container_and_doubts() {
 fn machines_without_the_driver_are_as_before() {
     let space = Space::new();
     let document = crate::common::json(&space, &["list"]);
-    assert_eq!((&document["driver_version"], &document["unreported_devices"]), (&Value::Null, &json!([])));
+    assert_eq!((&document["driver_version"], &document["devices"]), (&Value::Null, &json!([])));
     assert!(crate::common::smi(&space, &["list"]).starts_with("No device: no process reports"));
 }

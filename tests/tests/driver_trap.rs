@@ -19,6 +19,8 @@ dev=$1
 shift
 mount --bind /dev/null "$dev/null"
 mount --rbind /dev/shm "$dev/shm"
+mount --rbind /dev/pts "$dev/pts"
+mount --bind /dev/ptmx "$dev/ptmx"
 mount --rbind "$dev" /dev
 exec "$@"
 "#;
@@ -35,7 +37,8 @@ impl Trap {
         let devices = folder.path().join("tenstorrent");
         fs::create_dir(&devices).unwrap();
         fs::create_dir(folder.path().join("shm")).unwrap();
-        for file in ["null", "tenstorrent/0", "tenstorrent/1"] {
+        fs::create_dir(folder.path().join("pts")).unwrap();
+        for file in ["null", "ptmx", "tenstorrent/0", "tenstorrent/1"] {
             fs::write(folder.path().join(file), "").unwrap();
         }
         let watch = inotify::init(CreateFlags::NONBLOCK | CreateFlags::CLOEXEC).unwrap();
@@ -67,21 +70,40 @@ fn no_command_opens_a_device() {
     machine.add_process(&FakeProcess::new(42, "holder"), &[0, 1]);
     let Some(is_caught) = trap.opens(&space, machine.path(), &["cat", "/dev/tenstorrent/0"]) else { return };
     assert!(is_caught, "the trap does not work");
-    let _host = host(&space, [5]);
-    for arguments in [
-        &["list"][..],
-        &["list", "--json"],
-        &["snapshot"],
-        &["ps"],
-        &["watch", "--samples", "1"],
-        &["allocations"],
-        &["programs"],
-        &["events"],
-        &["peak"],
-        &["oom"],
-        &["doctor"],
-    ] {
-        let program = [&[SMI], arguments].concat();
-        assert_eq!(trap.opens(&space, machine.path(), &program), Some(false), "{arguments:?}");
+    let host = host(&space, [5]);
+    let pid = host.pid().to_string();
+    let help = String::from_utf8(space.command(SMI).arg("-h").output().unwrap().stdout).unwrap();
+    let commands =
+        help.lines().skip_while(|line| *line != "Commands:").skip(1).take_while(|line| !line.is_empty());
+    for command in commands.filter_map(|line| line.split_whitespace().next()) {
+        for arguments in invocations(command, &pid) {
+            let script = format!("{SMI} {arguments}");
+            let program = ["sh", "-c", &script];
+            assert_eq!(trap.opens(&space, machine.path(), &program), Some(false), "{arguments}");
+        }
+    }
+}
+
+/// How a command is tried. What runs until it is ended gets two seconds: the driver is asked once a second.
+fn invocations(command: &str, pid: &str) -> Vec<String> {
+    let for_a_while = |what: &str| format!("{what} & pid=$!; sleep 2; kill -TERM $pid; wait $pid; exit 0");
+    match command {
+        "top" => vec![format!(
+            "--version && script -qec '{SMI} top' /dev/null < /dev/null & pid=$!; sleep 2; kill -TERM $pid; exit 0"
+        )],
+        "list" => vec!["list".to_owned(), "list --json".to_owned()],
+        "watch" => vec!["watch --samples 2 --interval 1s".to_owned()],
+        "run" => vec!["run -- sh -c 'exit 0'".to_owned()],
+        "env" => vec!["env".to_owned()],
+        // It is no tt-metal job, and is refused.
+        "attach" => vec![format!("attach --yes {pid} || exit 1")],
+        "detach" => vec![format!("detach {pid} || exit 1")],
+        "aggregate" => vec![for_a_while("aggregate")],
+        "bridge" => vec![for_a_while("bridge --socket /dev/shm/tt-smi-trap-$$.sock")],
+        "demo" => vec!["demo --seconds 1 < /dev/null || exit 1".to_owned()],
+        "bench" => vec!["bench --seconds 1".to_owned()],
+        "config" => vec!["config path".to_owned(), "config print".to_owned()],
+        "completions" => vec!["completions bash".to_owned()],
+        other => vec![other.to_owned()],
     }
 }

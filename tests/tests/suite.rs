@@ -16,6 +16,7 @@ mod doctor;
 mod driver_devices;
 mod driver_holders;
 mod driver_list;
+mod driver_table;
 mod driver_trap;
 mod exactness;
 mod fork;

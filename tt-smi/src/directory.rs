@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 use shm_layout::claims::{self, Standing};
-use tt_shm_reader::{DeviceEntry, Segment, TableSnapshot, process_state};
+use tt_shm_reader::{DeviceEntry, DriverStats, Segment, TableSnapshot, process_state};
 
 use crate::model::hex;
 #[cfg(test)]
@@ -28,16 +28,20 @@ pub struct DeviceId {
     /// The most trusted live process that uses it; `None` if none does.
     #[serde(skip)]
     pub standing: Option<Standing>,
+    /// Its number at the driver; `None` if the driver does not have it.
+    #[serde(skip)]
+    pub driver: Option<u64>,
     /// PCI addresses it can be selected by, and who claims them. While processes disagree there are several, and `pci`
     /// is unknown.
     #[serde(skip)]
     pub addresses: Vec<(Standing, String)>,
 }
 
-/// The devices: root's first, then the user's own, then those of others, then those that no live process uses; each
-/// group by logical id, then chip id. The position is the device's index.
+/// The devices: those of the driver by number; then root's, then the user's own, then those of others, then those that no
+/// live process uses; each group by logical id, then chip id. The position is the device's index.
 ///
-/// So no other user can move a device that root uses, neither by claiming other ids for it nor by inventing devices.
+/// So no other user can move a device that the driver has or root uses, neither by claiming other ids for it nor by
+/// inventing devices.
 #[derive(Clone, Debug, Default)]
 pub struct Directory {
     /// The devices in order.
@@ -50,6 +54,8 @@ pub struct Directory {
 pub(crate) struct Claims {
     user: u32,
     chips: BTreeMap<u64, Chip>,
+    /// The driver's devices, each with the chip id that it goes by.
+    driver: Vec<(u64, DriverStats)>,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -60,6 +66,8 @@ struct Chip {
     addresses: BTreeSet<(Standing, String)>,
     /// The PCI address settled by an aggregator, which may know more processes than its table has rows for.
     settled: Option<String>,
+    /// Its number at the driver.
+    driver: Option<u64>,
 }
 
 impl Claims {
@@ -69,7 +77,7 @@ impl Claims {
     }
 
     fn of_user(user: u32) -> Claims {
-        Claims { user, chips: BTreeMap::new() }
+        Claims { user, chips: BTreeMap::new(), driver: Vec::new() }
     }
 
     /// Adds the claims in a table.
@@ -83,6 +91,9 @@ impl Claims {
         }
         for (row, device) in &snapshot.devices {
             let row = *row as u64;
+            if let Some((_, stats)) = snapshot.driver.iter().find(|(_, stats)| stats.device == row) {
+                self.add_driver(device.entry.chip_id, stats);
+            }
             let chip = self.chips.entry(device.entry.chip_id).or_default();
             chip.settled = device.entry.pci_address();
             for ((_, process), entries) in said.range((row, 0)..=(row, u64::MAX)) {
@@ -91,6 +102,36 @@ impl Claims {
                 }
             }
         }
+    }
+
+    /// Adds what the driver tells of a chip.
+    fn add_driver(&mut self, chip_id: u64, stats: &DriverStats) {
+        let chip = self.chips.entry(chip_id).or_default();
+        chip.said.add(Standing::Driver, [&stats.entry]);
+        chip.addresses.extend(stats.entry.pci_address().map(|address| (Standing::Driver, address)));
+        chip.driver = Some(stats.number);
+        self.driver.push((chip_id, *stats));
+    }
+
+    /// Adds the driver's devices, for who has no table. Each goes by the id of the first process that describes it, if
+    /// the driver knows that id, too, or else none.
+    pub(crate) fn add_drivers(&mut self, rows: &[DriverStats], entries: &[DeviceEntry]) {
+        for stats in rows {
+            let is_its = |entry: &&DeviceEntry| stats.chip_ids().any(|id| id == entry.chip_id);
+            let described = entries.iter().find(is_its).or_else(|| {
+                entries.iter().find(|entry| stats.chip_ids().next().is_none() && stats.is_described_by(entry))
+            });
+            let chip_id = described.map(|entry| entry.chip_id).or_else(|| stats.chip_id());
+            if let Some(chip_id) = chip_id {
+                self.add_driver(chip_id, stats);
+            }
+        }
+    }
+
+    /// The id that a chip goes by, which is not that of a process if the driver tells that it is the same one.
+    fn canonical(&self, entry: &DeviceEntry) -> u64 {
+        let is_it = |(_, stats): &&(u64, DriverStats)| stats.is_described_by(entry);
+        self.driver.iter().find(is_it).map_or(entry.chip_id, |(chip_id, _)| *chip_id)
     }
 
     /// Adds the claims of a process.
@@ -102,7 +143,7 @@ impl Claims {
     pub(crate) fn add_entries(&mut self, uid: u32, entries: &[DeviceEntry]) {
         let standing = Standing::for_user(uid, self.user);
         let mut by_chip: BTreeMap<u64, Vec<&DeviceEntry>> = BTreeMap::new();
-        entries.iter().for_each(|entry| by_chip.entry(entry.chip_id).or_default().push(entry));
+        entries.iter().for_each(|entry| by_chip.entry(self.canonical(entry)).or_default().push(entry));
         for (chip_id, entries) in by_chip {
             self.chips.entry(chip_id).or_default().add(standing, &entries);
         }
@@ -113,7 +154,8 @@ impl Claims {
         let mut devices: Vec<DeviceId> = self.chips.iter().map(|(chip_id, chip)| chip.id(*chip_id)).collect();
         devices.sort_by_key(|device| {
             let logical = device.logical.unwrap_or(u64::MAX);
-            (device.standing.is_none(), device.standing, logical, device.chip_id)
+            let driver = device.driver.unwrap_or(u64::MAX);
+            (driver, device.standing.is_none(), device.standing, logical, device.chip_id)
         });
         Directory { devices, claims: self }
     }
@@ -130,7 +172,8 @@ impl Chip {
     fn id(&self, chip_id: u64) -> DeviceId {
         let claims::Settled { entry, logical, .. } = self.said.settle(chip_id);
         let pci = self.settled.clone().or_else(|| entry.pci_address());
-        DeviceId { chip_id, logical, pci, standing: self.standing, addresses: self.selected_by() }
+        let (standing, driver) = (self.standing, self.driver);
+        DeviceId { chip_id, logical, pci, standing, driver, addresses: self.selected_by() }
     }
 
     /// The settled address, else those of the most trusted user.

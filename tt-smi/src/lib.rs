@@ -32,7 +32,7 @@ mod commands;
 mod config;
 mod demo;
 mod directory;
-mod driver;
+pub mod driver;
 mod exit;
 mod past;
 mod private_file;

@@ -189,6 +189,10 @@ pub(crate) fn hex_or_null(_: &mut SchemaGenerator) -> Schema {
     json_schema!({ "type": ["string", "null"], "pattern": "^0x[0-9a-f]{16}$" })
 }
 
+pub(crate) fn count_or_null(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({ "type": ["integer", "null"], "minimum": 0 })
+}
+
 pub(crate) fn pci_address(_: &mut SchemaGenerator) -> Schema {
     let pattern = r"^[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]$";
     json_schema!({ "type": ["string", "null"], "pattern": pattern })
@@ -200,6 +204,8 @@ pub(crate) fn column_of(column: &Column) -> Schema {
     let schema = match column.unit {
         Unit::Bytes | Unit::Count | Unit::Total => json_schema!({ "type": kind("integer"), "minimum": 0 }),
         Unit::Rate => json_schema!({ "type": kind("number"), "minimum": 0 }),
+        // A temperature may be below zero, and a sensor may say anything.
+        Unit::Measure => json_schema!({ "type": kind("number") }),
         Unit::Flag => json_schema!({ "type": kind("boolean") }),
         Unit::Time => time(column.may_be_unknown()),
     };

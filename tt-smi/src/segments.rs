@@ -74,8 +74,12 @@ impl Segments {
     /// The devices of the live segments and, if an aggregator runs, of its table.
     pub fn directory(&self, table: Option<&TableSnapshot>) -> Directory {
         let mut claims = Claims::new();
-        if let Some(table) = table {
-            claims.add_snapshot(table);
+        match table {
+            Some(table) => claims.add_snapshot(table),
+            None => {
+                let entries: Vec<_> = self.live.iter().flat_map(Segment::devices).collect();
+                claims.add_drivers(&crate::driver::rows(), &entries);
+            }
         }
         self.live.iter().for_each(|segment| claims.add_segment(segment));
         claims.finish()

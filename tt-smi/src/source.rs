@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use tt_shm_aggregator::{Aggregator, Config};
 use tt_shm_os::{Namespace, path_of, table_file_name};
-use tt_shm_reader::{Bucket, HISTORY_RESOLUTIONS, Table, TableError, TableSnapshot};
+use tt_shm_reader::{Bucket, HISTORY_RESOLUTIONS, Table, TableError, TableSnapshot, TelemetryBucket};
 
 use crate::model::{Clock, Origin, Reading, figures_age_ns};
 use crate::past::Past;
@@ -111,6 +111,14 @@ impl Source {
         self.past.with(chip_id, resolution, self.backend.history(row, resolution))
     }
 
+    /// Telemetry of a device by its row among the driver's (0 eight minutes, 1 an hour, 2 a day), oldest first.
+    pub fn telemetry(&self, row: usize, resolution: usize) -> Vec<TelemetryBucket> {
+        match &self.backend {
+            Backend::Table(table) => table.telemetry(row, resolution),
+            Backend::Embedded(embedded) => embedded.aggregator.telemetry(row, resolution),
+        }
+    }
+
     /// Keeps an embedded aggregation going, so that no ring goes round unseen.
     pub fn poll(&mut self) {
         if let Backend::Embedded(embedded) = &mut self.backend {
@@ -209,7 +217,12 @@ pub fn table_snapshot(namespace: &Namespace) -> Option<TableSnapshot> {
 fn embedded(namespace: &Namespace) -> anyhow::Result<Backend> {
     // Reading removes nothing: `tt-smi clean` and the daemon do, and report it. Without a watch: most commands read once
     // and exit, and would have to wait for its end.
-    let config = Config { reap: false, watch: false, ..Config::new(namespace.clone()) };
+    let config = Config {
+        reap: false,
+        watch: false,
+        driver: Some(crate::driver::roots()),
+        ..Config::new(namespace.clone())
+    };
     let aggregator = Aggregator::new(config).context("cannot aggregate")?;
     let (aggregator, now) = (Box::new(aggregator), Instant::now());
     Ok(Backend::Embedded(Embedded { aggregator, since: now, polled: now, wait: *WAIT.start() }))

@@ -43,7 +43,7 @@ fn figures_are_exact_and_add_up() {
     );
     assert_eq!(bytes("kernel_loaded_bytes"), 324 * 1024);
     assert_eq!(bytes("l1_total_bytes"), 64 * 1464 * 1024);
-    assert_eq!(device["source"], serde_json::json!(["ring"]));
+    assert_eq!(device["source"], serde_json::json!(["ring", "driver"]));
     assert_eq!(device["capacity_source"], "producer");
     let process = &json["processes"][0];
     assert_eq!(process["devices"][0]["dram_used_bytes"], device["dram_used_bytes"]);
@@ -147,7 +147,7 @@ fn sources_and_self_checks_are_those_of_the_processes() {
     (tap.on_behalf_of, tap.self_checks, tap.self_checks_different) = (4711, 9, 2);
     let model = common::model(snapshot);
     let json = serde_json::to_value(SnapshotJson::new(&model, "default")).unwrap();
-    assert_eq!(json["devices"][0]["source"], serde_json::json!(["tap"]));
+    assert_eq!(json["devices"][0]["source"], serde_json::json!(["tap", "driver"]));
     assert_eq!(json["devices"][1]["source"], serde_json::json!([]), "no process is on it");
     let process = &json["processes"][0];
     assert_eq!((&process["source"], &process["on_behalf_of"]), (&"tap".into(), &4711.into()));

@@ -13,6 +13,7 @@ pub(crate) fn run(args: &AggregateArgs, settings: &Settings) -> anyhow::Result<(
     let config = DaemonConfig {
         namespace: settings.namespace.clone(),
         stats_interval: args.stats_interval,
+        driver: Some(crate::driver::roots()),
         log: Log::stderr(),
     };
     Ok(run_daemon(config, stop.flag())?)

@@ -1,259 +1,174 @@
-//! A device of the driver, with values in the units that people use.
+//! A device of the driver: what is not a figure.
 
 use std::collections::BTreeMap;
 
 use serde::Serialize;
-use tt_shm_driver::{Clock, Component, Device, DeviceHolders, LinkState, Quantity, Reading, Version};
+use tt_shm_driver::Absence;
+use tt_shm_reader::{Absent, DriverStats, Told, driver_flags, text};
 
 use super::holder::HolderJson;
+use super::measure::MEASURES;
+use crate::escape::Foreign;
+use crate::model::Clock;
 #[cfg(test)]
 use crate::schema;
 
-/// What the driver tells of a device.
+/// What the driver tells of a device, but for what it measures.
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub(crate) struct DriverDevice {
-    /// Where this is from.
-    #[cfg_attr(test, schemars(schema_with = "driver_schema"))]
-    pub(crate) source: &'static str,
+pub struct DriverDevice {
     /// N of /dev/tenstorrent/N.
-    pub(crate) number: u32,
-    /// PCI address; `None` if not known.
-    #[cfg_attr(test, schemars(schema_with = "schema::pci_address"))]
-    pub(crate) pci_address: Option<String>,
-    /// Architecture; `None` if not known.
-    #[cfg_attr(test, schemars(schema_with = "schema::arch"))]
-    pub(crate) arch: Option<&'static str>,
-    /// Board; `None` if not known.
-    pub(crate) board: Option<String>,
+    pub number: u64,
+    /// Its row in the table.
+    #[serde(skip)]
+    pub row: usize,
+    /// How old all of this is, in milliseconds.
+    pub age_ms: u64,
+    /// Version of the driver; `None` if not known.
+    pub driver_version: Option<Foreign>,
     /// Serial number of the board, hexadecimal.
     #[cfg_attr(test, schemars(schema_with = "schema::hex_or_null"))]
-    serial: Option<String>,
+    pub serial: Option<String>,
     /// Id of the chip, hexadecimal.
     #[cfg_attr(test, schemars(schema_with = "schema::hex_or_null"))]
-    pub(crate) asic_id: Option<String>,
+    pub asic_id: Option<String>,
     /// Memory node of the processor that it is attached to.
-    numa_node: Option<u32>,
+    #[cfg_attr(test, schemars(schema_with = "schema::count_or_null"))]
+    pub numa_node: Option<i64>,
     /// Versions of its firmware, by part.
     #[cfg_attr(test, schemars(schema_with = "firmware_schema"))]
-    firmware: BTreeMap<&'static str, Option<String>>,
-    /// Its PCIe link as it is now.
-    link: LinkJson,
-    /// Its PCIe link as it could be.
-    link_max: LinkJson,
-    /// Clocks in MHz.
-    #[cfg_attr(test, schemars(schema_with = "clocks_schema"))]
-    clocks_mhz: BTreeMap<&'static str, Option<u32>>,
-    /// What its sensors measure.
-    #[serde(flatten)]
-    pub(crate) sensors: SensorsJson,
-    /// A number that the firmware counts up.
-    heartbeat: Option<u32>,
-    /// How often the chip was switched off because it was too hot.
-    thermal_trips: Option<u32>,
+    pub firmware: BTreeMap<&'static str, Option<Foreign>>,
+    /// Whether the heartbeat moves; `None` until that is known.
+    pub heartbeat_moves: Option<bool>,
     /// Memory of one chip of this board by its data sheet, which no process confirmed; `None` if the board is not in
     /// the list.
-    pub(crate) nominal: Option<NominalJson>,
-    /// Processes that have it open, by pid.
-    pub(crate) holders: Vec<HolderJson>,
-    /// Open descriptors of processes that have no pid here.
-    pub(crate) invisible_holders: u32,
+    pub nominal: Option<NominalJson>,
+    /// Processes that have it open; `None` if that is not known.
+    pub holder_count: Option<u64>,
+    /// Those of them that report to nobody, so that what they use is unknown.
+    pub unreported_holder_count: Option<u64>,
+    /// Open descriptors of processes that have no pid in the aggregator's PID namespace.
+    pub invisible_holders: u64,
+    /// The processes that have it open, as far as this user may see, by pid; `None` if nobody was asked.
+    pub holders: Option<Vec<HolderJson>>,
     /// Why values are null, by key.
-    absent: BTreeMap<&'static str, String>,
-    /// Ids by which processes may report it.
+    pub absent: BTreeMap<&'static str, &'static str>,
+    /// The first text of the driver that was not understood, or the first read that failed.
+    pub note: Option<Foreign>,
+    /// What it measures.
     #[serde(skip)]
-    pub(crate) chip_ids: Vec<u64>,
-}
-
-/// A PCIe link.
-#[derive(Clone, Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-struct LinkJson {
-    /// Speed of a lane, in billions of transfers per second.
-    speed_gts: Option<f64>,
-    /// Lanes.
-    width: Option<u32>,
-}
-
-/// What sensors measure, and the limits.
-#[derive(Clone, Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub(crate) struct SensorsJson {
-    /// Temperature of the chip.
-    #[cfg_attr(test, schemars(schema_with = "number_schema"))]
-    pub(crate) temperature_celsius: Option<f64>,
-    /// Its limit.
-    #[cfg_attr(test, schemars(schema_with = "number_schema"))]
-    temperature_limit_celsius: Option<f64>,
-    /// Voltage of the cores.
-    #[cfg_attr(test, schemars(schema_with = "number_schema"))]
-    voltage_volts: Option<f64>,
-    /// Its limit.
-    #[cfg_attr(test, schemars(schema_with = "number_schema"))]
-    voltage_limit_volts: Option<f64>,
-    /// Current.
-    #[cfg_attr(test, schemars(schema_with = "number_schema"))]
-    current_amperes: Option<f64>,
-    /// Its limit.
-    #[cfg_attr(test, schemars(schema_with = "number_schema"))]
-    current_limit_amperes: Option<f64>,
-    /// Power.
-    #[cfg_attr(test, schemars(schema_with = "number_schema"))]
-    pub(crate) power_watts: Option<f64>,
-    /// Its limit.
-    #[cfg_attr(test, schemars(schema_with = "number_schema"))]
-    power_limit_watts: Option<f64>,
-    /// Speed of the fan.
-    #[cfg_attr(test, schemars(schema_with = "number_schema"))]
-    fan_rpm: Option<f64>,
-    /// Its limit.
-    #[cfg_attr(test, schemars(schema_with = "number_schema"))]
-    fan_limit_rpm: Option<f64>,
+    pub stats: Box<DriverStats>,
 }
 
 /// Memory of one chip of a board by its data sheet.
 #[derive(Clone, Copy, Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub(crate) struct NominalJson {
+pub struct NominalJson {
     /// DRAM.
-    pub(crate) dram_bytes: u64,
+    pub dram_bytes: u64,
     /// L1 of all Tensix cores; `None` if their number depends on firmware of unknown version.
-    pub(crate) l1_bytes: Option<u64>,
+    pub l1_bytes: Option<u64>,
     /// L1 of all ethernet cores.
-    pub(crate) eth_l1_bytes: u64,
+    pub eth_l1_bytes: u64,
     /// Tensix cores.
     tensix_cores: Option<u64>,
     /// L1 of each Tensix core.
     l1_per_core_bytes: u64,
     /// Chips of the board. Some may have no PCIe link of their own.
-    chips: u32,
+    chips: u64,
 }
 
-#[cfg(test)]
-fn driver_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-    schemars::json_schema!({ "const": "driver" })
-}
+/// Parts of the firmware: key, name for people, where the table has it, what it is.
+pub(crate) const FIRMWARE: [(&str, &str, Told, &str); 6] = [
+    ("bundle", "firmware bundle", Told::Bundle, "All of it, as it is released."),
+    ("m3_app", "M3 application", Told::M3App, "The board's management controller."),
+    (
+        "m3_bootloader",
+        "M3 boot loader",
+        Told::M3Bootloader,
+        "The loader of the board's management controller.",
+    ),
+    ("arc", "ARC firmware", Told::Arc, "The chip's management processor."),
+    ("ethernet", "ethernet firmware", Told::Ethernet, "The ethernet cores."),
+    ("tt_flash", "flash tool", Told::TtFlash, "The tool that wrote it."),
+];
 
-/// A temperature may be below zero, and a sensor may say anything.
-#[cfg(test)]
-fn number_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-    schemars::json_schema!({ "type": ["number", "null"] })
-}
+/// What identifies it: key, and where the table has it.
+const IDENTITY: [(&str, Told); 5] = [
+    ("pci_address", Told::PciAddress),
+    ("board", Told::Board),
+    ("serial", Told::Serial),
+    ("asic_id", Told::AsicId),
+    ("numa_node", Told::NumaNode),
+];
 
 #[cfg(test)]
 fn firmware_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
     let version = || schemars::json_schema!({ "type": ["string", "null"] });
-    let property = |part: Component| (part.name().to_owned(), schema::named(version(), part.about()));
-    schema::object(Component::ALL.map(property))
-}
-
-#[cfg(test)]
-fn clocks_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-    let frequency = || schemars::json_schema!({ "type": ["integer", "null"], "minimum": 0 });
-    let property = |clock: Clock| (clock.name().to_owned(), schema::named(frequency(), clock.about()));
-    schema::object(Clock::ALL.map(property))
-}
-
-/// Takes values, and notes why there is none.
-#[derive(Default)]
-struct Taker {
-    absent: BTreeMap<&'static str, String>,
-}
-
-impl Taker {
-    fn take<T: Clone>(&mut self, key: &'static str, reading: &Reading<T>) -> Option<T> {
-        match reading {
-            Ok(value) => Some(value.clone()),
-            Err(absence) => {
-                self.absent.insert(key, absence.to_string());
-                None
-            }
-        }
-    }
-
-    /// A measured value, which the driver has in thousandths or millionths.
-    fn scaled(&mut self, key: &'static str, reading: &Reading<i64>, per_unit: f64) -> Option<f64> {
-        self.take(key, reading).map(|value| value as f64 / per_unit)
-    }
+    schema::object(FIRMWARE.map(|(key, _, _, about)| (key.to_owned(), schema::named(version(), about))))
 }
 
 impl DriverDevice {
-    pub(super) fn new(device: &Device, holders: &DeviceHolders) -> DriverDevice {
-        let (mut taker, identity) = (Taker::default(), &device.identity);
-        let hex = |id: u64| format!("{id:#018x}");
-        let firmware = |component: Component| {
-            let version = taker.take(component.name(), device.firmware(component));
-            (component.name(), version.as_ref().map(Version::to_string))
-        };
-        let firmware = Component::ALL.map(firmware).into();
-        let clock = |clock: Clock| (clock.name(), taker.take(clock.name(), device.clock(clock)));
-        let clocks_mhz = Clock::ALL.map(clock).into();
+    /// Resolves a row.
+    pub fn new(row: usize, stats: &DriverStats, clock: Clock) -> DriverDevice {
+        let hex = |told: Told, id: u64| stats.absence(told).is_none().then(|| format!("{id:#018x}"));
+        let has = |flag: u64| stats.flags & flag != 0;
+        let known_text =
+            |field: &[u8]| Some(text::decode(field)).filter(|text| !text.is_empty()).map(Foreign::from);
+        let keys = MEASURES.iter().flat_map(|measure| measure.keys());
+        let keys = keys.chain(FIRMWARE.map(|(key, _, told, _)| (key, told))).chain(IDENTITY);
         DriverDevice {
-            source: "driver",
-            number: device.number,
-            pci_address: taker.take("pci_address", &identity.pci).map(|address| address.to_string()),
-            arch: device.architecture().map(|architecture| architecture.name()),
-            board: taker.take("board", &identity.card),
-            serial: taker.take("serial", &identity.serial).map(hex),
-            asic_id: taker.take("asic_id", &identity.asic_id).map(hex),
-            numa_node: taker.take("numa_node", &identity.numa_node),
-            firmware,
-            link: LinkJson::new(&mut taker, ["link.speed_gts", "link.width"], &device.link.current),
-            link_max: LinkJson::new(&mut taker, ["link_max.speed_gts", "link_max.width"], &device.link.max),
-            clocks_mhz,
-            sensors: SensorsJson::new(&mut taker, device),
-            heartbeat: taker.take("heartbeat", &device.health.heartbeat),
-            thermal_trips: taker.take("thermal_trips", &device.health.thermal_trips),
-            nominal: device.nominal().map(|nominal| NominalJson {
-                dram_bytes: nominal.dram_bytes,
-                l1_bytes: nominal.l1_bytes(),
-                eth_l1_bytes: nominal.ethernet_l1_bytes(),
-                tensix_cores: nominal.tensix_cores,
-                l1_per_core_bytes: nominal.l1_per_core,
-                chips: nominal.chips,
-            }),
-            holders: holders.processes.iter().map(HolderJson::new).collect(),
-            invisible_holders: holders.invisible,
-            absent: taker.absent,
-            chip_ids: device.chip_ids(),
-        }
-    }
-
-    /// Frequency of the Tensix cores, in MHz.
-    pub(crate) fn aiclk(&self) -> Option<u32> {
-        self.clocks_mhz.get(Clock::Ai.name()).copied().flatten()
-    }
-}
-
-impl LinkJson {
-    fn new(taker: &mut Taker, [speed, width]: [&'static str; 2], link: &LinkState) -> LinkJson {
-        LinkJson {
-            speed_gts: taker.take(speed, &link.speed).map(|speed| f64::from(speed) / 1000.0),
-            width: taker.take(width, &link.width),
+            number: stats.number,
+            row,
+            age_ms: clock.age_ns(stats.time) / 1_000_000,
+            driver_version: known_text(&stats.driver_version),
+            serial: hex(Told::Serial, stats.serial),
+            asic_id: hex(Told::AsicId, stats.asic_id),
+            numa_node: stats.number(Told::NumaNode).ok(),
+            firmware: FIRMWARE
+                .map(|(key, _, told, _)| (key, stats.version(told).ok().map(Foreign::from)))
+                .into(),
+            heartbeat_moves: match (has(driver_flags::HEARTBEAT_MOVES), has(driver_flags::HEARTBEAT_STANDS)) {
+                (true, _) => Some(true),
+                (_, true) => Some(false),
+                _ => None,
+            },
+            nominal: NominalJson::of(stats),
+            holder_count: has(driver_flags::HOLDERS).then_some(stats.holders),
+            unreported_holder_count: has(driver_flags::HOLDERS).then_some(stats.unreported_holders),
+            invisible_holders: stats.invisible_holders,
+            holders: None,
+            absent: keys.filter_map(|(key, told)| Some((key, why(stats.absence(told)?)))).collect(),
+            note: known_text(&stats.note),
+            stats: Box::new(*stats),
         }
     }
 }
 
-impl SensorsJson {
-    fn new(taker: &mut Taker, device: &Device) -> SensorsJson {
-        let mut input = |key, quantity, per_unit| taker.scaled(key, &device.sensor(quantity).input, per_unit);
-        let temperature_celsius = input("temperature_celsius", Quantity::Temperature, 1e3);
-        let voltage_volts = input("voltage_volts", Quantity::Voltage, 1e3);
-        let current_amperes = input("current_amperes", Quantity::Current, 1e3);
-        let power_watts = input("power_watts", Quantity::Power, 1e6);
-        let fan_rpm = input("fan_rpm", Quantity::Fan, 1.0);
-        let mut limit = |key, quantity, per_unit| taker.scaled(key, &device.sensor(quantity).max, per_unit);
-        SensorsJson {
-            temperature_celsius,
-            temperature_limit_celsius: limit("temperature_limit_celsius", Quantity::Temperature, 1e3),
-            voltage_volts,
-            voltage_limit_volts: limit("voltage_limit_volts", Quantity::Voltage, 1e3),
-            current_amperes,
-            current_limit_amperes: limit("current_limit_amperes", Quantity::Current, 1e3),
-            power_watts,
-            power_limit_watts: limit("power_limit_watts", Quantity::Power, 1e6),
-            fan_rpm,
-            fan_limit_rpm: limit("fan_limit_rpm", Quantity::Fan, 1.0),
-        }
+impl NominalJson {
+    fn of(stats: &DriverStats) -> Option<NominalJson> {
+        let cores = (stats.flags & driver_flags::NOMINAL_CORES != 0).then_some(stats.nominal_tensix_cores);
+        (stats.flags & driver_flags::NOMINAL != 0).then(|| NominalJson {
+            dram_bytes: stats.nominal_dram_bytes,
+            l1_bytes: cores.and_then(|cores| cores.checked_mul(stats.nominal_l1_per_core)),
+            eth_l1_bytes: stats.nominal_eth_cores.saturating_mul(stats.nominal_eth_l1_per_core),
+            tensix_cores: cores,
+            l1_per_core_bytes: stats.nominal_l1_per_core,
+            chips: stats.nominal_chips,
+        })
+    }
+}
+
+/// Why a value is not known, in a few words.
+fn why(absent: Absent) -> &'static str {
+    match absent {
+        Absent::Missing => Absence::Missing.words(),
+        Absent::Resetting => Absence::Resetting.words(),
+        Absent::Gone => Absence::Gone.words(),
+        Absent::Denied => Absence::Denied.words(),
+        Absent::Unknown => Absence::Unknown.words(),
+        Absent::NotFitted => Absence::NotFitted.words(),
+        Absent::Malformed => "not understood",
+        Absent::Failed => "could not be read",
     }
 }

@@ -10,6 +10,7 @@ use tt_shm_reader::Class;
 
 use super::figure::{FIGURES, Facet, Figure};
 use super::{Device, Held, Memory, Moment};
+use crate::driver::{MEASURES, Measure};
 
 /// One value of a figure, or of a device: a column of CSV, a key of JSON, a metric.
 #[derive(Clone, Debug)]
@@ -45,6 +46,8 @@ pub enum Unit {
     Total,
     /// Per second.
     Rate,
+    /// What a sensor measures, in the unit of the name.
+    Measure,
     /// Yes or no.
     Flag,
     /// A moment.
@@ -56,7 +59,7 @@ pub enum Unit {
 pub enum Cell {
     /// Bytes, or a number.
     Number(u64),
-    /// A rate.
+    /// A rate, or what a sensor measures.
     Rate(f64),
     /// Yes or no.
     Flag(bool),
@@ -71,6 +74,8 @@ enum Read {
     Memory(Figure, &'static FacetColumn),
     Held(fn(&Held) -> u64),
     Device(fn(&Device) -> Cell),
+    Measure(&'static Measure),
+    Limit(&'static Measure),
 }
 
 impl Column {
@@ -78,6 +83,8 @@ impl Column {
     pub fn of_device(&self, device: &Device) -> Cell {
         match self.read {
             Read::Device(read) => read(device),
+            Read::Measure(measure) => measured(device, |stats| measure.value(stats)),
+            Read::Limit(measure) => measured(device, |stats| measure.limit(stats)),
             _ => self.of_held(&device.held),
         }
     }
@@ -87,7 +94,7 @@ impl Column {
         match self.read {
             Read::Memory(figure, of) => figure.of(held).map_or(Cell::Unknown, of.read),
             Read::Held(read) => Cell::Number(read(held)),
-            Read::Device(_) => Cell::Unknown,
+            Read::Device(_) | Read::Measure(_) | Read::Limit(_) => Cell::Unknown,
         }
     }
 
@@ -96,7 +103,8 @@ impl Column {
         match self.read {
             Read::Memory(figure, of) => figure.device_only || of.may_be_unknown,
             Read::Held(_) => false,
-            Read::Device(_) => self.unit == Unit::Rate,
+            Read::Device(_) => self.unit == Unit::Rate || self.name == HEARTBEAT_MOVES,
+            Read::Measure(_) | Read::Limit(_) => true,
         }
     }
 
@@ -112,6 +120,11 @@ impl Column {
             _ => None,
         }
     }
+}
+
+/// What the driver measures, if it has the device.
+fn measured(device: &Device, read: impl Fn(&tt_shm_reader::DriverStats) -> Option<f64>) -> Cell {
+    rate(device.driver.as_ref().and_then(|driver| read(&driver.stats)))
 }
 
 fn known(number: Option<u64>) -> Cell {
@@ -292,6 +305,8 @@ impl Column {
     }
 }
 
+const HEARTBEAT_MOVES: &str = "heartbeat_moves";
+
 /// A number that is no memory: key, unit, help text, how it is read.
 type NumberColumn = (&'static str, Unit, &'static str, Read);
 
@@ -340,35 +355,62 @@ const NUMBERS: &[NumberColumn] = &[
         "1 if a process that could not be read may hold something on the device.",
         Read::Device(|device| Cell::Flag(device.incomplete)),
     ),
+    (
+        "unreported_holder",
+        Unit::Flag,
+        "1 if a process holds the device, as the driver says, and does not report what it uses.",
+        Read::Device(|device| Cell::Flag(device.unreported_holder)),
+    ),
+    (
+        HEARTBEAT_MOVES,
+        Unit::Flag,
+        "1 if the heartbeat of the firmware moves, 0 if it stands still; left out until that is known.",
+        Read::Device(|device| {
+            let moves = device.driver.as_ref().and_then(|driver| driver.heartbeat_moves);
+            moves.map_or(Cell::Unknown, Cell::Flag)
+        }),
+    ),
 ];
 
 fn rate(rate: Option<f64>) -> Cell {
     rate.map_or(Cell::Unknown, Cell::Rate)
 }
 
-/// Every value of every figure.
-pub static COLUMNS: LazyLock<Vec<Column>> = LazyLock::new(|| {
-    let numbers = NUMBERS.iter().map(|(name, unit, help, read)| {
+impl Column {
+    fn of_number(name: &str, unit: Unit, help: &str, read: Read) -> Column {
         let is_held = matches!(read, Read::Held(_));
-        let process = if *unit == Unit::Total { format!("{name}_total") } else { (*name).to_owned() };
+        let process = if unit == Unit::Total { format!("{name}_total") } else { name.to_owned() };
         Column {
-            name: (*name).to_owned(),
+            name: name.to_owned(),
             metrics: [format!("tt_device_{name}"), format!("tt_process_{process}")],
-            help: (*help).to_owned(),
-            unit: *unit,
-            sum: is_held.then(|| (*name).to_owned()),
+            help: help.to_owned(),
+            unit,
+            sum: is_held.then(|| name.to_owned()),
             device_only: !is_held,
             class: None,
             is_flat: true,
-            read: *read,
+            read,
         }
+    }
+}
+
+/// Every value of every figure.
+pub static COLUMNS: LazyLock<Vec<Column>> = LazyLock::new(|| {
+    let numbers = NUMBERS.iter().map(|(name, unit, help, read)| Column::of_number(name, *unit, help, *read));
+    let measures = MEASURES.iter().flat_map(|measure| {
+        let value = Column::of_number(measure.key, Unit::Measure, measure.help, Read::Measure(measure));
+        let limit = measure.limit_key.map(|key| {
+            let help = format!("{}: the limit.", measure.label);
+            Column::of_number(key, Unit::Measure, &help, Read::Limit(measure))
+        });
+        [Some(value), limit].into_iter().flatten()
     });
     let of_figure = |figure: &'static Figure| {
         let columns =
             |facet: &'static Facet| facet.columns().iter().map(|of| Column::of_facet(*figure, *facet, of));
         figure.facets.iter().flat_map(columns)
     };
-    FIGURES.iter().flat_map(of_figure).chain(numbers).collect()
+    FIGURES.iter().flat_map(of_figure).chain(numbers).chain(measures).collect()
 });
 
 /// The columns that a process on a device has.

@@ -1,17 +1,22 @@
 //! A device, all processes together.
 
 use serde::Serialize;
-use tt_shm_reader::{Class, Composition, DeviceEntry, DeviceStats, Memory as Place, device_flags, known};
+use tt_shm_reader::{
+    Class, Composition, DeviceEntry, DeviceStats, Memory as Place, Told, device_flags, known,
+};
 
 use super::as_json::{by_word, word_or_null};
 use super::{Clock, Held, Moment, Shortage};
 use crate::directory::DeviceId;
+use crate::driver::{DriverDevice, Measure};
 use crate::escape::Foreign;
 #[cfg(test)]
 use crate::schema;
 
 /// The processes said how much memory there is.
 pub(crate) const PRODUCER: &str = "producer";
+/// The name of the board says how much memory there should be.
+pub(crate) const NOMINAL: &str = "nominal";
 
 /// A device. As JSON: which device it is; documents add what they tell of it.
 #[derive(Clone, Debug, Serialize)]
@@ -34,7 +39,7 @@ pub struct Device {
     #[serde(rename = "source")]
     #[cfg_attr(test, schemars(schema_with = "schema::sources"))]
     pub sources: Vec<&'static str>,
-    /// Who says how much memory there is: the processes, or a list of boards; `None` if nobody.
+    /// Who says how much memory there is: the processes, or else a list of boards; `None` if nobody.
     #[cfg_attr(test, schemars(schema_with = "schema::capacity_source"))]
     pub capacity_source: Option<&'static str>,
     /// What all processes together hold on it.
@@ -76,6 +81,12 @@ pub struct Device {
     /// Somebody who could not be read may have something on it.
     #[serde(skip)]
     pub incomplete: bool,
+    /// A process holds it, as the driver says, and does not report what it uses.
+    #[serde(skip)]
+    pub unreported_holder: bool,
+    /// What the driver tells of it; `None` if it has no such device, or there is no driver.
+    #[serde(skip)]
+    pub driver: Option<DriverDevice>,
 }
 
 /// An allocation that failed.
@@ -176,7 +187,28 @@ impl Device {
             over_capacity: has(device_flags::OVER_CAPACITY),
             conflict: has(device_flags::CONFLICT),
             incomplete,
+            unreported_holder: has(device_flags::UNREPORTED_HOLDER),
+            driver: None,
         }
+    }
+
+    /// Adds what the driver tells of it. Where no process tells how much memory there is, its board's name does.
+    pub fn add_driver(&mut self, driver: DriverDevice) {
+        let held = &mut self.held;
+        let is_unknown = held.dram.total.is_none() && held.l1.total.is_none() && held.eth_l1.total.is_none();
+        if let Some(nominal) = driver.nominal.filter(|_| is_unknown && !self.conflict) {
+            held.dram.total = Some(nominal.dram_bytes);
+            held.l1.total = nominal.l1_bytes;
+            held.eth_l1.total = Some(nominal.eth_l1_bytes).filter(|bytes| *bytes > 0);
+            self.capacity_source = Some(NOMINAL);
+        }
+        self.driver = Some(driver);
+    }
+
+    /// What the driver measures, for people, without its unit.
+    pub fn measured(&self, told: Told) -> Option<String> {
+        let measure = Measure::of(told)?;
+        measure.value(&self.driver.as_ref()?.stats).map(|value| measure.text(value))
     }
 
     /// What the peak of a memory was made of, where that is kept.
@@ -201,6 +233,7 @@ impl Device {
             flag(self.over_capacity, "over capacity"),
             flag(self.conflict, "conflict"),
             flag(self.incomplete, "incomplete"),
+            flag(self.unreported_holder, "held by a process that does not report"),
         ];
         flags.into_iter().flatten().collect()
     }

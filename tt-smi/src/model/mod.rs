@@ -22,6 +22,7 @@ pub(crate) use as_json::{by_word, event, event_name, hex, millis, word, word_or_
 pub use class_info::{CLASSES, ClassInfo, class_info};
 pub use clock::{Clock, Moment, rfc3339};
 pub use column::{COLUMNS, Cell, Column, Unit, process_columns};
+pub(crate) use device::NOMINAL;
 #[cfg(test)]
 pub(crate) use device::PRODUCER;
 pub use device::{Device, Holder, LastFailure, Makeup};
@@ -40,11 +41,16 @@ pub use reading::{Origin, Reading, figures_age_ns};
 pub(crate) use shortage::said;
 pub use shortage::{Cause, Place, Shortage};
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use tt_shm_reader::TableSnapshot;
 
 use crate::directory::{Claims, Directory};
+use crate::driver::{DriverDevice, HolderCache, HolderJson, SilentHolder};
+use crate::escape::Foreign;
+
+/// The source of what the driver tells.
+pub(crate) const DRIVER: &str = "driver";
 
 /// Everything there is to show at one moment.
 #[derive(Clone, Debug)]
@@ -79,6 +85,8 @@ pub struct Model {
     pub window_since: Option<Moment>,
     /// Whether all rows are of one moment.
     pub consistent: bool,
+    /// What could not be seen of who holds devices, how often, and what to do.
+    pub driver_gaps: Vec<String>,
 }
 
 impl Model {
@@ -105,7 +113,13 @@ impl Model {
         for (disputed, _) in processes.iter().flat_map(Process::claims) {
             devices.iter_mut().filter(|device| device.index == disputed).for_each(|one| one.conflict = true);
         }
-        devices.iter_mut().for_each(|device| device.sources = sources(device.index, &processes));
+        for (row, stats) in &snapshot.driver {
+            let joined = devices.iter_mut().find(|device| device.row as u64 == stats.device);
+            if let Some(device) = joined {
+                device.add_driver(DriverDevice::new(*row, stats, *clock));
+            }
+        }
+        devices.iter_mut().for_each(|device| device.sources = sources(device, &processes));
         processes.sort_by_key(|process| (process.state, process.pid, process.namespace_pid));
         let problems = refused_table.iter().map(|error| Problem::from(&**error));
         let problems = problems.chain(Problem::all(snapshot, *clock)).chain(hidden.iter().map(Problem::from));
@@ -125,6 +139,7 @@ impl Model {
             hidden: hidden.len() as u64,
             window_since: (snapshot.windows > 0).then(|| clock.moment(snapshot.window_since)),
             consistent: snapshot.consistent,
+            driver_gaps: driver_gaps(snapshot),
         }
     }
 
@@ -133,6 +148,49 @@ impl Model {
     pub fn look_up(&mut self, system: &mut crate::procinfo::Cache) {
         let alive = self.processes.iter_mut().filter(|process| process.is_alive());
         alive.for_each(|process| process.look_up(system));
+        self.look_up_holders(system.holders());
+    }
+
+    /// Asks the system who holds the devices.
+    fn look_up_holders(&mut self, cache: &mut HolderCache) {
+        let of_driver =
+            |device: &Device| device.driver.as_ref().and_then(|driver| u32::try_from(driver.number).ok());
+        let numbers: Vec<u32> = self.devices.iter().filter_map(of_driver).collect();
+        if numbers.is_empty() {
+            return;
+        }
+        let version = self.driver_version().map(|version| version.raw().to_owned());
+        let found = cache.get(version.as_deref(), &numbers);
+        let alive = self.processes.iter().filter(|process| process.is_alive());
+        let pids = alive.flat_map(|process| process.pid.into_iter().chain([process.namespace_pid]));
+        let pids: BTreeSet<u64> = pids.collect();
+        let drivers = self.devices.iter_mut().filter_map(|device| device.driver.as_mut());
+        for (driver, holders) in drivers.zip(&found.devices) {
+            let holder =
+                |one: &tt_shm_driver::Holder| HolderJson::new(one, pids.contains(&u64::from(one.pid)));
+            driver.holders = Some(holders.processes.iter().map(holder).collect());
+        }
+        self.driver_gaps.extend(found.gaps());
+        let silent = self.silent_holders();
+        self.problems.extend(silent.iter().map(Problem::from));
+    }
+
+    /// The processes that hold devices and do not report, by pid.
+    pub fn silent_holders(&self) -> Vec<SilentHolder> {
+        let mut silent: BTreeMap<u32, SilentHolder> = BTreeMap::new();
+        for device in &self.devices {
+            let holders = device.driver.as_ref().and_then(|driver| driver.holders.as_ref());
+            for holder in holders.into_iter().flatten().filter(|holder| !holder.reports) {
+                let new = || SilentHolder { devices: Vec::new(), holder: holder.clone() };
+                silent.entry(holder.pid).or_insert_with(new).devices.push(device.index);
+            }
+        }
+        silent.into_values().collect()
+    }
+
+    /// Version of the driver; `None` if there is none, or it has no device.
+    pub fn driver_version(&self) -> Option<&Foreign> {
+        self.devices.iter().find_map(|device| device.driver.as_ref()?.driver_version.as_ref())
     }
 
     /// Only these devices, and the processes that have something on them.
@@ -163,11 +221,16 @@ impl Model {
 }
 
 /// Where the figures of a device come from.
-fn sources(device: usize, processes: &[Process]) -> Vec<&'static str> {
-    let on_it = |process: &&Process| process.usages.iter().any(|usage| usage.device == device);
+fn sources(device: &Device, processes: &[Process]) -> Vec<&'static str> {
+    let on_it = |process: &&Process| process.usages.iter().any(|usage| usage.device == device.index);
     let alive = processes.iter().filter(|process| process.is_alive());
     let sources: BTreeSet<&'static str> = alive.filter(on_it).map(|process| process.source).collect();
-    sources.into_iter().collect()
+    sources.into_iter().chain(device.driver.is_some().then_some(DRIVER)).collect()
+}
+
+fn driver_gaps(snapshot: &TableSnapshot) -> Vec<String> {
+    let left_out = snapshot.driver_left_out;
+    (left_out > 0).then(|| format!("devices more than are read: {left_out}")).into_iter().collect()
 }
 
 /// The indices of a snapshot's devices.

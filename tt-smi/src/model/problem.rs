@@ -7,8 +7,9 @@ use serde::Serialize;
 use tt_shm_reader::{Class, Notice, TableError, TableSnapshot, notice_kind, text};
 
 use super::as_json::{by_word, seconds, words};
-use super::{Clock, Word};
-use crate::escape::Foreign;
+use super::{Clock, Word, ranges};
+use crate::driver::SilentHolder;
+use crate::escape::{Foreign, fit};
 #[cfg(test)]
 use crate::schema;
 use crate::segments::Hidden;
@@ -52,6 +53,8 @@ pub enum ProblemKind {
     Clock,
     /// A process that ended before its file could be opened.
     Lost,
+    /// A process that holds a device and does not report.
+    Silent,
 }
 
 words!(ProblemKind {
@@ -64,6 +67,7 @@ words!(ProblemKind {
     Unseen => "unseen",
     Clock => "clock",
     Lost => "lost",
+    Silent => "silent",
 });
 
 /// What a process held when it ended.
@@ -208,6 +212,26 @@ impl From<&Hidden> for Problem {
             file: file.as_str().into(),
             message: format!("{who} belongs to {}: what it uses is missing here; root sees all", owner.raw())
                 .into(),
+        }
+    }
+}
+
+impl From<&SilentHolder> for Problem {
+    fn from(SilentHolder { devices, holder }: &SilentHolder) -> Problem {
+        let command = holder
+            .command
+            .as_ref()
+            .map_or_else(String::new, |command| format!(" ({})", fit(command.raw(), 60)));
+        let message = format!(
+            "pid {}{command} of {} holds device {} and does not report: what it uses is unknown; start it with `tt-smi run`",
+            holder.pid_text(),
+            holder.owner(),
+            ranges(devices.iter().copied()),
+        );
+        Problem {
+            pid: Some(holder.pid.into()),
+            uid: holder.uid.unwrap_or(0).into(),
+            ..Problem::here(ProblemKind::Silent, message)
         }
     }
 }

@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use super::json::Envelope;
+use crate::driver::DriverDevice;
 use crate::model::{
     Device, DeviceFigures, Health, LastFailure, Model, Moment, Problem, Process, Reclaimed, Usage,
 };
@@ -62,6 +63,8 @@ struct DeviceJson<'a> {
     figures: DeviceFigures<'a>,
     /// The last allocation that failed; `None` if none did.
     last_failure: Option<LastFailure>,
+    /// What the driver tells of it; `None` if it has no such device, or there is no driver.
+    driver: Option<&'a DriverDevice>,
 }
 
 /// A process.
@@ -92,6 +95,7 @@ impl<'a> SnapshotJson<'a> {
             age_ms,
             figures: DeviceFigures(device),
             last_failure: device.failure,
+            driver: device.driver.as_ref(),
         };
         let process = |process: &'a Process| ProcessJson {
             process,

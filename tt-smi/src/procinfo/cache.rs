@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use tt_shm_os::Procfs;
 
 use super::{ProcInfo, RunState, parent, read};
+use crate::driver::HolderCache;
 
 /// Time between two reads of a process: states change rarely, and the screen asks often.
 const REFRESH: Duration = Duration::from_secs(1);
@@ -19,6 +20,7 @@ pub struct Cache {
     procfs: Procfs,
     entries: HashMap<u32, Entry>,
     tidied: Option<Instant>,
+    holders: HolderCache,
 }
 
 #[derive(Debug)]
@@ -38,6 +40,11 @@ impl Cache {
     /// Information about a process; `None` if it is not visible.
     pub fn get(&mut self, pid: u32) -> Option<&ProcInfo> {
         self.get_at(pid, Instant::now())
+    }
+
+    /// Who holds the devices.
+    pub(crate) fn holders(&mut self) -> &mut HolderCache {
+        &mut self.holders
     }
 
     fn get_at(&mut self, pid: u32, now: Instant) -> Option<&ProcInfo> {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tt_shm_reader::Bucket;
+use tt_shm_reader::{Bucket, TelemetryBucket};
 
 use crate::lists::{allocations, events::Happened, programs, suspects::steps::StepEnd};
 use crate::model::Model;
@@ -16,6 +16,8 @@ pub enum Needs {
     Figures,
     /// The history of all devices at a resolution (0 a minute, 1 an hour, 2 a day).
     History(usize),
+    /// Telemetry of all devices.
+    Telemetry,
     Allocations,
     Events,
     Programs,
@@ -48,6 +50,8 @@ pub enum More {
     None,
     /// By device index.
     History(History),
+    /// Telemetry of the last minutes, by device index, oldest first.
+    Telemetry(Vec<Vec<TelemetryBucket>>),
     /// Live allocations. Shared, because a view keeps them until the next list arrives.
     Allocations(Arc<allocations::Listing>),
     /// New events, and how many were lost.

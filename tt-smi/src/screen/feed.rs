@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tt_shm_os::Namespace;
+use tt_shm_reader::TelemetryBucket;
 
 use super::data::{Data, History, Live, More, Needs, NewEvents};
 use crate::lists::{
@@ -120,6 +121,7 @@ impl<'a> Feed<'a> {
         let more = match needs {
             Needs::Figures => More::None,
             Needs::History(resolution) => More::History(self.history(&model, &reading, resolution)),
+            Needs::Telemetry => More::Telemetry(self.telemetry(&model)),
             Needs::Events => More::Events(self.events(&model, &reading)?),
             Needs::Allocations | Needs::Programs => self.list(needs, &model, &reading)?,
         };
@@ -171,6 +173,14 @@ impl<'a> Feed<'a> {
         let of = |device: &Device| self.source.history(device.row, device.id.chip_id, resolution);
         let devices = model.devices.iter().map(of).collect();
         History { resolution, devices, gap: reading.snapshot.gap }
+    }
+
+    fn telemetry(&self, model: &Model) -> Vec<Vec<TelemetryBucket>> {
+        let of = |device: &Device| {
+            let driver = device.driver.as_ref();
+            driver.map_or_else(Vec::new, |driver| self.source.telemetry(driver.row, 0))
+        };
+        model.devices.iter().map(of).collect()
     }
 
     /// Also reads when the processes ended their last steps.

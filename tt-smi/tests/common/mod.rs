@@ -9,9 +9,9 @@ pub(crate) mod views;
 
 use bytemuck::Zeroable;
 use tt_shm_reader::{
-    Arch, Class, ClassStats, Counters, DeviceEntry, DeviceStats, Failure, FailureRecord, Freshness, Notice,
-    Peak, ProcessStats, TableSnapshot, UsageStats, device_flags, known, notice_kind, process_flags,
-    process_state, text,
+    Absent, Arch, Class, ClassStats, Counters, DeviceEntry, DeviceStats, DriverStats, Failure, FailureRecord,
+    Freshness, Notice, Peak, ProcessStats, TableSnapshot, Told, UsageStats, device_flags, driver_flags,
+    known, notice_kind, process_flags, process_state, text,
 };
 use tt_smi::model::{Clock, Model};
 use tt_smi::model::{Origin, Reading};
@@ -238,6 +238,51 @@ fn notices() -> Vec<Notice> {
     vec![refused, reclaimed]
 }
 
+/// What the driver tells of a device. The first has a fan; of the others its speed is not known.
+fn driver(number: u64) -> (usize, DriverStats) {
+    let mut stats = DriverStats {
+        generation: 7,
+        number,
+        device: number,
+        time: NOW - SECOND / 2,
+        flags: driver_flags::HEARTBEAT_MOVES | driver_flags::HOLDERS,
+        asic_id: entry(number).chip_id,
+        serial: 0x0100_0185_1172_b05c,
+        holders: 1,
+        entry: DeviceEntry { known: known::ARCH | known::BOARD | known::PCI, ..entry(number) },
+        driver_version: text::encode("2.9.0"),
+        firmware: [text::encode("80.10.0.0"); 6],
+        ..DriverStats::zeroed()
+    };
+    let told = [
+        (Told::Temperature, 38_500 + 1000 * number),
+        (Told::TemperatureLimit, 75_000),
+        (Told::Power, 15_000_000),
+        (Told::PowerLimit, 75_000_000),
+        (Told::Current, 20_000),
+        (Told::CurrentLimit, 160_000),
+        (Told::Voltage, 720),
+        (Told::VoltageLimit, 950),
+        (Told::Fan, 1200),
+        (Told::Aiclk, 1000),
+        (Told::Axiclk, 900),
+        (Told::Arcclk, 540),
+        (Told::Heartbeat, 43_874),
+        (Told::LinkSpeed, 16_000),
+        (Told::LinkWidth, 16),
+        (Told::LinkSpeedMax, 16_000),
+        (Told::LinkWidthMax, 16),
+    ];
+    told.into_iter().for_each(|(told, value)| stats.numbers[told as usize] = value);
+    for told in [Told::FanLimit, Told::ThermalTrips] {
+        stats.absences[told as usize] = Absent::Missing as u8;
+    }
+    if number > 0 {
+        stats.absences[Told::Fan as usize] = Absent::NotFitted as u8;
+    }
+    (number as usize, stats)
+}
+
 /// Rows of `devices` known devices and one strange one.
 pub(crate) fn snapshot(devices: u64) -> TableSnapshot {
     let mut rows: Vec<(usize, DeviceStats)> = (0..devices).map(|n| (n as usize, device(n))).collect();
@@ -258,6 +303,8 @@ pub(crate) fn snapshot(devices: u64) -> TableSnapshot {
         usages: (0..devices).map(|n| (n as usize, usage(1, n))).collect(),
         notices: notices(),
         failures: (0..devices).map(failure).collect(),
+        driver: (0..devices).map(driver).collect(),
+        driver_left_out: 0,
         events: 12_345,
         missed: 0,
         late: 0,

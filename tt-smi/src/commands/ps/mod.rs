@@ -10,10 +10,12 @@ use serde::Serialize;
 use tt_shm_reader::Class;
 
 use crate::cli::{ProcessSort, PsArgs};
+use crate::driver::SilentHolder;
 use crate::escape::fit;
-use crate::model::{Claim, FIGURES, Held, Model, Problem, Process, process_columns};
-use crate::output::columns::Align;
+use crate::model::{Claim, FIGURES, Held, Model, Problem, Process, process_columns, ranges};
+use crate::output::columns::{Align, Columns};
 use crate::output::json::{Envelope, write as write_json};
+use crate::output::paint::Paint;
 use crate::output::table::{why_nothing, write_problems};
 use crate::procinfo::Cache;
 #[cfg(test)]
@@ -50,6 +52,7 @@ fn write(out: &mut dyn Write, lines: &[Line<'_>], model: &Model, settings: &Sett
             (true, _) => writeln!(out, "No process: {}.", why_nothing(model))?,
             (false, _) => writeln!(out, "No matching processes.")?,
         }
+        write_silent(out, model, paint)?;
         return write_problems(out, model, paint);
     }
     let mut columns = columns(lines, settings.columns.is_some());
@@ -57,7 +60,38 @@ fn write(out: &mut dyn Write, lines: &[Line<'_>], model: &Model, settings: &Sett
         columns = fit_into(columns, width);
     }
     table(&columns).write(out, paint)?;
+    write_silent(out, model, paint)?;
     write_problems(out, model, paint)
+}
+
+/// The processes that hold devices and report nothing.
+fn write_silent(out: &mut dyn Write, model: &Model, paint: Paint) -> io::Result<()> {
+    let silent = model.silent_holders();
+    if silent.is_empty() {
+        return Ok(());
+    }
+    writeln!(out, "Holding a device without a report; start them with `tt-smi run` to see their memory:")?;
+    let heads = ["PID", "USER", "DEV", "HOST MEM", "CPU", "AGE", "PLACE", "COMMAND"];
+    let mut columns = Columns::new(&heads.map(|head| match head {
+        "USER" | "DEV" | "PLACE" | "COMMAND" => (head, Align::Left),
+        _ => (head, Align::Right),
+    }));
+    let or_unknown = |text: Option<String>| text.unwrap_or_else(|| UNKNOWN.to_owned());
+    let now = model.clock.realtime_ns / 1_000_000_000;
+    for SilentHolder { devices, holder } in &silent {
+        let age_ns = |started: u64| now.saturating_sub(started).saturating_mul(1_000_000_000);
+        columns.push(vec![
+            holder.pid_text(),
+            holder.owner(),
+            ranges(devices.iter().copied()),
+            bytes_or_unknown(holder.host_resident_bytes),
+            or_unknown(holder.cpu_seconds.map(|seconds| format!("{seconds:.1} s"))),
+            or_unknown(holder.started_unix_seconds.map(|started| age(age_ns(started)))),
+            or_unknown(holder.place()),
+            or_unknown(holder.command.as_ref().map(|command| fit(command.raw(), 80))),
+        ]);
+    }
+    columns.write(out, paint)
 }
 
 /// All of them; on a terminal, with names no longer than people need.
@@ -207,6 +241,8 @@ pub(crate) struct PsJson<'a> {
     envelope: Envelope,
     /// In the order asked for.
     processes: Vec<ProcessJson<'a>>,
+    /// Processes that hold devices, as the driver says, and report nothing, by pid.
+    silent_holders: Vec<SilentHolder>,
     /// What is missing.
     errors: &'a [Problem],
 }
@@ -257,6 +293,7 @@ impl<'a> PsJson<'a> {
         PsJson {
             envelope: Envelope::new(model.clock, &model.host, namespace),
             processes: processes.iter().map(|process| ProcessJson::new(process)).collect(),
+            silent_holders: model.silent_holders(),
             errors: &model.problems,
         }
     }

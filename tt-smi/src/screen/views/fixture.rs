@@ -60,6 +60,8 @@ pub(super) fn data(devices: u64, processes: u64, more: More) -> Data {
         usages: pairs.map(usage).collect(),
         notices: Vec::new(),
         failures: Vec::new(),
+        driver: Vec::new(),
+        driver_left_out: 0,
         events: 0,
         missed: 0,
         late: 0,

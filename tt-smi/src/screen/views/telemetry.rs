@@ -1,59 +1,63 @@
-//! Telemetry of the driver. It is not read yet, so all values are unknown; the quantities are listed.
+//! What the driver tells of a device: what it measures, with limits and the last minutes, and what it is.
 
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
+use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 use ratatui::widgets::Paragraph;
+use tt_shm_reader::{TELEMETRY_RESOLUTIONS, TelemetryBucket};
 
-use crate::escape::escape;
+use crate::driver::{DriverDevice, FIRMWARE, MEASURES, Measure};
+use crate::escape::fit;
 use crate::model::Device;
 use crate::screen::action::Action;
+use crate::screen::data::{Data, More, Needs};
 use crate::screen::page::{Page, Reply, Scene};
-use crate::screen::theme::Theme;
+use crate::screen::theme::{Signs, Theme};
 use crate::screen::widgets::device::{draw_headline, draw_none};
 use crate::screen::widgets::text::{or_unknown, split_top};
 use crate::units::{UNKNOWN, plural};
 
 /// From this width on, both groups are side by side.
-const WIDE: u16 = 100;
-/// Why there is nothing to see, wrapped for the least width.
-const NOT_READ: [&str; 2] = [
-    " Not supported yet: this version of tt-smi does not read",
-    " telemetry from the driver, so all values are unknown (-).",
-];
+const WIDE: u16 = 110;
+/// From this width on there is room for limits.
+const WITH_LIMITS: u16 = 44;
+/// Columns before the trend.
+const BEFORE_TREND: usize = 48;
+/// The longest trend, in columns. Each is a bucket.
+const LONGEST: usize = 60;
 
-/// The scroll position.
+/// The scroll position, and the last minutes of each device.
 #[derive(Debug, Default)]
 pub(crate) struct TelemetryPage {
     top: usize,
+    trends: Vec<Vec<TelemetryBucket>>,
 }
 
-/// Telemetry of a device.
-fn read(_device: &Device) -> Telemetry {
-    Telemetry::default()
-}
-
-/// Rows in one column or two, and the highest scroll position.
+/// Rows in one column or two.
 struct TelemetryLayout {
     columns: Vec<(Vec<Line<'static>>, Rect)>,
-    notes: Rect,
 }
 
 impl TelemetryLayout {
-    fn of(scene: &Scene<'_>, device: &Device) -> TelemetryLayout {
+    fn of(scene: &Scene<'_>, device: &Device, trend: &[TelemetryBucket]) -> TelemetryLayout {
         let (_, area) = split_top(scene.area, 1);
-        let telemetry = read(device);
-        let notes = if telemetry.is_empty() { NOT_READ.len() as u16 } else { 0 };
-        let (notes, area) = split_top(area, notes);
-        let lines = |quantities, width| quantity_lines(quantities, &telemetry, width, scene.theme);
+        let theme = scene.theme;
+        let Some(driver) = &device.driver else {
+            let lines = NOT_THERE.map(|text| Line::styled(text, theme.warn())).to_vec();
+            return TelemetryLayout { columns: vec![(lines, area)] };
+        };
+        let measured = |width| measured_lines(driver, trend, width, theme);
+        let about = |width| about_lines(device, driver, width, theme);
         if area.width >= WIDE {
-            let [left, right] = area.layout(&Layout::horizontal([Constraint::Fill(1); 2]));
-            let columns = vec![(lines(LIVE, left.width), left), (lines(IDENTITY, right.width), right)];
-            return TelemetryLayout { columns, notes };
+            let [left, right] = area.layout(&Layout::horizontal([Constraint::Fill(3), Constraint::Fill(2)]));
+            return TelemetryLayout {
+                columns: vec![(measured(left.width), left), (about(right.width), right)],
+            };
         }
-        let mut all = lines(LIVE, area.width);
-        all.extend(lines(IDENTITY, area.width));
-        TelemetryLayout { columns: vec![(all, area)], notes }
+        let mut all = measured(area.width);
+        all.extend(about(area.width));
+        TelemetryLayout { columns: vec![(all, area)] }
     }
 
     fn last_top(&self) -> usize {
@@ -62,10 +66,33 @@ impl TelemetryLayout {
     }
 }
 
+/// Why there is nothing to see, wrapped for the least width.
+const NOT_THERE: [&str; 3] = [
+    " The driver has no such device: it is a chip without a",
+    " PCIe link of its own, the driver is not loaded here, or a",
+    " process made it up. `tt-smi doctor` tells about the driver.",
+];
+
+impl TelemetryPage {
+    fn layout(&self, scene: &Scene<'_>, device: &Device) -> TelemetryLayout {
+        TelemetryLayout::of(scene, device, self.trends.get(scene.device).map_or(&[], Vec::as_slice))
+    }
+}
+
 impl Page for TelemetryPage {
+    fn needs(&self) -> Needs {
+        Needs::Telemetry
+    }
+
+    fn refresh(&mut self, data: &Data) {
+        if let More::Telemetry(trends) = &data.more {
+            self.trends.clone_from(trends);
+        }
+    }
+
     fn act(&mut self, action: Action, scene: &Scene<'_>) -> Reply {
         let Some(device) = scene.device() else { return Reply::Ignored };
-        let last = TelemetryLayout::of(scene, device).last_top();
+        let last = self.layout(scene, device).last_top();
         let Action::Move(motion) = action else { return Reply::Ignored };
         match motion.target(self.top.min(last), last, scene.area.height.into()) {
             Some(top) => self.top = top,
@@ -76,45 +103,81 @@ impl Page for TelemetryPage {
 
     fn draw(&self, frame: &mut Frame<'_>, scene: &Scene<'_>) {
         let Some(device) = scene.device() else { return draw_none(frame, scene) };
-        let layout = TelemetryLayout::of(scene, device);
+        let layout = self.layout(scene, device);
         let top = self.top.min(layout.last_top());
         let below = layout.last_top() - top;
         let note =
             if below > 0 { format!("▼ {}", plural(below as u64, "more line")) } else { String::new() };
         draw_headline(frame, scene, device, &note);
-        let notes = NOT_READ.map(|text| Line::styled(text, scene.theme.warn()));
-        frame.render_widget(Paragraph::new(notes.to_vec()), layout.notes);
         for (lines, area) in layout.columns {
             frame.render_widget(Paragraph::new(lines.into_iter().skip(top).collect::<Vec<_>>()), area);
         }
     }
 }
 
-/// From this width on there is room for limits and trends.
-const WITH_LIMITS: u16 = 44;
-
 /// A heading, and a line for each quantity.
-fn quantity_lines(list: &[Quantity], telemetry: &Telemetry, width: u16, theme: &Theme) -> Vec<Line<'static>> {
-    let changes = list.iter().any(|quantity| quantity.changes);
-    let heads = if changes { ["VALUE", "LIMIT", "UNIT", "TREND"] } else { ["VALUE", "", "", ""] };
-    let name = if changes { "LIVE" } else { "IDENTITY" };
-    let heading = Line::styled(line(name, heads.map(str::to_owned), width), theme.heading());
-    let row = |quantity: &Quantity| {
-        let value = (quantity.value)(telemetry);
-        let style = if value.is_some() { theme.heading() } else { theme.dim() };
-        Line::from(Span::styled(line(quantity.label, cells(quantity, value, telemetry), width), style))
+fn measured_lines(
+    driver: &DriverDevice,
+    trend: &[TelemetryBucket],
+    width: u16,
+    theme: &Theme,
+) -> Vec<Line<'static>> {
+    let columns = usize::from(width).saturating_sub(BEFORE_TREND + 1).min(LONGEST);
+    let seconds = columns as u64 * TELEMETRY_RESOLUTIONS[0] / 1_000_000_000;
+    let trend_head = if columns > 10 { format!("LAST {seconds} s") } else { String::new() };
+    let heads = ["VALUE", "LIMIT", "UNIT", &trend_head].map(str::to_owned);
+    let heading = Line::styled(line("MEASURED", heads, width), theme.heading());
+    let of = |measure: &'static Measure| {
+        let (value, limit) = (measure.value(&driver.stats), measure.limit(&driver.stats));
+        let text = |value: Option<f64>| or_unknown(value, |value| measure.text(value));
+        let shown = if measure.limit_key.is_some() { text(limit) } else { String::new() };
+        let curve = if columns > 10 { curve(measure, trend, columns, theme) } else { String::new() };
+        let style = match (value, limit) {
+            (Some(value), Some(limit)) if measure.unit != "GT/s" && value >= limit => theme.warn(),
+            (Some(_), _) => theme.heading(),
+            (None, _) => theme.dim(),
+        };
+        let why = if value.is_none() { driver.absent.get(measure.key).copied() } else { None };
+        let last = why.map_or(curve, str::to_owned);
+        let text = line(measure.label, [text(value), shown, measure.unit.to_owned(), last], width);
+        Line::from(Span::styled(fit(&text, usize::from(width)), style))
     };
-    [heading].into_iter().chain(list.iter().map(row)).collect()
+    [heading].into_iter().chain(MEASURES.iter().map(of)).chain([heartbeat(driver, theme)]).collect()
 }
 
-fn cells(quantity: &Quantity, value: Option<String>, telemetry: &Telemetry) -> [String; 4] {
-    let shown = |text: Option<String>| or_unknown(text, |text| escape(&text));
-    if !quantity.changes {
-        return [shown(value), String::new(), String::new(), String::new()];
-    }
-    // Nothing is read, so there is no trend either.
-    [shown(value), shown((quantity.limit)(telemetry)), quantity.unit.to_owned(), UNKNOWN.to_owned()]
+/// Whether the firmware runs.
+fn heartbeat(driver: &DriverDevice, theme: &Theme) -> Line<'static> {
+    let (text, style): (&str, Style) = match driver.heartbeat_moves {
+        Some(true) => ("moves", theme.heading()),
+        Some(false) => ("stands still: the firmware hangs", theme.warn()),
+        None => (UNKNOWN, theme.dim()),
+    };
+    Line::styled(format!(" {:<18} {text}", "firmware"), style)
 }
+
+/// The most of each bucket, between the least and the most of all that are shown; a blank where nothing was read.
+fn curve(measure: &Measure, trend: &[TelemetryBucket], columns: usize, theme: &Theme) -> String {
+    let length = TELEMETRY_RESOLUTIONS[0];
+    let Some(newest) = trend.last().map(|bucket| bucket.start / length) else { return String::new() };
+    let signs: &[char] = if theme.signs == Signs::Ascii { &ASCII } else { &EIGHTHS };
+    let at = |number: u64| {
+        let bucket = trend.iter().rev().find(|bucket| bucket.start / length == number)?;
+        bucket.trend(measure.told).map(|trend| trend.range())
+    };
+    let first = (newest + 1).saturating_sub(columns as u64);
+    let ranges: Vec<_> = (first..=newest).map(at).collect();
+    let least = ranges.iter().flatten().map(|(min, _, _)| *min).min().unwrap_or(0);
+    let most = ranges.iter().flatten().map(|(_, max, _)| *max).max().unwrap_or(0);
+    let sign = |(_, max, _): (i64, i64, i64)| {
+        // All the same is in the middle.
+        let part = if most > least { (max - least) as f64 / (most - least) as f64 } else { 0.5 };
+        signs[(part * (signs.len() - 1) as f64).round() as usize]
+    };
+    ranges.into_iter().map(|range| range.map_or(' ', sign)).collect()
+}
+
+const EIGHTHS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+const ASCII: [char; 4] = ['_', '.', '-', '^'];
 
 fn line(label: &str, [value, limit, unit, trend]: [String; 4], width: u16) -> String {
     match width {
@@ -123,148 +186,97 @@ fn line(label: &str, [value, limit, unit, trend]: [String; 4], width: u16) -> St
     }
 }
 
-/// Telemetry of a device; `None` for unknown values.
-#[derive(Clone, Debug, Default, PartialEq)]
-struct Telemetry {
-    /// MHz.
-    pub ai_clock: Option<f64>,
-    /// MHz.
-    pub axi_clock: Option<f64>,
-    /// MHz.
-    pub arc_clock: Option<f64>,
-    /// Degrees Celsius.
-    pub temperature: Option<f64>,
-    pub temperature_limit: Option<f64>,
-    /// Watts.
-    pub power: Option<f64>,
-    pub power_limit: Option<f64>,
-    /// Amperes.
-    pub current: Option<f64>,
-    pub current_limit: Option<f64>,
-    /// Volts.
-    pub voltage: Option<f64>,
-    pub voltage_limit: Option<f64>,
-    /// Revolutions per minute; `None` also if there is no fan.
-    pub fan: Option<f64>,
-    /// Increases while the firmware is running.
-    pub heartbeat: Option<f64>,
-    /// Number of thermal shutdowns.
-    pub thermal_trips: Option<f64>,
-    /// Such as n300.
-    pub card_type: Option<String>,
-    /// Of the board.
-    pub serial: Option<String>,
-    /// Of the chip.
-    pub asic_id: Option<String>,
-    /// Version of the firmware bundle.
-    pub bundle: Option<String>,
-    pub arc_firmware: Option<String>,
-    pub ethernet_firmware: Option<String>,
-    pub m3_application: Option<String>,
-    pub m3_boot_loader: Option<String>,
-    /// Version of the tool that wrote the flash.
-    pub flash_tool: Option<String>,
-    /// Speed and width.
-    pub pcie_link: Option<String>,
-    /// Version of the kernel module.
-    pub driver: Option<String>,
-}
-
-impl Telemetry {
-    /// Whether nothing is known at all.
-    fn is_empty(&self) -> bool {
-        *self == Telemetry::default()
-    }
-}
-
-/// A quantity of the driver: a table has them all, so that a new one is a line in it.
-struct Quantity {
-    pub label: &'static str,
-    pub unit: &'static str,
-    pub value: fn(&Telemetry) -> Option<String>,
-    pub limit: fn(&Telemetry) -> Option<String>,
-    /// Whether it changes over time, so that it has a trend.
-    pub changes: bool,
-}
-
-/// Quantities that change.
-const LIVE: &[Quantity] = &[
-    live("ASIC temperature", "°C", |of| number(of.temperature), |of| number(of.temperature_limit)),
-    live("power", "W", |of| number(of.power), |of| number(of.power_limit)),
-    live("current", "A", |of| number(of.current), |of| number(of.current_limit)),
-    live("core voltage", "V", |of| number(of.voltage), |of| number(of.voltage_limit)),
-    live("AI clock", "MHz", |of| number(of.ai_clock), no_limit),
-    live("AXI clock", "MHz", |of| number(of.axi_clock), no_limit),
-    live("ARC clock", "MHz", |of| number(of.arc_clock), no_limit),
-    live("fan", "rpm", |of| number(of.fan), no_limit),
-    live("heartbeat", "", |of| number(of.heartbeat), no_limit),
-    live("thermal trips", "", |of| number(of.thermal_trips), no_limit),
-];
-
-/// Quantities that do not change: names and versions.
-const IDENTITY: &[Quantity] = &[
-    fixed("card type", |of| of.card_type.clone()),
-    fixed("serial number", |of| of.serial.clone()),
-    fixed("ASIC id", |of| of.asic_id.clone()),
-    fixed("firmware bundle", |of| of.bundle.clone()),
-    fixed("ARC firmware", |of| of.arc_firmware.clone()),
-    fixed("ethernet firmware", |of| of.ethernet_firmware.clone()),
-    fixed("M3 application", |of| of.m3_application.clone()),
-    fixed("M3 boot loader", |of| of.m3_boot_loader.clone()),
-    fixed("flash tool", |of| of.flash_tool.clone()),
-    fixed("PCIe link", |of| of.pcie_link.clone()),
-    fixed("driver", |of| of.driver.clone()),
-];
-
-const fn live(
-    label: &'static str,
-    unit: &'static str,
-    value: fn(&Telemetry) -> Option<String>,
-    limit: fn(&Telemetry) -> Option<String>,
-) -> Quantity {
-    Quantity { label, unit, value, limit, changes: true }
-}
-
-const fn fixed(label: &'static str, value: fn(&Telemetry) -> Option<String>) -> Quantity {
-    Quantity { label, unit: "", value, limit: no_limit, changes: false }
-}
-
-fn no_limit(_: &Telemetry) -> Option<String> {
-    None
-}
-
-/// `38.5`, `720`.
-fn number(value: Option<f64>) -> Option<String> {
-    let text = format!("{:.2}", value?);
-    Some(text.trim_end_matches('0').trim_end_matches('.').to_owned())
+/// A heading, and a line for each thing that does not change.
+fn about_lines(device: &Device, driver: &DriverDevice, width: u16, theme: &Theme) -> Vec<Line<'static>> {
+    let known = |text: Option<String>| text;
+    let firmware = FIRMWARE.map(|(key, label, _, _)| {
+        let version = driver.firmware.get(key).and_then(Option::as_ref);
+        (label, key, known(version.map(ToString::to_string)))
+    });
+    let holders = driver.holder_count.map(|count| match driver.unreported_holder_count {
+        Some(0) | None => count.to_string(),
+        Some(silent) => format!("{count}, {silent} without a report (tt-smi run)"),
+    });
+    let first = [
+        ("device", "number", Some(format!("/dev/tenstorrent/{}", driver.number))),
+        ("board", "board", device.board.as_ref().map(ToString::to_string)),
+        ("serial number", "serial", driver.serial.clone()),
+        ("ASIC id", "asic_id", driver.asic_id.clone()),
+    ];
+    let last = [
+        ("memory node", "numa_node", driver.numa_node.map(|node| node.to_string())),
+        ("driver", "driver_version", driver.driver_version.as_ref().map(ToString::to_string)),
+        ("holders", "holder_count", holders),
+        ("read", "age_ms", Some(format!("{} ms ago", driver.age_ms))),
+    ];
+    let row = |(label, key, value): (&str, &str, Option<String>)| {
+        let style = if value.is_some() { theme.heading() } else { theme.dim() };
+        let why = driver.absent.get(key).map_or_else(String::new, |why| format!(" {why}"));
+        let value = value.unwrap_or_else(|| format!("{UNKNOWN}{why}"));
+        Line::styled(fit(&format!(" {label:<18} {value}"), usize::from(width)), style)
+    };
+    let note = driver
+        .note
+        .as_ref()
+        .map(|note| Line::styled(fit(&format!(" {note}"), usize::from(width)), theme.warn()));
+    let heading = Line::styled(format!(" {:<18}", "IDENTITY"), theme.heading());
+    [heading].into_iter().chain(first.into_iter().chain(firmware).chain(last).map(row)).chain(note).collect()
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use bytemuck::Zeroable;
+    use tt_shm_reader::{Absent, DriverStats, Told, Trend};
 
-    #[test]
-    fn nothing_is_made_up() {
-        let theme = crate::screen::theme::Theme::MONO;
-        let lines =
-            [LIVE, IDENTITY].map(|list| quantity_lines(list, &Telemetry::default(), 80, &theme)).concat();
-        let texts: Vec<String> = lines.iter().map(ToString::to_string).collect();
-        assert!(texts.iter().any(|text| text.contains("ASIC temperature")));
-        assert!(
-            !texts.iter().any(|text| text.replace("M3", "").chars().any(|c| c.is_ascii_digit())),
-            "{texts:?}"
-        );
+    use super::*;
+    use crate::model::Clock;
+
+    fn driver(known: &[(Told, i64)]) -> DriverDevice {
+        let mut stats = DriverStats::zeroed();
+        stats.absences.fill(Absent::Missing as u8);
+        for (told, value) in known {
+            stats.absences[*told as usize] = 0;
+            stats.numbers[*told as usize] = *value as u64;
+        }
+        DriverDevice::new(0, &stats, Clock::now())
+    }
+
+    fn texts(driver: &DriverDevice, trend: &[TelemetryBucket], width: u16) -> Vec<String> {
+        measured_lines(driver, trend, width, &Theme::MONO).iter().map(ToString::to_string).collect()
     }
 
     #[test]
-    fn what_is_known_is_shown_with_its_unit_and_limit() {
-        let theme = crate::screen::theme::Theme::MONO;
-        let known =
-            Telemetry { temperature: Some(38.5), temperature_limit: Some(75.0), ..Telemetry::default() };
-        let lines = quantity_lines(LIVE, &known, 80, &theme);
-        let line = lines.iter().map(ToString::to_string).find(|line| line.contains("temperature")).unwrap();
-        let words: Vec<&str> = line.split_whitespace().collect();
-        assert_eq!(words, ["ASIC", "temperature", "38.5", "75", "°C", "-"]);
-        assert!(!known.is_empty());
+    fn nothing_is_made_up() {
+        let texts = texts(&driver(&[]), &[], 100);
+        assert!(texts.iter().any(|text| text.contains("ASIC temperature") && text.contains("not published")));
+        let digits = |text: &&String| text.replace("LAST", "").chars().any(|c| c.is_ascii_digit());
+        assert!(texts.iter().skip(1).all(|text| !digits(&text)), "{texts:?}");
+    }
+
+    #[test]
+    fn what_is_known_is_shown_with_its_unit_limit_and_last_minutes() {
+        let known = driver(&[(Told::Temperature, 38_500), (Told::TemperatureLimit, 75_000)]);
+        let length = TELEMETRY_RESOLUTIONS[0];
+        let bucket = |number: u64, value: i64| TelemetryBucket {
+            start: number * length,
+            known: 1,
+            trends: [Trend::of(value); tt_shm_reader::TRENDS],
+        };
+        let trend = [bucket(5, 30_000), bucket(6, 40_000), bucket(8, 35_000)];
+        let texts = texts(&known, &trend, 100);
+        let line = texts.iter().find(|line| line.contains("temperature")).unwrap();
+        assert!(line.contains("38.5") && line.contains("75.0 °C"), "{line}");
+        assert!(
+            line.trim_end().ends_with("▁█ ▅") || line.trim_end().ends_with("_^ -"),
+            "{line}: nothing was read in the third"
+        );
+        assert!(texts.iter().any(|line| line.contains("AI clock") && line.contains("not published")));
+    }
+
+    #[test]
+    fn a_heartbeat_that_stands_still_is_told() {
+        let mut known = driver(&[(Told::Heartbeat, 7)]);
+        known.heartbeat_moves = Some(false);
+        assert!(texts(&known, &[], 80).iter().any(|line| line.contains("stands still")));
     }
 }

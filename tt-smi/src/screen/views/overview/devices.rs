@@ -3,8 +3,9 @@
 
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
-use tt_shm_reader::Class;
+use tt_shm_reader::{Class, Told};
 
+use crate::driver::Measure;
 use crate::escape::fit;
 use crate::model::{CLASSES, Device, Memory, Model};
 use crate::screen::theme::{Part, Theme, parts};
@@ -215,13 +216,16 @@ pub(super) fn legend(model: &Model, theme: &Theme) -> Line<'static> {
     Line::from(spans)
 }
 
-/// Temperature, power and AI clock, with their units. Telemetry is not read yet.
-const DRIVER: [(&str, &str); 3] = [(UNKNOWN, "°C"), (UNKNOWN, "W"), (UNKNOWN, "MHz")];
+/// What the driver measures that is shown with each device, and the width of the value.
+const MEASURED: [(Told, usize); 3] = [(Told::Temperature, 4), (Told::Power, 5), (Told::Aiclk, 4)];
 
 /// ` 38.5 °C 120.1 W 1000 MHz`.
-fn driver() -> String {
-    let widths = [4, 5, 4];
-    DRIVER.iter().zip(widths).map(|((value, unit), width)| format!(" {value:>width$} {unit}")).collect()
+fn driver(device: &Device) -> String {
+    let of = |(told, width): (Told, usize)| {
+        let text = or_unknown(device.measured(told), |text| text);
+        Some(format!(" {text:>width$} {}", Measure::of(told)?.unit))
+    };
+    MEASURED.into_iter().filter_map(of).collect()
 }
 
 /// Architecture and PCI address.
@@ -239,14 +243,14 @@ fn identity_line(device: &Device, width: Width, with_counts: bool, style: Style)
         true => format!(" {:>8} {:>9}", processes(device), rate(device)),
         false => String::new(),
     };
-    Line::from(vec![Span::styled(head, style), Span::raw(driver() + &counts)])
+    Line::from(vec![Span::styled(head, style), Span::raw(driver(device) + &counts)])
 }
 
 /// What a single line per device omits, for the selected device; without the peaks if they do not fit.
 pub(super) fn selected_line(device: &Device, columns: u16, theme: &Theme) -> Line<'static> {
     let peak = |memory: &Memory| format!("{}{}", about(memory).trim(), bytes(memory.peak.range.low));
     let peaks = format!("  peak {}, {}", peak(&device.held.dram), peak(&device.held.l1));
-    let text = format!("{:>3} {}{}", device.index, place(device), driver());
+    let text = format!("{:>3} {}{}", device.index, place(device), driver(device));
     let fits = text.chars().count() + peaks.chars().count() <= usize::from(columns);
     Line::styled(if fits { text + &peaks } else { text }, theme.heading())
 }
@@ -279,7 +283,8 @@ fn row_texts(device: &Device) -> RowTexts {
     let (arch, pci) = (device.arch.unwrap_or(UNKNOWN), device.id.pci.as_deref().unwrap_or(UNKNOWN));
     let board = or_unknown(device.board.as_ref(), |board| fit(board, 8));
     let rate = or_unknown(device.events_per_second, count);
-    let [temperature, power, clock] = DRIVER.map(|(value, _)| value);
+    let measured = MEASURED.map(|(told, _)| or_unknown(device.measured(told), |text| text));
+    let [temperature, power, clock] = measured;
     RowTexts {
         head: format!("{:>3} {board:<8} {:<11} {pci:<12} ", device.index, fit(arch, 11)),
         dram: figures(&device.held.dram),

@@ -7,7 +7,9 @@ use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Position, Rect};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::Paragraph;
+use tt_shm_reader::Told;
 
+use crate::driver::Measure;
 use crate::escape::fit;
 use crate::model::{Device, Memory, Model, Word};
 use crate::screen::action::{Action, View};
@@ -180,9 +182,22 @@ fn totals_line(model: &Model, theme: &Theme) -> Line<'static> {
         format!("{name} {mark}{} {}", share(used, total), percent(used, total))
     };
     let memory = format!(" all devices  {}   {}", text("DRAM", |d| &d.held.dram), text("L1", |d| &d.held.l1));
-    // Telemetry is not read yet.
-    let driver = format!("   {UNKNOWN} °C   {UNKNOWN} W");
-    Line::from(vec![Span::styled(memory, theme.heading()), Span::styled(driver, theme.dim())])
+    Line::from(vec![Span::styled(memory, theme.heading()), Span::styled(driver_totals(model), theme.dim())])
+}
+
+/// The hottest chip, and the power of all; unknown unless all that the driver has tell it.
+fn driver_totals(model: &Model) -> String {
+    let all = |told: Told, join: fn(f64, f64) -> f64| {
+        let measure = Measure::of(told)?;
+        let mut values =
+            model.devices.iter().filter_map(|device| Some(measure.value(&device.driver.as_ref()?.stats)));
+        let first = values.next()??;
+        let joined = values.try_fold(first, |joined, value| Some(join(joined, value?)))?;
+        Some(measure.text(joined))
+    };
+    let temperature = or_unknown(all(Told::Temperature, f64::max), |text| format!("max {text}"));
+    let power = or_unknown(all(Told::Power, |one, other| one + other), |text| text);
+    format!("   {temperature} °C   {power} W")
 }
 
 /// What an operator should know: problems, flags of devices and processes, the last failure.
