@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 
 /// Of a stat or status file, which have a few kilobytes.
 const MAX_BYTES: u64 = 64 * 1024;
+/// Of a file that grows with the machine.
+const MAX_LIST_BYTES: u64 = 256 * 1024;
 
 /// A procfs.
 #[derive(Clone, Debug)]
@@ -46,6 +48,29 @@ impl Procfs {
     pub fn status(&self, process: impl Display) -> Option<Status> {
         let text = self.start_of(process, "status", MAX_BYTES);
         (!text.is_empty()).then(|| Status::new(String::from_utf8_lossy(&text)))
+    }
+
+    /// When the machine was started, in seconds since 1970: `btime` of `stat`, which is not among the first lines. It
+    /// follows when the clock is set.
+    #[must_use]
+    pub fn boot_time(&self) -> Option<u64> {
+        let text = self.start_of(".", "stat", MAX_LIST_BYTES);
+        let text = String::from_utf8_lossy(&text);
+        text.lines().find_map(|line| line.strip_prefix("btime ")?.trim().parse().ok())
+    }
+
+    /// Whether a procfs is mounted with the option `hidepid`, with which other users' processes have no folder or no
+    /// content.
+    #[must_use]
+    pub fn is_hiding(&self) -> bool {
+        let mounts = self.start_of("self", "mountinfo", MAX_LIST_BYTES);
+        String::from_utf8_lossy(&mounts).lines().any(|line| {
+            // `36 35 98:0 / /proc rw - proc proc rw,hidepid=2`: the mount point is field 5, the options are the last.
+            let is_proc = line.split(' ').nth(4) == Some("/proc");
+            let options = line.rsplit(' ').next().unwrap_or_default().split(',');
+            let mut levels = options.filter_map(|option| option.strip_prefix("hidepid="));
+            is_proc && levels.any(|level| !["0", "off"].contains(&level))
+        })
     }
 }
 
@@ -124,6 +149,13 @@ impl Status {
         self.field("NSpid")?.split_ascii_whitespace().next_back()?.parse().ok()
     }
 
+    /// Whether the process is in another PID namespace than this procfs, where it has another pid: then `NSpid` has
+    /// more than one number.
+    #[must_use]
+    pub fn is_in_inner_namespace(&self) -> bool {
+        self.field("NSpid").is_some_and(|pids| pids.split_ascii_whitespace().count() > 1)
+    }
+
     /// The signals that are ignored: signal 1 is the lowest bit.
     #[must_use]
     pub fn ignored_signals(&self) -> Option<u64> {
@@ -171,6 +203,8 @@ mod tests {
         let pid = |text: &str| Status::new(text).innermost_pid();
         assert_eq!(pid("Name:\tx\nNSpid:\t4711\t12\t1\nNSpgid:\t9\n"), Some(1));
         assert_eq!(pid("NSpid:\t4711\n"), Some(4711));
+        let is_inner = |text: &str| Status::new(text).is_in_inner_namespace();
+        assert!(is_inner("NSpid:\t4711\t1\n") && !is_inner("NSpid:\t4711\n") && !is_inner(""));
         for bad in ["", "NSpid:\n", "NSpid:\tx\n", "Pid:\t3\n"] {
             assert_eq!(pid(bad), None, "{bad:?}");
         }

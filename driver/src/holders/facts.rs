@@ -29,7 +29,8 @@ pub struct Facts {
 }
 
 impl Facts {
-    /// Reads them; `None` if there is no such process, or none to be seen from here. `boot` is the [`boot_time`].
+    /// Reads them; `None` if there is no such process, or none to be seen from here. `boot` is the
+    /// [`Procfs::boot_time`].
     pub(super) fn read(procfs: &Procfs, pid: u32, boot: Option<u64>) -> Option<Facts> {
         let before = procfs.stat(pid)?;
         let status = procfs.status(pid);
@@ -59,12 +60,6 @@ fn arguments(cmdline: &[u8]) -> String {
     String::from_utf8_lossy(cmdline).trim_end_matches('\0').replace('\0', " ")
 }
 
-/// When the machine was started, in seconds since 1970: `btime` of /proc/stat, which is not among the first lines.
-pub(super) fn boot_time(procfs: &Procfs) -> Option<u64> {
-    let text = procfs.start_of(".", "stat", 256 * 1024);
-    String::from_utf8_lossy(&text).lines().find_map(|line| line.strip_prefix("btime ")?.trim().parse().ok())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -72,7 +67,7 @@ mod tests {
     #[test]
     fn this_process_is_described() {
         let procfs = Procfs::default();
-        let facts = Facts::read(&procfs, std::process::id(), boot_time(&procfs)).unwrap();
+        let facts = Facts::read(&procfs, std::process::id(), procfs.boot_time()).unwrap();
         assert_eq!(facts.uid, Some(rustix::process::getuid().as_raw()));
         assert!(facts.resident_bytes.is_some_and(|bytes| bytes > 0));
         assert!(facts.started.is_some_and(|seconds| seconds > 1_500_000_000));

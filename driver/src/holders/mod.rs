@@ -95,11 +95,11 @@ impl Holders {
     fn look(roots: &Roots, driver: Option<&Version>, devices: &[u32], with_facts: bool) -> Holders {
         let procfs = roots.procfs();
         let lists: Vec<_> = devices.iter().map(|number| pids::read(&roots.pids(*number))).collect();
-        let mut holders = Holders { is_hiding: with_facts && is_hiding(&procfs), ..Holders::default() };
+        let mut holders = Holders { is_hiding: with_facts && procfs.is_hiding(), ..Holders::default() };
         let is_missing = lists.iter().any(Result::is_err);
         let all = if is_missing { Descriptors::of_all(&roots.proc) } else { Descriptors::default() };
         (holders.denied, holders.is_cut) = (all.denied, all.is_cut);
-        let boot = if with_facts { facts::boot_time(&procfs) } else { None };
+        let boot = if with_facts { procfs.boot_time() } else { None };
         let mut facts = FactsOf { boot, procfs, known: BTreeMap::new(), with_facts };
         let is_translated = driver.is_some_and(|version| version.is_at_least(2, 7));
         for (number, list) in devices.iter().zip(lists) {
@@ -206,16 +206,4 @@ impl FactsOf {
         }
         self.known.entry(pid).or_insert_with(|| Facts::read(&self.procfs, pid, self.boot)).clone()
     }
-}
-
-/// Whether a procfs has the option `hidepid`, with which other users' processes have no folder or no content.
-fn is_hiding(procfs: &Procfs) -> bool {
-    let mounts = procfs.start_of("self", "mountinfo", 256 * 1024);
-    String::from_utf8_lossy(&mounts).lines().any(|line| {
-        // `36 35 98:0 / /proc rw - proc proc rw,hidepid=2`: the mount point is field 5, the options are the last.
-        let is_proc = line.split(' ').nth(4) == Some("/proc");
-        let options = line.rsplit(' ').next().unwrap_or_default().split(',');
-        let mut levels = options.filter_map(|option| option.strip_prefix("hidepid="));
-        is_proc && levels.any(|level| !["0", "off"].contains(&level))
-    })
 }
