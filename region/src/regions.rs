@@ -59,8 +59,7 @@ pub struct Region {
 ///
 /// tt-metal writes its counters one after another and without an order, so a copy may be from between two stores. A copy
 /// counts as that of one moment if two readings are equal ([`Content::is_steady`]), and counters are compared with each
-/// other only if also nobody wrote for 100 ms, or nothing changed since the last poll: then a difference is a fault and
-/// no writer in the middle of its work.
+/// other only if also nobody wrote for 100 ms: then a difference is a fault and no writer in the middle of its work.
 #[derive(Debug)]
 pub struct Regions {
     roots: Roots,
@@ -242,20 +241,30 @@ impl Tracked {
                 RegionFile::open(&region.path, &facts)?
             }
         };
-        let file = self.file.insert(file);
-        let copied = file.read(&region.path, &facts)?;
+        let (id, copied) = (file.id(), file.read(&region.path, &facts));
+        self.file = Some(file);
+        let copied = copied?;
         let mut content = Content::parse(&copied.image);
         content.is_steady = copied.is_steady;
-        let is_old = clock.as_nanos() >= u128::from(content.updated_ns) + REST.as_nanos();
-        let is_at_rest = copied.is_steady && (is_old || self.last.as_ref() == Some(&copied.image));
+        let is_at_rest = copied.is_steady && self.is_at_rest(&content, &copied.image, clock);
         content.faults = fault::find(&content, &copied.image, region.chip_id, facts.mode, is_at_rest);
         for process in &mut content.processes {
             let &mut Process { slot, pid, updated_ns, .. } = process;
-            let claim = Claim { file: file.id(), slot, pid, updated_ns };
+            let claim = Claim { file: id, slot, pid, updated_ns };
             process.liveness = processes.judge(claim, now);
         }
         self.last = copied.is_steady.then_some(copied.image);
         Ok(content)
+    }
+
+    /// Whether nobody has written for a while. By a clock that was set back since, the last update lies ahead: then it
+    /// counts that nothing changed between two polls.
+    fn is_at_rest(&self, content: &Content, image: &Image, clock: Duration) -> bool {
+        let updated = Duration::from_nanos(content.updated_ns);
+        match clock.checked_sub(updated) {
+            Some(age) => age >= REST,
+            None => self.last.as_deref() == Some(image),
+        }
     }
 }
 
