@@ -8,11 +8,13 @@ pub mod fuzz;
 pub mod host;
 pub mod hostile;
 pub mod machine;
+pub mod metal;
 pub mod model;
 pub mod monitor;
 pub mod picture;
 #[cfg(feature = "test-points")]
 pub mod points;
+pub mod region;
 pub mod script;
 pub mod soak;
 pub mod space;
@@ -21,6 +23,8 @@ pub mod workload;
 
 pub use host::Host;
 pub use machine::Machine;
+pub use metal::Metal;
 pub use monitor::Monitor;
+pub use region::{RegionImage, RegionTree};
 pub use script::{Command, DeviceTruth, Truth};
 pub use space::Space;

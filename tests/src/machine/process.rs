@@ -21,6 +21,10 @@ pub struct FakeProcess {
     pub resident_kib: u64,
     /// The path of its control group.
     pub group: String,
+    /// What it calls itself in the PID namespace of its container.
+    pub inner_pid: Option<u32>,
+    /// What it maps, as procfs lists it; `None` if that may not be read.
+    pub maps: Option<String>,
 }
 
 impl FakeProcess {
@@ -34,6 +38,8 @@ impl FakeProcess {
             cpu_ticks: (200, 50),
             resident_kib: 4096,
             group: "/user.slice/user-1000.slice/session-2.scope".to_owned(),
+            inner_pid: None,
+            maps: Some(String::new()),
         }
     }
 
@@ -43,7 +49,35 @@ impl FakeProcess {
         FakeProcess { group: group.to_owned(), ..self }
     }
 
-    pub(super) fn write(&self, proc: &Path, holds: &[u32]) {
+    /// In a container, where it calls itself so.
+    #[must_use]
+    pub fn calling_itself(self, inner_pid: u32) -> FakeProcess {
+        FakeProcess { inner_pid: Some(inner_pid), ..self }
+    }
+
+    /// Started at another time.
+    #[must_use]
+    pub fn started_at(self, start_ticks: u64) -> FakeProcess {
+        FakeProcess { start_ticks, ..self }
+    }
+
+    /// Shares memory through a file.
+    #[must_use]
+    pub fn mapping(self, file: &Path) -> FakeProcess {
+        let stat = rustix::fs::stat(file).expect("the file is there");
+        let (major, minor) = (rustix::fs::major(stat.st_dev), rustix::fs::minor(stat.st_dev));
+        let place = format!("{major:02x}:{minor:02x} {}", stat.st_ino);
+        let line = format!("7f9401250000-7f9401253000 rw-s 00000000 {place}  {}\n", file.display());
+        FakeProcess { maps: Some(self.maps.unwrap_or_default() + &line), ..self }
+    }
+
+    /// May not be looked into.
+    #[must_use]
+    pub fn closed_to_others(self) -> FakeProcess {
+        FakeProcess { maps: None, ..self }
+    }
+
+    pub(crate) fn write(&self, proc: &Path, holds: &[u32]) {
         let FakeProcess { pid, uid, start_ticks, resident_kib, group, .. } = self;
         let (folder, (user, kernel)) = (proc.join(pid.to_string()), self.cpu_ticks);
         fs::create_dir_all(folder.join("fd")).expect("a tree that can be written");
@@ -54,7 +88,10 @@ impl FakeProcess {
         let zeros = "0 ".repeat(9);
         file("stat", format!("{pid} ({comm}) S 1 {zeros}{user} {kernel} 0 0 20 0 1 0 {start_ticks} 0 0\n"));
         let users = format!("Uid:\t{uid}\t{uid}\t{uid}\t{uid}\n");
-        file("status", format!("Name:\t{comm}\n{users}VmRSS:\t{resident_kib} kB\n"));
+        let inner = self.inner_pid.map(|inner| format!("\t{inner}")).unwrap_or_default();
+        let pids = format!("NSpid:\t{pid}{inner}\n");
+        file("status", format!("Name:\t{comm}\n{users}{pids}VmRSS:\t{resident_kib} kB\n"));
+        self.maps.iter().for_each(|maps| file("maps", maps.clone()));
         file("cmdline", self.command.replace(' ', "\0") + "\0");
         file("cgroup", format!("0::{group}\n"));
         let targets = holds.iter().map(|number| format!("/dev/tenstorrent/{number}"));
