@@ -5,6 +5,7 @@
 
 mod aggregate;
 mod patch;
+mod region;
 mod segment;
 mod table;
 mod text;
@@ -13,8 +14,13 @@ mod text;
 pub type Body = fn(&[u8]);
 
 /// Every body by the name of its fuzz target and its corpus.
-pub const BODIES: [(&str, Body); 4] =
-    [("segment", segment::run), ("aggregate", aggregate::run), ("table", table::run), ("text", text::run)];
+pub const BODIES: [(&str, Body); 5] = [
+    ("segment", segment::run),
+    ("aggregate", aggregate::run),
+    ("table", table::run),
+    ("text", text::run),
+    ("region", region::run),
+];
 
 /// Runs the body of a target.
 pub fn run(target: &str, data: &[u8]) {
