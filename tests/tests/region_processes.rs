@@ -243,6 +243,9 @@ fn many_processes_are_done_in_turn() {
     };
     let counts: Vec<usize> = (0..4).map(|_| alive(&mut watch)).collect();
     assert_eq!(counts, [64, 128, 192, 192]);
+    // Looked at again after a while, in turn as well; nobody is forgotten meanwhile.
+    watch.now += Duration::from_secs(20);
+    assert_eq!((alive(&mut watch), alive(&mut watch)), (192, 192));
 }
 
 /// This very process, on this machine.
@@ -264,4 +267,37 @@ fn a_real_process_that_maps_a_real_file_lives() {
     assert_eq!(liveness(), Liveness::Alive { pid_here: pid });
     drop(map);
     assert_eq!(liveness(), Liveness::Uncertain(Doubt::NotMapped));
+}
+
+/// `cargo test -p tt-shm-tests --test suite -- region_processes::time --ignored --nocapture`
+#[test]
+#[ignore = "prints how long a poll takes: a time is no reason to fail, so nobody waits for it"]
+fn time_of_a_poll_of_32_regions() {
+    let tree = RegionTree::default();
+    let pid = std::process::id();
+    let maps: Vec<_> = (0..32)
+        .map(|chip| {
+            let slots = [(pid as i32, [1; 5]), (0x7fff_fff0, [2; 5])];
+            let image = RegionImage::honest(3, chip, &slots);
+            tree.publish(chip, &image.written(0, tt_shm_tests::region::seconds_ago(0)));
+            tt_shm_os::ReadMap::open(std::fs::File::open(tree.region(chip)).unwrap(), 8576).unwrap()
+        })
+        .collect();
+    let mut regions = Regions::new(tt_shm_region::Roots { proc: "/proc".into(), ..tree.roots() });
+    let mut now = Instant::now();
+    let mut times: Vec<Duration> = (0..1000)
+        .map(|_| {
+            now += Duration::from_millis(100);
+            let start = Instant::now();
+            assert!(regions.poll(now));
+            start.elapsed()
+        })
+        .collect();
+    times.sort_unstable();
+    println!(
+        "{} regions, a process and a ghost in each: median {:?}, longest {:?}",
+        maps.len(),
+        times[500],
+        times[999]
+    );
 }

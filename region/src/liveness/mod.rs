@@ -190,28 +190,42 @@ impl Processes {
             self.verdicts.entry(key).and_modify(|verdict| verdict.is_used = true);
             return liveness;
         }
-        let same = before.filter(|verdict| verdict.updated_ns == claim.updated_ns);
-        let since = same.map_or(now, |verdict| verdict.since);
+        let since = before.as_ref().filter(|verdict| verdict.updated_ns == claim.updated_ns);
+        let since = since.map_or(now, |verdict| verdict.since);
         let liveness = self.look(claim, pid, since, now);
-        let started = match liveness {
-            Liveness::Alive { pid_here } => self.started(pid_here),
-            _ => None,
+        let verdict = match before.filter(|verdict| self.is_unchanged(verdict, claim)) {
+            // There was no time to look again: what was known is better than nothing.
+            Some(before) if liveness == Liveness::Uncertain(Doubt::NotLookedYet) => before,
+            _ => {
+                let started = match liveness {
+                    Liveness::Alive { pid_here } => self.started(pid_here),
+                    _ => None,
+                };
+                Verdict { liveness, updated_ns: claim.updated_ns, since, judged: now, started, is_used: true }
+            }
         };
-        let updated_ns = claim.updated_ns;
-        let verdict =
-            Verdict { liveness: liveness.clone(), updated_ns, since, judged: now, started, is_used: true };
-        self.verdicts.insert(key, verdict);
+        let liveness = verdict.liveness.clone();
+        self.verdicts.insert(key, Verdict { is_used: true, ..verdict });
         liveness
     }
 
     fn still_holds(&mut self, verdict: &Verdict, claim: Claim, now: Instant) -> bool {
         let age = now.saturating_duration_since(verdict.judged);
+        let most = match verdict.liveness {
+            Liveness::Alive { .. } => ALIVE,
+            Liveness::Uncertain(Doubt::NotLookedYet) => Duration::ZERO,
+            _ => OTHER,
+        };
+        age < most && self.is_unchanged(verdict, claim)
+    }
+
+    /// Whether everything that a verdict is about is as it was, as far as that can be seen at little cost.
+    fn is_unchanged(&mut self, verdict: &Verdict, claim: Claim) -> bool {
         match verdict.liveness {
             Liveness::Alive { pid_here } => {
-                age < ALIVE && verdict.started.is_some() && self.started(pid_here) == verdict.started
+                verdict.started.is_some() && self.started(pid_here) == verdict.started
             }
-            Liveness::Uncertain(Doubt::NotLookedYet) => false,
-            _ => age < OTHER && verdict.updated_ns == claim.updated_ns,
+            _ => verdict.updated_ns == claim.updated_ns,
         }
     }
 
