@@ -221,11 +221,11 @@ impl Emitter {
         let event = self.event(EventKind::Alloc, device);
         let event = Event { class: alloc.class as u8, flags, id: alloc.id, size, aux: alloc.size, ..event };
         self.begin(Key::buffer(device, alloc.id), event, "buffer", |event| Event {
-            name: alloc.name.0,
-            site: alloc.site.0,
+            name: alloc.names.low(),
+            site: alloc.names.high(),
             address: alloc.address,
-            cores: short(alloc.cores),
-            place: alloc.core_ranges.0,
+            cores: alloc.place.low(),
+            place: alloc.place.high(),
             ..event
         })
     }

@@ -1,5 +1,6 @@
 //! What a host reports about an allocation, a program or a failure.
 
+use crate::emitter::short;
 use crate::live::Key;
 use shm_layout::{Class, CoreType, KernelType, UNKNOWN};
 
@@ -51,16 +52,39 @@ impl BufferType {
 /// A buffer.
 #[derive(Clone, Copy, Debug)]
 pub struct Alloc {
-    pub(crate) class: Class,
     pub(crate) id: u64,
     pub(crate) size: u64,
     pub(crate) address: u64,
     pub(crate) bytes_per_bank: u64,
     pub(crate) occupied: u64,
-    pub(crate) cores: u32,
-    pub(crate) name: NameId,
-    pub(crate) site: NameId,
-    pub(crate) core_ranges: NameId,
+    pub(crate) names: Pair,
+    /// The cores, as an event has them, and the core ranges.
+    pub(crate) place: Pair,
+    pub(crate) class: Class,
+}
+
+/// Two short values that an event has in one half of a word.
+///
+/// They are one field so that the host stores them at once and the emitter loads them at once. A load that needs two
+/// stores of the caller waits until both have left the core, which takes as long as half of an event.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Pair(u32);
+
+impl Pair {
+    #[inline(always)]
+    fn new(low: u16, high: u16) -> Pair {
+        Pair(u32::from(low) | u32::from(high) << 16)
+    }
+
+    #[inline(always)]
+    pub(crate) fn low(self) -> u16 {
+        self.0 as u16
+    }
+
+    #[inline(always)]
+    pub(crate) fn high(self) -> u16 {
+        (self.0 >> 16) as u16
+    }
 }
 
 impl Alloc {
@@ -78,10 +102,8 @@ impl Alloc {
             address: UNKNOWN,
             bytes_per_bank: UNKNOWN,
             occupied: UNKNOWN,
-            cores: 0,
-            name: NameId::NONE,
-            site: NameId::NONE,
-            core_ranges: NameId::NONE,
+            names: Pair::new(0, 0),
+            place: Pair::new(0, 0),
         }
     }
 
@@ -94,7 +116,7 @@ impl Alloc {
     /// Sets the number of cores it is spread over.
     #[inline]
     pub fn cores(self, cores: u32) -> Alloc {
-        Alloc { cores, ..self }
+        Alloc { place: Pair::new(short(cores), self.place.high()), ..self }
     }
 
     /// Sets the aligned bytes in each bank. If the banks of its pool are known, it occupies that in all of
@@ -113,19 +135,19 @@ impl Alloc {
     /// Sets the interned name of the core ranges that it is spread over.
     #[inline]
     pub fn core_ranges(self, ranges: NameId) -> Alloc {
-        Alloc { core_ranges: ranges, ..self }
+        Alloc { place: Pair::new(self.place.low(), ranges.0), ..self }
     }
 
     /// Sets what it is for: a tensor, a layer, an operation.
     #[inline]
     pub fn name(self, name: NameId) -> Alloc {
-        Alloc { name, ..self }
+        Alloc { names: Pair::new(name.0, self.names.high()), ..self }
     }
 
     /// Sets where in the host's code it was allocated.
     #[inline]
     pub fn site(self, site: NameId) -> Alloc {
-        Alloc { site, ..self }
+        Alloc { names: Pair::new(self.names.low(), site.0), ..self }
     }
 }
 

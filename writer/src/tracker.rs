@@ -356,9 +356,9 @@ pub trait Record: Access + Sized {
 
 #[inline(never)]
 fn record_alloc(handle: &impl Record, target: impl Target, mut alloc: Alloc) -> Recorded {
-    if handle.wants_backtrace() && alloc.site == NameId::NONE {
+    if handle.wants_backtrace() && alloc.names.high() == 0 {
         // Lack of room for the name is counted, and no reason not to report the buffer.
-        alloc.site = handle.intern(&crate::site::capture()).unwrap_or(NameId::NONE);
+        alloc = alloc.site(handle.intern(&crate::site::capture()).unwrap_or(NameId::NONE));
     }
     let check = |emitter: &Emitter, device| emitter.check_alloc(device, &alloc);
     each(handle, target, check, |emitter, device| emitter.alloc(device, &alloc))
