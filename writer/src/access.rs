@@ -94,16 +94,35 @@ pub(crate) fn each(
     check: impl Fn(&Emitter, u8) -> Recorded,
     mut work: impl FnMut(&mut Emitter, u8) -> Recorded,
 ) -> Recorded {
+    each_sought(handle, target, check, |_, _| (), |emitter, device, ()| work(emitter, device))
+}
+
+/// The same for a call that looks something up. On one device `seek` runs before the clock is read, see
+/// [`Emitter::read_clock`]; nothing changes between it and `work`.
+#[inline(always)]
+pub(crate) fn each_sought<S>(
+    handle: &impl Access,
+    target: impl Target,
+    check: impl Fn(&Emitter, u8) -> Recorded,
+    seek: impl Fn(&Emitter, u8) -> S,
+    mut work: impl FnMut(&mut Emitter, u8, S) -> Recorded,
+) -> Recorded {
     // Called before the lock is taken: a host's own Target may itself make a report.
     let devices = target.devices();
     // Kept outside the result: an error has many words, which success need not touch.
     let mut refused = None;
     let done = handle.access(|emitter, _| {
-        emitter.read_clock();
         let result = match devices {
             // On one device `work` does all checks itself.
-            [device] => work(emitter, device.0),
-            _ => on_mesh(emitter, devices, check, work),
+            [device] => {
+                let sought = seek(emitter, device.0);
+                emitter.read_clock();
+                work(emitter, device.0, sought)
+            }
+            _ => on_mesh(emitter, devices, check, |emitter, device| {
+                let sought = seek(emitter, device);
+                work(emitter, device, sought)
+            }),
         };
         if let Err(error) = result {
             refused = Some(error);
@@ -123,6 +142,7 @@ fn on_mesh(
     check: impl Fn(&Emitter, u8) -> Recorded,
     mut work: impl FnMut(&mut Emitter, u8) -> Recorded,
 ) -> Recorded {
+    emitter.read_clock();
     // A device that a host's own Target names twice counts once, as in a Mesh.
     let each = || devices.iter().enumerate().filter(|(place, device)| !devices[..*place].contains(device));
     for (_, device) in each() {

@@ -2,7 +2,7 @@
 
 use crate::config::Config;
 use crate::error::{OpenError, RecordError};
-use crate::live::{Key, Live, LiveRecord};
+use crate::live::{Key, Live, LiveRecord, Sought};
 use crate::names::Names;
 use crate::programs::Programs;
 use crate::registry::Registry;
@@ -162,9 +162,12 @@ impl Emitter {
         }
     }
 
-    /// Reads the clock. Once per call: all events of a call have the same time. Also first in a call: the
-    /// read waits for earlier instructions to finish, so an index lookup before it would add to it instead of
-    /// overlapping with it.
+    /// Reads the clock. Once per call: all events of a call have the same time.
+    ///
+    /// The read waits for earlier instructions to finish, and later ones do not begin before it ends. So what comes
+    /// before it should be short, such as [`Emitter::seek`], which is done while the call before still is; a lookup that
+    /// goes on to the index and the row would make the read wait. That comes right after it, so that the rest of the
+    /// event overlaps with it.
     #[inline(always)]
     pub(crate) fn read_clock(&mut self) {
         // The counter is read without a barrier, so it may seem to step back by some nanoseconds when the
@@ -215,12 +218,18 @@ impl Emitter {
         self.live.find(self.segment.words().rows, key)
     }
 
+    /// Begins the search for a live allocation: all that can be known of its place before the index is looked at.
     #[inline(always)]
-    pub(crate) fn alloc(&mut self, device: u8, alloc: &Alloc) -> Recorded {
+    pub(crate) fn seek(&self, key: Key) -> Sought {
+        self.live.seek(key)
+    }
+
+    #[inline(always)]
+    pub(crate) fn alloc(&mut self, device: u8, sought: Sought, alloc: &Alloc) -> Recorded {
         let (size, flags) = self.occupied(device, alloc);
         let event = self.event(EventKind::Alloc, device);
         let event = Event { class: alloc.class as u8, flags, id: alloc.id, size, aux: alloc.size, ..event };
-        self.begin(Key::buffer(device, alloc.id), event, "buffer", |event| Event {
+        self.begin(sought, event, "buffer", |event| Event {
             name: alloc.names.low(),
             site: alloc.names.high(),
             address: alloc.address,
@@ -294,7 +303,7 @@ impl Emitter {
     #[inline(always)]
     pub(crate) fn begin(
         &mut self,
-        key: Key,
+        sought: Sought,
         mut event: Event,
         what: &'static str,
         rest: impl FnOnce(Event) -> Event,
@@ -302,12 +311,12 @@ impl Emitter {
         let Some(row) = self.rows.take(&self.segment) else {
             return self.begin_unlisted(rest(event).to_words(), what);
         };
-        if !self.live.insert_at_home(self.segment.words().rows, &key, row) {
-            self.insert_elsewhere(key, row, what)?;
+        if !self.live.insert_at_home(self.segment.words().rows, &sought, row) {
+            self.insert_elsewhere(sought.key, row, what)?;
         }
         event.row = row;
         if let Err(error) = self.count(&mut event) {
-            return self.undo(key, row, error);
+            return self.undo(sought.key, row, error);
         }
         self.segment.words().publish(&rest(event), None, &mut self.accounts);
         Ok(())
@@ -392,11 +401,11 @@ impl Emitter {
     }
 
     #[inline(always)]
-    pub(crate) fn free(&mut self, device: u8, id: u64, given: Option<u64>) -> Recorded {
+    pub(crate) fn free(&mut self, device: u8, sought: Sought, given: Option<u64>) -> Recorded {
         let event = self.event(EventKind::Free, device);
-        match self.live.take_at_home(self.segment.words().rows, &Key::buffer(device, id)) {
+        match self.live.take_at_home(self.segment.words().rows, &sought) {
             Some(said) => self.release(event, &said, 0, given, "buffer"),
-            None => self.free_elsewhere(device, id, given),
+            None => self.free_elsewhere(device, sought.key.id(), given),
         }
     }
 

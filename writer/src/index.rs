@@ -97,6 +97,13 @@ impl Line {
     }
 }
 
+/// Where the search for a hash begins. Valid until an item is added.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Home {
+    line: usize,
+    hash: u64,
+}
+
 /// See the [module documentation](self).
 pub(crate) struct Index {
     /// The first line of each page, by the first bits of the hash.
@@ -144,9 +151,15 @@ impl Index {
         &mut self.lines[first..first + LINES]
     }
 
+    /// Begins the search for a hash, without a look at its home line.
+    #[inline(always)]
+    pub(crate) fn home_of(&self, hash: u64) -> Home {
+        Home { line: self.page_of(hash) + home(hash), hash }
+    }
+
     #[inline(always)]
     fn home_line(&mut self, hash: u64) -> &mut Line {
-        let line = self.page_of(hash) + home(hash);
+        let line = self.home_of(hash).line;
         &mut self.lines[line]
     }
 
@@ -159,16 +172,16 @@ impl Index {
     /// Adds an item if its home line has room and shows that it is not in the index yet; otherwise changes
     /// nothing.
     #[inline(always)]
-    pub(crate) fn insert_at_home<R>(&mut self, hash: u64, item: u32, is: impl Fn(u32) -> Option<R>) -> bool {
-        let line = self.home_line(hash);
-        line.find(hash, is).is_none() && line.put_at_home(hash, item)
+    pub(crate) fn insert_at_home<R>(&mut self, home: Home, item: u32, is: impl Fn(u32) -> Option<R>) -> bool {
+        let line = &mut self.lines[home.line];
+        line.find(home.hash, is).is_none() && line.put_at_home(home.hash, item)
     }
 
     /// Removes the item of a hash, if it is in its home line.
     #[inline(always)]
-    pub(crate) fn take_at_home<R>(&mut self, hash: u64, is: impl Fn(u32) -> Option<R>) -> Option<R> {
-        let line = self.home_line(hash);
-        let (entry, found) = line.find(hash, is)?;
+    pub(crate) fn take_at_home<R>(&mut self, home: Home, is: impl Fn(u32) -> Option<R>) -> Option<R> {
+        let line = &mut self.lines[home.line];
+        let (entry, found) = line.find(home.hash, is)?;
         line.tags.set(entry, 0);
         Some(found)
     }
@@ -198,7 +211,7 @@ impl Index {
 
     /// Removes the item of a hash.
     pub(crate) fn take<R>(&mut self, hash: u64, is: impl Fn(u32) -> Option<R>) -> Option<R> {
-        let found = self.take_at_home(hash, &is);
+        let found = self.take_at_home(self.home_of(hash), &is);
         found.or_else(|| self.take_displaced(self.page_of(hash), hash, is))
     }
 

@@ -4,7 +4,7 @@
 //! from there when the allocation ends: a private copy would be one more cache line per event. Allocations
 //! for which the segment had no room have a cell in private memory.
 
-use crate::index::Index;
+use crate::index::{Home, Index};
 use shm_layout::{Event, NO_ROW, RowKind, SLOT_WORDS, Word};
 use std::sync::atomic::AtomicU64;
 
@@ -91,6 +91,13 @@ impl Key {
     }
 }
 
+/// A key whose search has begun: the part that does not look at what is live. Valid until something is added.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sought {
+    pub(crate) key: Key,
+    home: Home,
+}
+
 /// Hashes by one widening multiplication: ids are counters or addresses, which differ in few bits.
 #[inline(always)]
 pub(crate) fn hash(scope: u64, id: u64) -> u64 {
@@ -150,13 +157,20 @@ impl Live {
         self.index.find(key.hash(), |item| self.unlisted.said(rows, key, item))
     }
 
+    /// Begins the search for a key.
+    #[inline(always)]
+    pub(crate) fn seek(&self, key: Key) -> Sought {
+        Sought { key, home: self.index.home_of(key.hash()) }
+    }
+
     /// Adds an allocation with a row in the usual case: nothing live has the key, and its home line has room.
     /// Otherwise changes nothing, and [`Live::insert`] has to be called.
     #[inline(always)]
-    pub(crate) fn insert_at_home(&mut self, rows: &[Cell], key: &Key, row: u32) -> bool {
+    pub(crate) fn insert_at_home(&mut self, rows: &[Cell], sought: &Sought, row: u32) -> bool {
+        let Sought { key, home } = sought;
         // An item without a row may have the key.
         let is = |item: u32| rows.get(item as usize).is_none_or(|cell| key.find(cell, item).is_some());
-        self.index.insert_at_home(key.hash(), row, |item| is(item).then_some(()))
+        self.index.insert_at_home(*home, row, |item| is(item).then_some(()))
     }
 
     /// Adds an item under a key that nothing live has; otherwise returns the record that has it.
@@ -182,8 +196,9 @@ impl Live {
     /// Removes the allocation with a key in the usual case: it has a row and is in its home line. The row is
     /// unchanged until the end of the allocation is written there. On `None`, [`Live::take`] has to decide.
     #[inline(always)]
-    pub(crate) fn take_at_home(&mut self, rows: &[Cell], key: &Key) -> Option<LiveRecord> {
-        self.index.take_at_home(key.hash(), |item| key.find(rows.get(item as usize)?, item))
+    pub(crate) fn take_at_home(&mut self, rows: &[Cell], sought: &Sought) -> Option<LiveRecord> {
+        let Sought { key, home } = sought;
+        self.index.take_at_home(*home, |item| key.find(rows.get(item as usize)?, item))
     }
 
     /// Removes the allocation with a key.
@@ -271,7 +286,7 @@ mod tests {
     fn add(live: &mut Live, rows: &[Cell], key: Key, event: Event) -> Result<(), LiveRecord> {
         match event.row {
             NO_ROW => _ = live.insert_unlisted(rows, &event)?,
-            row if live.insert_at_home(rows, &key, row) => {}
+            row if live.insert_at_home(rows, &live.seek(key), row) => {}
             row => live.insert(rows, &key, row)?,
         }
         if let Some(cell) = rows.get(event.row as usize) {
@@ -288,7 +303,7 @@ mod tests {
             let event = Event { aux: program, size: 10 * program, row, ..cb };
             add(&mut live, &rows, Key::cb(0, program, 7), event).unwrap();
         }
-        let said = live.take_at_home(&rows, &Key::cb(0, 1, 7)).unwrap();
+        let said = live.take_at_home(&rows, &live.seek(Key::cb(0, 1, 7))).unwrap();
         assert_eq!((said.size, said.program(), said.row), (10, 1, 0));
         assert!(live.find(&rows, &Key::cb(0, 1, 7)).is_none());
         assert_eq!(live.find(&rows, &Key::cb(0, 2, 7)).unwrap().size, 20);

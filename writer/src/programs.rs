@@ -155,7 +155,8 @@ impl Emitter {
             size: bytes,
             ..event
         };
-        self.begin(Key::cb(device, cb.program, cb.id), event, "circular buffer", |event| Event {
+        let sought = self.seek(Key::cb(device, cb.program, cb.id));
+        self.begin(sought, event, "circular buffer", |event| Event {
             name: cb.name.0,
             address: cb.address,
             aux: cb.program,
@@ -256,7 +257,8 @@ impl Emitter {
             size: bytes,
             ..event
         };
-        self.begin(Key::kernel(device, kernel.id), event, "kernel", |event| Event {
+        let sought = self.seek(Key::kernel(device, kernel.id));
+        self.begin(sought, event, "kernel", |event| Event {
             name: kernel.name.0,
             address: kernel.hash,
             aux: program,

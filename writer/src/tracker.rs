@@ -1,7 +1,7 @@
 //! The two handles by which a host reports, one shared between threads and one exclusive, and their calls.
 
 use crate::access::sealed::{Access, Unavailable};
-use crate::access::{Inner, each, note, reopen};
+use crate::access::{Inner, each, each_sought, note, reopen};
 use crate::config::{Builder, Config};
 use crate::device::{Device, DeviceInfo, Target};
 use crate::emitter::{Emitter, short};
@@ -201,7 +201,10 @@ pub trait Record: Access + Sized {
     fn free_sized(&self, target: impl Target, id: u64, size: u64) -> Recorded {
         let check =
             |emitter: &Emitter, device| emitter.check_live(Key::buffer(device, id), "buffer").map(drop);
-        each(self, target, check, |emitter, device| emitter.free(device, id, Some(size)))
+        let seek = |emitter: &Emitter, device| emitter.seek(Key::buffer(device, id));
+        each_sought(self, target, check, seek, |emitter, device, sought| {
+            emitter.free(device, sought, Some(size))
+        })
     }
 
     /// Records that a buffer was freed because its device was closed, not by the program.
@@ -361,13 +364,15 @@ fn record_alloc(handle: &impl Record, target: impl Target, mut alloc: Alloc) -> 
         alloc = alloc.site(handle.intern(&crate::site::capture()).unwrap_or(NameId::NONE));
     }
     let check = |emitter: &Emitter, device| emitter.check_alloc(device, &alloc);
-    each(handle, target, check, |emitter, device| emitter.alloc(device, &alloc))
+    let seek = |emitter: &Emitter, device| emitter.seek(Key::buffer(device, alloc.id));
+    each_sought(handle, target, check, seek, |emitter, device, sought| emitter.alloc(device, sought, &alloc))
 }
 
 #[inline(never)]
 fn record_free(handle: &impl Record, target: impl Target, id: u64) -> Recorded {
     let check = |emitter: &Emitter, device| emitter.check_live(Key::buffer(device, id), "buffer").map(drop);
-    each(handle, target, check, |emitter, device| emitter.free(device, id, None))
+    let seek = |emitter: &Emitter, device| emitter.seek(Key::buffer(device, id));
+    each_sought(handle, target, check, seek, |emitter, device, sought| emitter.free(device, sought, None))
 }
 
 #[inline(never)]
