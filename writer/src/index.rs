@@ -165,8 +165,8 @@ impl Index {
 
     /// Finds the item of a hash, if it is in its home line.
     #[inline(always)]
-    pub(crate) fn find_at_home<R>(&self, hash: u64, is: impl Fn(u32) -> Option<R>) -> Option<R> {
-        self.lines[self.page_of(hash) + home(hash)].find(hash, is).map(|(_, found)| found)
+    pub(crate) fn find_at_home<R>(&self, home: Home, is: impl Fn(u32) -> Option<R>) -> Option<R> {
+        self.lines[home.line].find(home.hash, is).map(|(_, found)| found)
     }
 
     /// Adds an item if its home line has room and shows that it is not in the index yet; otherwise changes
@@ -188,7 +188,7 @@ impl Index {
 
     /// Finds the item of a hash.
     pub(crate) fn find<R>(&self, hash: u64, is: impl Fn(u32) -> Option<R>) -> Option<R> {
-        let found = self.find_at_home(hash, &is);
+        let found = self.find_at_home(self.home_of(hash), &is);
         found.or_else(|| self.find_displaced(self.page_of(hash), hash, is).map(|(_, found)| found))
     }
 

@@ -2,7 +2,7 @@
 
 use crate::emitter::{Emitter, short};
 use crate::error::RecordError;
-use crate::index::Index;
+use crate::index::{Home, Index};
 use crate::live::{Key, LiveRecord, hash};
 use crate::request::{CircularBuffer, Dispatch, Kernel, Launch, Loaded, NameId, ProgramBinaryStatus};
 use crate::rows::Rows;
@@ -79,10 +79,16 @@ impl Programs {
         (program.id == id && program.device == device).then_some(number)
     }
 
+    /// Begins the search for a program.
+    #[inline(always)]
+    fn seek(&self, device: u8, id: u64) -> Home {
+        self.index.home_of(hash(device.into(), id))
+    }
+
     /// The number of a program, if it is in its home line of the index.
     #[inline(always)]
-    fn number_at_home(&self, device: u8, id: u64) -> Option<u32> {
-        self.index.find_at_home(hash(device.into(), id), |number| self.is(number, device, id))
+    fn number_at_home(&self, home: Home, device: u8, id: u64) -> Option<u32> {
+        self.index.find_at_home(home, |number| self.is(number, device, id))
     }
 
     fn number(&self, device: u8, id: u64) -> Option<u32> {
@@ -448,9 +454,15 @@ impl Emitter {
         self.check_lane(device, dispatch.lane)
     }
 
+    /// Begins the search for a program, as [`Emitter::seek`] does for an allocation.
     #[inline(always)]
-    pub(crate) fn dispatch(&mut self, device: u8, dispatch: &Dispatch, cached: bool) -> Recorded {
-        match self.programs.number_at_home(device, dispatch.program) {
+    pub(crate) fn seek_program(&self, device: u8, id: u64) -> Home {
+        self.programs.seek(device, id)
+    }
+
+    #[inline(always)]
+    pub(crate) fn dispatch(&mut self, device: u8, home: Home, dispatch: &Dispatch, cached: bool) -> Recorded {
+        match self.programs.number_at_home(home, device, dispatch.program) {
             Some(number) if usize::from(dispatch.lane) < LANES && dispatch.times > 0 => {
                 self.dispatch_number(device, number, dispatch, cached)
             }

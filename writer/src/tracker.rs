@@ -378,7 +378,10 @@ fn record_free(handle: &impl Record, target: impl Target, id: u64) -> Recorded {
 #[inline(never)]
 fn record_dispatch(handle: &impl Record, target: impl Target, dispatch: Dispatch) -> Recorded {
     let check = |emitter: &Emitter, device| emitter.check_dispatch(device, &dispatch);
-    each(handle, target, check, |emitter, device| emitter.dispatch(device, &dispatch, true))
+    let seek = |emitter: &Emitter, device| emitter.seek_program(device, dispatch.program);
+    each_sought(handle, target, check, seek, |emitter, device, home| {
+        emitter.dispatch(device, home, &dispatch, true)
+    })
 }
 
 #[inline(never)]
