@@ -65,8 +65,8 @@ pub struct Alloc {
 
 /// Two short values that an event has in one half of a word.
 ///
-/// They are one field so that the host stores them at once and the emitter loads them at once. A load that needs two
-/// stores of the caller waits until both have left the core, which takes as long as half of an event.
+/// They are one field so that the host stores them at once and the emitter loads them at once: a load that needs two
+/// recent stores waits until both have left the core, and putting the values together takes instructions of each event.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Pair(u32);
 
