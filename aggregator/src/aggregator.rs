@@ -18,6 +18,7 @@ use crate::model::Model;
 use crate::model::slice::Span;
 use crate::model::snapshot::snapshot;
 use crate::observe::observe_batch;
+use crate::regions::RegionWatch;
 use crate::segments::attach::{Fate, MAX_OPENS, MAX_PENDING};
 use crate::segments::clock::Clock;
 use crate::segments::discover::Discovery;
@@ -89,6 +90,7 @@ pub struct Aggregator {
     pub(crate) windows_due: VecDeque<u64>,
     uncounted_notices: UncountedNotices,
     driver: Option<DriverWatch>,
+    regions: Option<RegionWatch>,
     busy_until: u64,
     sleep: Duration,
 }
@@ -116,6 +118,7 @@ impl Aggregator {
             shm_layout::point!(AdoptInstalled);
         }
         let driver = config.driver.clone().map(DriverWatch::new);
+        let regions = config.regions.clone().map(RegionWatch::new);
         let mut aggregator = Aggregator {
             config,
             uid,
@@ -137,6 +140,7 @@ impl Aggregator {
             windows_due: VecDeque::new(),
             uncounted_notices: UncountedNotices::default(),
             driver,
+            regions,
             busy_until: 0,
             sleep: SHORT_SLEEP,
         };
@@ -252,6 +256,9 @@ impl Aggregator {
         self.model.set_passed(passed(&self.followers, folded_through.max(self.model.advanced_to)));
         if let Some(driver) = &mut self.driver {
             driver.poll(&mut self.model);
+        }
+        if let Some(regions) = &mut self.regions {
+            regions.poll(&mut self.model);
         }
         let unread = self.unread() > 0;
         self.model.set_unread(unread);

@@ -33,6 +33,8 @@ pub struct Config {
     pub only: Only,
     /// Where to find what the kernel driver tells; it is not asked if `None`.
     pub driver: Option<Roots>,
+    /// Where to find the regions of unmodified tt-metal; they are not read if `None`.
+    pub regions: Option<tt_shm_region::Roots>,
     /// Where log lines go.
     pub log: Log,
     /// Sees what is folded, if there is one.
@@ -64,7 +66,7 @@ impl fmt::Debug for Only {
 
 impl Config {
     /// The default configuration: events wait 500 us, new segments are watched for, files of dead processes
-    /// are removed, the driver is not asked, nothing is logged, and request files are ignored.
+    /// are removed, neither the driver nor regions of tt-metal are read, nothing is logged, and request files are ignored.
     pub fn new(namespace: Namespace) -> Config {
         Config {
             namespace,
@@ -75,6 +77,7 @@ impl Config {
             accept_resets: false,
             only: Only::default(),
             driver: None,
+            regions: None,
             log: Log::silent(),
             observer: None,
         }

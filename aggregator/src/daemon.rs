@@ -22,6 +22,8 @@ pub struct DaemonConfig {
     pub stats_interval: Option<Duration>,
     /// Where to find what the kernel driver tells; it is not asked if `None`.
     pub driver: Option<Roots>,
+    /// Where to find the regions of unmodified tt-metal; they are not read if `None`.
+    pub regions: Option<tt_shm_region::Roots>,
     /// Where log lines go.
     pub log: Log,
 }
@@ -32,9 +34,10 @@ pub struct DaemonConfig {
 /// The table is removed at the end. The lock file stays (see [`Claim`]); a program that has the namespace to
 /// itself removes it with [`Claim::remove_lock_file_while_held`].
 pub fn run_daemon(config: DaemonConfig, stop: &AtomicBool) -> Result<(), DaemonError> {
-    let DaemonConfig { namespace, stats_interval, driver, log } = config;
+    let DaemonConfig { namespace, stats_interval, driver, regions, log } = config;
     let claim = Claim::take(&namespace)?;
-    let config = Config { accept_resets: true, published: true, driver, log, ..Config::new(namespace) };
+    let config =
+        Config { accept_resets: true, published: true, driver, regions, log, ..Config::new(namespace) };
     let mut aggregator = Aggregator::resume(config, claim.adopt())?;
     let mut publisher = TablePublisher::create(claim, &aggregator)?;
     let mut summary = Summary::new(stats_interval);

@@ -49,6 +49,7 @@ mod log;
 mod merge;
 mod model;
 mod observe;
+mod regions;
 mod segments;
 mod table;
 

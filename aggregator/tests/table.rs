@@ -185,6 +185,7 @@ fn the_daemon_publishes_resets_and_cleans_up() {
         namespace: scene.namespace.clone(),
         stats_interval: Some(Duration::from_millis(1)),
         driver: None,
+        regions: None,
         log,
     };
     std::thread::scope(|scope| {

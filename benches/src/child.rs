@@ -34,7 +34,8 @@ pub fn play_part_if_asked() {
 
 fn aggregate(namespace: &str) {
     let namespace = Namespace::new(namespace).expect("a valid name");
-    let config = DaemonConfig { namespace, stats_interval: None, driver: None, log: Log::silent() };
+    let config =
+        DaemonConfig { namespace, stats_interval: None, driver: None, regions: None, log: Log::silent() };
     run_daemon(config, &AtomicBool::new(false)).expect("nobody else aggregates here");
 }
 

@@ -111,9 +111,10 @@ pub use shm_layout::protocol::live::LiveList;
 pub use shm_layout::table::{
     Absent, Bucket, ClassStats, Composition, DRIVER_NUMBERS, DeviceStats, DriverStats, FAILURE_EVENTS,
     FAILURE_HOLDERS, Failure, FailureHolder, FailureRecord, HISTORY_BUCKETS, HISTORY_RESOLUTIONS, Holder,
-    MAX_FAILURES, Notice, PEAK_HOLDERS, PastEvent, Peak, ProcessStats, TELEMETRY_RESOLUTIONS, TRENDS,
-    TableHeader, TableWords, TelemetryBucket, Told, Trend, UsageStats, bucket_flags, device_flags,
-    driver_flags, failure_flags, notice_kind, process_flags, process_state, usage_flags,
+    MAX_FAILURES, Notice, PEAK_HOLDERS, PastEvent, Peak, ProcessStats, RegionStats, TELEMETRY_RESOLUTIONS,
+    TRENDS, TableHeader, TableWords, TelemetryBucket, Told, Trend, UsageStats, bucket_flags, device_flags,
+    driver_flags, failure_flags, notice_kind, process_flags, process_state, region_flags, region_kind,
+    region_state, usage_flags,
 };
 pub use shm_layout::{
     Arch, Class, ClassCounters, CoreType, Counters, DeviceEntry, Event, EventKind, Implausible, KernelType,

@@ -5,7 +5,8 @@ use std::sync::atomic::AtomicU64;
 use shm_layout::protocol::latch;
 use shm_layout::table::{
     DEVICE_ROW_WORDS, DRIVER_ROW_WORDS, DeviceStats, DriverStats, FAILURE_ROW_WORDS, FailureRecord,
-    NOTICE_ROW_WORDS, Notice, PROCESS_ROW_WORDS, ProcessStats, USAGE_ROW_WORDS, UsageStats, control,
+    NOTICE_ROW_WORDS, Notice, PROCESS_ROW_WORDS, ProcessStats, REGION_ROW_WORDS, RegionStats,
+    USAGE_ROW_WORDS, UsageStats, control,
 };
 use shm_layout::{View, Word, load_pod};
 
@@ -106,6 +107,18 @@ impl Table {
     /// What the driver tells of its devices, with their row numbers.
     pub fn driver(&self) -> impl Iterator<Item = (usize, DriverStats)> {
         rows_in_use(self.found_driver())
+    }
+
+    /// The regions of tt-metal and their processes, with their row numbers.
+    pub fn regions(&self) -> impl Iterator<Item = (usize, RegionStats)> {
+        rows_in_use(self.found_regions())
+    }
+
+    pub(crate) fn found_regions(&self) -> impl Iterator<Item = Found<RegionStats>> {
+        let rows = self.block::<REGION_ROW_WORDS>(&self.header().regions);
+        rows[..self.published(control::REGIONS, &self.extents.regions)]
+            .iter()
+            .map(|row| read_row!(row, RegionStats))
     }
 
     pub(crate) fn found_driver(&self) -> impl Iterator<Item = Found<DriverStats>> {

@@ -3,7 +3,9 @@
 use std::sync::atomic::AtomicU64;
 
 use shm_layout::Word;
-use shm_layout::table::{DeviceStats, DriverStats, FailureRecord, Notice, ProcessStats, UsageStats, control};
+use shm_layout::table::{
+    DeviceStats, DriverStats, FailureRecord, Notice, ProcessStats, RegionStats, UsageStats, control,
+};
 
 use crate::freshness::Freshness;
 use crate::rows::Found;
@@ -34,6 +36,10 @@ pub struct TableSnapshot {
     pub driver: Vec<(usize, DriverStats)>,
     /// The number of devices of the driver that the table has no row for.
     pub driver_left_out: u64,
+    /// The regions of tt-metal and their processes, with their row numbers.
+    pub regions: Vec<(usize, RegionStats)>,
+    /// The number of rows of regions that the table has no room for.
+    pub regions_left_out: u64,
     /// The number of events folded.
     pub events: u64,
     /// The number of events missed because they were overwritten.
@@ -97,6 +103,7 @@ impl Table {
         let notices = gather.rows(self.found_notices(), |row| row.generation);
         let failures = gather.rows(self.found_failures(), |row| row.generation);
         let driver = gather.rows(self.found_driver(), |row| row.generation);
+        let regions = gather.rows(self.found_regions(), |row| row.generation);
         let mut failures: Vec<FailureRecord> = failures.into_iter().map(|(_, failure)| failure).collect();
         FailureRecord::newest_first(&mut failures);
         let (start, end) = (self.control(control::GAP_START), self.control(control::GAP_END));
@@ -110,6 +117,8 @@ impl Table {
             failures,
             driver,
             driver_left_out: self.control(control::DRIVER_LEFT_OUT),
+            regions,
+            regions_left_out: self.control(control::REGIONS_LEFT_OUT),
             events: self.control(control::EVENTS),
             missed: self.control(control::MISSED),
             late: self.control(control::LATE),

@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicU64;
 
 use shm_layout::table::{
     DEVICE_ROW_WORDS, DRIVER_ROW_WORDS, FAILURE_ROW_WORDS, HISTORY_WORDS, NOTICE_ROW_WORDS,
-    PROCESS_ROW_WORDS, TELEMETRY_WORDS, TableHeader, TableWords, USAGE_ROW_WORDS, control,
+    PROCESS_ROW_WORDS, REGION_ROW_WORDS, TELEMETRY_WORDS, TableHeader, TableWords, USAGE_ROW_WORDS, control,
 };
 use shm_layout::{Block, Word};
 use tt_shm_os::{Namespace, ReadMap, path_of, table_file_name};
@@ -40,6 +40,7 @@ pub(crate) struct Extents {
     pub(crate) failures: Extent,
     pub(crate) driver: Extent,
     telemetry: Extent,
+    pub(crate) regions: Extent,
 }
 
 impl Extents {
@@ -54,6 +55,7 @@ impl Extents {
             failures: Extent::new("failures", header.failures, FAILURE_ROW_WORDS),
             driver: Extent::new("rows of the driver", header.driver, DRIVER_ROW_WORDS),
             telemetry: Extent::new("telemetry", header.telemetry, TELEMETRY_WORDS),
+            regions: Extent::new("rows of regions", header.regions, REGION_ROW_WORDS),
         }
     }
 }
@@ -148,6 +150,7 @@ impl Table {
         // A device may have no history yet.
         let histories = extents.history.reach(words.devices.len() as u64, backing);
         words.history = &words.history[..histories.min(words.devices.len())];
+        words.regions = &words.regions[..self.published(control::REGIONS, &extents.regions)];
         words.driver = &words.driver[..self.published(control::DRIVER, &extents.driver)];
         words.telemetry = extents.telemetry.cut(words.telemetry, words.driver.len() as u64, backing);
         words

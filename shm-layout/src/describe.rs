@@ -45,7 +45,7 @@ pub trait Codes {
 }
 
 /// The sizes and limits of segments and tables.
-pub const LIMITS: [&[Constant]; 8] = [
+pub const LIMITS: [&[Constant]; 9] = [
     crate::block::LIMITS,
     crate::device::LIMITS,
     crate::segment::LIMITS,
@@ -54,6 +54,7 @@ pub const LIMITS: [&[Constant]; 8] = [
     crate::table::LIMITS,
     crate::table::FAILURE_LIMITS,
     crate::table::DRIVER_LIMITS,
+    crate::table::REGION_LIMITS,
 ];
 
 /// Declares constants and a list of them.

@@ -27,7 +27,7 @@ fn of<T: Fields>() -> Struct {
     Struct { name: T::NAME, size: size_of::<T>(), fields: T::FIELDS }
 }
 
-fn structs() -> [Struct; 26] {
+fn structs() -> [Struct; 27] {
     [
         of::<shm_layout::SegmentHeader>(),
         of::<shm_layout::Block>(),
@@ -55,11 +55,12 @@ fn structs() -> [Struct; 26] {
         of::<table::DriverStats>(),
         of::<table::Trend>(),
         of::<table::TelemetryBucket>(),
+        of::<table::RegionStats>(),
     ]
 }
 
 /// The modules of flags: heading of the first column, and the constants.
-const FLAGS: [(&str, &[Constant]); 9] = [
+const FLAGS: [(&str, &[Constant]); 10] = [
     ("known", known::ALL),
     ("flag", flags::ALL),
     ("state bit", segment_control::state::ALL),
@@ -69,16 +70,19 @@ const FLAGS: [(&str, &[Constant]); 9] = [
     ("bucket flag", table::bucket_flags::ALL),
     ("failure flag", table::failure_flags::ALL),
     ("driver flag", table::driver_flags::ALL),
+    ("region flag", table::region_flags::ALL),
 ];
 
 /// The other modules of constants, and codes that have no other name than that of the variant.
-const VALUES: [(&str, &[Constant]); 7] = [
+const VALUES: [(&str, &[Constant]); 9] = [
     ("segment word", segment_control::ALL),
     ("table word", table_control::ALL),
     ("row kind", RowKind::CODES),
     ("process state", table::process_state::ALL),
     ("notice kind", table::notice_kind::ALL),
     ("told", table::Told::CODES),
+    ("region kind", table::region_kind::ALL),
+    ("region state", table::region_state::ALL),
     ("absent", table::Absent::CODES),
 ];
 

@@ -39,7 +39,7 @@ impl Space {
         // What `run` puts into programs is put here.
         command.env("XDG_CACHE_HOME", concat!(env!("CARGO_MANIFEST_DIR"), "/../target/cache"));
         // Not the devices of the machine that runs the tests.
-        command.env("TT_SMI_DRIVER_ROOT", "/nonexistent");
+        command.env("TT_SMI_ROOT", "/nonexistent");
         command.stdin(Stdio::null());
         command
     }

@@ -11,7 +11,7 @@ const CHIP: u64 = 0x1279_2014_37FE_0AFE;
 
 fn list(space: &Space, machine: &Machine, arguments: &[&str]) -> String {
     let mut command = space.command(SMI);
-    command.arg("list").args(arguments).env("TT_SMI_DRIVER_ROOT", machine.path());
+    command.arg("list").args(arguments).env("TT_SMI_ROOT", machine.path());
     let output = command.output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).unwrap()

@@ -28,7 +28,7 @@ impl Scene {
 
     fn start(&mut self) {
         let mut command = self.space.command(SMI);
-        command.arg("aggregate").env("TT_SMI_DRIVER_ROOT", self.machine.path());
+        command.arg("aggregate").env("TT_SMI_ROOT", self.machine.path());
         self.daemon = Some(Process::spawn(command));
         self.until("a table with the driver's devices", |table| (!table.driver.is_empty()).then_some(()));
     }
@@ -44,7 +44,7 @@ impl Scene {
     /// What tt-smi prints.
     fn smi(&self, arguments: &[&str]) -> String {
         let mut command = self.space.command(SMI);
-        let output = command.args(arguments).env("TT_SMI_DRIVER_ROOT", self.machine.path()).output().unwrap();
+        let output = command.args(arguments).env("TT_SMI_ROOT", self.machine.path()).output().unwrap();
         assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
         String::from_utf8(output.stdout).unwrap()
     }

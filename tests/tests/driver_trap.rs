@@ -50,7 +50,7 @@ impl Trap {
     fn opens(&self, space: &Space, root: &Path, program: &[&str]) -> Option<bool> {
         let mut command: Command = space.command("unshare");
         command.args(["-rm", "sh", "-c", SCRIPT, "sh"]).arg(self.folder.path()).args(program);
-        let output = command.env("TT_SMI_DRIVER_ROOT", root).output().ok()?;
+        let output = command.env("TT_SMI_ROOT", root).output().ok()?;
         let errors = String::from_utf8_lossy(&output.stderr);
         if errors.contains("unshare:") || errors.contains("mount:") {
             eprintln!("skipped: this machine lets nobody make mount namespaces: {errors}");

@@ -9,9 +9,11 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use tt_shm_region::{Bytes, Content, Fault, Kind, Liveness, Region, Regions, Roots};
-use tt_shm_tests::Metal;
 use tt_shm_tests::region::seconds_ago;
 use tt_shm_tests::space::{Process, until};
+use tt_shm_tests::{Metal, Space};
+
+use crate::common::SMI;
 
 /// The time between two readings.
 const POLL: Duration = Duration::from_millis(100);
@@ -40,7 +42,22 @@ impl Board {
     fn job(&self) -> Job {
         let (python, script) = self.metal.python("region.py");
         let mut command = Command::new(python);
-        command.arg(script).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+        command.arg(script);
+        self.start(command)
+    }
+
+    /// The same, reporting through the tap.
+    fn tapped_job(&self, space: &Space) -> Job {
+        let (python, script) = self.metal.python("region.py");
+        // A shell that becomes the job, so that its pid is the job's.
+        let script = format!("eval \"$({SMI} env)\" && exec {} {}", python.display(), script.display());
+        let mut command = space.command("sh");
+        command.args(["-c", &script]);
+        self.start(command)
+    }
+
+    fn start(&self, mut command: Command) -> Job {
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
         command.env_remove("TT_METAL_SHM_TRACKING_DISABLED").env_remove("LD_PRELOAD");
         self.metal.prepare(&mut command, self.folder.path().join("n150.yaml"));
         let mut process = Process::spawn(command);
@@ -157,6 +174,49 @@ impl Drop for Job {
 
 fn alive(job: &Job) -> Liveness {
     Liveness::Alive { pid_here: job.pid() }
+}
+
+/// The device of a chip, as tt-smi shows it on this machine.
+fn shown(space: &Space, chip: u64) -> Value {
+    let output = space.command(SMI).args(["snapshot", "--json"]).env_remove("TT_SMI_ROOT").output().unwrap();
+    let snapshot: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let id = format!("{chip:#018x}");
+    snapshot["devices"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|device| device["chip_id"] == *id)
+        .cloned()
+        .unwrap_or_default()
+}
+
+/// Beside a job that reports, and one that does not.
+#[test]
+fn tt_smi_shows_what_tt_metal_says_of_jobs_that_do_not_report() {
+    let Some(board) = Board::find() else { return };
+    let space = Space::new();
+    let mut job = board.job();
+    let held = job.tell("alloc a dram 512 512");
+    let device = shown(&space, board.chip);
+    assert_eq!(device["source"], serde_json::json!(["tt-metal"]), "{device:#}");
+    assert_eq!(
+        (device["tt_metal_dram_bytes"].as_u64(), &device["dram_used_exact"]),
+        (Some(held.dram), &false.into())
+    );
+    let mut tapped = board.tapped_job(&space);
+    let occupied = tapped.occupied("alloc b dram 64 64");
+    let device = shown(&space, board.chip);
+    assert_eq!(device["source"], serde_json::json!(["tap", "tt-metal"]), "{device:#}");
+    let figures = ["dram_used_bytes", "tt_metal_dram_bytes"].map(|key| device[key].as_u64());
+    assert_eq!(figures, [Some(occupied.dram), Some(held.dram)], "none is counted twice: {device:#}");
+    assert_eq!(device["dram_used_exact"], false, "the other does not report");
+    job.kill();
+    let device = shown(&space, board.chip);
+    assert_eq!(device["source"], serde_json::json!(["tap"]), "the other is a ghost: {device:#}");
+    assert_eq!(
+        (device["dram_used_bytes"].as_u64(), &device["dram_used_exact"]),
+        (Some(occupied.dram), &true.into())
+    );
 }
 
 /// What the first thread does is what is read, in every reading, while it goes on and after each step.

@@ -29,6 +29,7 @@ mod region_content;
 mod region_files;
 mod region_metal;
 mod region_processes;
+mod region_table;
 mod run;
 mod schema;
 mod screen;

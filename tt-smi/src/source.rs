@@ -221,6 +221,7 @@ fn embedded(namespace: &Namespace) -> anyhow::Result<Backend> {
         reap: false,
         watch: false,
         driver: Some(crate::driver::roots()),
+        regions: Some(crate::driver::region_roots()),
         ..Config::new(namespace.clone())
     };
     let aggregator = Aggregator::new(config).context("cannot aggregate")?;

@@ -21,7 +21,8 @@ impl Reporters {
         self.pids.push(pid);
     }
 
-    fn has(&self, pid: u32) -> bool {
+    /// Whether the process with this pid reports.
+    pub(crate) fn has(&self, pid: u32) -> bool {
         self.pids.contains(&pid)
     }
 }

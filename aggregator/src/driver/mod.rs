@@ -6,4 +6,4 @@ mod told;
 mod watch;
 
 pub use told::driver_stats;
-pub(crate) use watch::DriverWatch;
+pub(crate) use watch::{DriverWatch, reporters};

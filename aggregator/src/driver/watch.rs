@@ -55,7 +55,7 @@ impl DriverWatch {
 }
 
 /// The processes that report, or for which somebody else does.
-fn reporters(model: &Model) -> Reporters {
+pub(crate) fn reporters(model: &Model) -> Reporters {
     let (mut reporters, pids) = (Reporters::default(), PidMap::now());
     for (_, process) in model.processes.values().filter(|(_, process)| process.stats.ended == 0) {
         let stats = &process.stats;

@@ -56,12 +56,14 @@ pub(crate) struct Device {
     /// Whether a process that could not be read may hold memory on it.
     pub(crate) incomplete: bool,
     lacking: bool,
-    /// Whether a process holds it that reports to nobody.
+    /// Whether a process holds it, as the driver says, that reports to nobody.
     pub(crate) unreported: bool,
+    /// Whether a process is in its region of tt-metal that reports to nobody.
+    pub(crate) is_in_region: bool,
     /// Its row among the driver's devices.
     pub(crate) driver: Option<usize>,
-    /// Whether no process ever reported on it: it is there because the driver has it.
-    pub(crate) is_drivers_alone: bool,
+    /// Whether no process ever reported on it: it is there because the driver or tt-metal has it.
+    pub(crate) is_unclaimed: bool,
     /// Whether a process is or was on it that does not report the kernels that the runtime launches by itself.
     pub(crate) system_kernels_unseen: bool,
     /// Whether something is to be published that holds only if every process on the device is alive.
@@ -99,8 +101,9 @@ impl Device {
             incomplete: false,
             lacking: false,
             unreported: false,
+            is_in_region: false,
             driver: None,
-            is_drivers_alone: false,
+            is_unclaimed: false,
             system_kernels_unseen: false,
             ask: false,
             history: History::default(),
@@ -280,8 +283,13 @@ impl Device {
     /// Sets whether a process that could not be read may hold memory on it; returns whether that changed.
     pub(crate) fn set_incomplete(&mut self, incomplete: bool) -> bool {
         self.incomplete = incomplete;
-        self.history.set_doubtful(incomplete || self.unreported);
+        self.history.set_doubtful(incomplete || self.is_silently_held());
         self.peaks.set_unbounded(incomplete)
+    }
+
+    /// Whether a process uses it that reports to nobody.
+    pub(crate) fn is_silently_held(&self) -> bool {
+        self.unreported || self.is_in_region
     }
 
     /// Sets whether the merge has passed a process on it, whose share is then missing or old until it is folded; returns
@@ -371,7 +379,7 @@ impl Device {
             (self.is_over_capacity(), device_flags::OVER_CAPACITY),
             (self.conflict, device_flags::CONFLICT),
             (self.incomplete || self.lacking, device_flags::INCOMPLETE),
-            (self.unreported, device_flags::UNREPORTED_HOLDER),
+            (self.is_silently_held(), device_flags::UNREPORTED_HOLDER),
             (self.system_kernels_unseen, device_flags::SYSTEM_KERNELS_UNSEEN),
             (is_exact(&self.dram_makeup, DRAM), device_flags::DRAM_COMPOSITION_EXACT),
             (is_exact(&self.l1_makeup, L1), device_flags::L1_COMPOSITION_EXACT),

@@ -154,7 +154,7 @@ impl Model {
             None => {
                 let chip_id = stats.chip_id()?;
                 let device = self.device_row(&DeviceEntry { chip_id, known: 0, ..stats.entry }, self.uid)?;
-                self.devices.get_mut(device)?.is_drivers_alone = true;
+                self.devices.get_mut(device)?.is_unclaimed = true;
                 device
             }
         };
@@ -175,7 +175,7 @@ impl Model {
         };
         joined.driver = None;
         joined.unreported = false;
-        if joined.is_drivers_alone && joined.usages.is_empty() {
+        if joined.is_unclaimed && joined.usages.is_empty() {
             // Nobody ever reported on it, so there is nothing to be remembered.
             self.forget_device(device);
         } else {

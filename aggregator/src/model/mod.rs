@@ -11,6 +11,7 @@ pub(crate) mod notice;
 pub(crate) mod quota;
 mod rates;
 mod reconcile;
+pub(crate) mod regions;
 pub(crate) mod rows;
 pub(crate) mod slice;
 pub(crate) mod snapshot;
@@ -34,6 +35,7 @@ use crate::model::notice::{Holdings, Notices};
 use crate::model::quota::{DeviceRoom, Usage, Usages, room_for_device};
 use crate::model::rates::Rate;
 use crate::model::reconcile::reconcile;
+use crate::model::regions::RegionRows;
 use crate::model::rows::Rows;
 use crate::model::slice::{Doubt, Span};
 use crate::model::timeline::Timeline;
@@ -79,6 +81,8 @@ pub(crate) struct Model {
     pub(crate) failures: Failures,
     /// What the kernel driver tells.
     pub(crate) driver: DriverDevices,
+    /// What unmodified tt-metal publishes.
+    pub(crate) regions: RegionRows,
     pub(crate) totals: Totals,
     pub(crate) window: Window,
     pub(crate) clock: Clock,
@@ -133,6 +137,7 @@ impl Model {
             notices: Notices::default(),
             failures: Failures::default(),
             driver: DriverDevices::default(),
+            regions: RegionRows::default(),
             totals: Totals::default(),
             window: Window { since: now, ..Window::default() },
             clock,
@@ -248,7 +253,7 @@ impl Model {
         let source = self.processes.get(process).and_then(|owner| Source::from_code(owner.stats.source));
         let device_row = self.devices.change(generation, device)?;
         device_row.usages.push(usage);
-        device_row.is_drivers_alone = false;
+        device_row.is_unclaimed = false;
         device_row.system_kernels_unseen |= !source.unwrap_or_default().sees_system_kernels();
         self.unreconciled.insert(device);
         Some(usage)
@@ -267,7 +272,7 @@ impl Model {
         let row = usize::try_from(stats.device).ok()?;
         let generation = self.mark_changed();
         let device = self.devices.change(generation, row)?;
-        if device.is_drivers_alone && is_its_id {
+        if device.is_unclaimed && is_its_id {
             device.entry.chip_id = entry.chip_id;
         }
         Some(row)
@@ -378,7 +383,7 @@ impl Model {
                 (self.has_one_of(&self.distrusted, row), self.has_one_of(&self.passed, row));
             let Some(device) = self.devices.get_mut(row) else { continue };
             let incomplete = unread || distrusted || self.uncounted.is_on(device.entry.chip_id);
-            let lacking = lacking || device.unreported;
+            let lacking = lacking || device.is_silently_held();
             if device.set_incomplete(incomplete) | device.set_lacking(lacking) {
                 let generation = self.mark_changed();
                 self.devices.change(generation, row);

@@ -1,6 +1,6 @@
 //! The model as the rows that a reader gets: what an embedded aggregator shows.
 
-use shm_layout::table::{DriverStats, MAX_USAGES};
+use shm_layout::table::{DriverStats, MAX_USAGES, RegionStats};
 use tt_shm_os::monotonic_ns;
 use tt_shm_reader::{Freshness, TableSnapshot};
 
@@ -19,6 +19,9 @@ pub(crate) fn snapshot(aggregator: &Aggregator) -> TableSnapshot {
     let driver = model.driver.rows.iter();
     let driver = driver
         .filter_map(|(row, generation, device)| Some((row, DriverStats { generation, ..device?.stats })));
+    let regions = model.regions.rows.iter();
+    let regions =
+        regions.filter_map(|(row, generation, stats)| Some((row, RegionStats { generation, ..*stats? })));
     TableSnapshot {
         generation: model.generation(),
         consistent: true,
@@ -29,6 +32,8 @@ pub(crate) fn snapshot(aggregator: &Aggregator) -> TableSnapshot {
         failures: model.failures.newest_first(),
         driver: driver.collect(),
         driver_left_out: model.driver.left_out,
+        regions: regions.collect(),
+        regions_left_out: model.regions.left_out,
         events: model.totals.events,
         missed: model.totals.missed,
         late: model.totals.late,

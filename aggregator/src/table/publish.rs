@@ -6,8 +6,8 @@ use bytemuck::{Pod, Zeroable};
 use shm_layout::protocol::latch::LatchWriter;
 use shm_layout::table::{
     DEVICE_ROW_WORDS, DRIVER_ROW_WORDS, DeviceStats, DriverStats, FAILURE_ROW_WORDS, FailureRecord,
-    MAX_USAGES, NOTICE_ROW_WORDS, Notice, PROCESS_ROW_WORDS, ProcessStats, TableHeader, TableWords,
-    USAGE_ROW_WORDS, UsageStats, control,
+    MAX_USAGES, NOTICE_ROW_WORDS, Notice, PROCESS_ROW_WORDS, ProcessStats, REGION_ROW_WORDS, RegionStats,
+    TableHeader, TableWords, USAGE_ROW_WORDS, UsageStats, control,
 };
 use shm_layout::{Block, Word, point, store_pod};
 
@@ -43,6 +43,7 @@ struct Written {
     failures: Latches,
     histories: Histories,
     driver: Latches,
+    regions: Latches,
     telemetries: Telemetries,
     /// The generation that was last written.
     published: u64,
@@ -118,8 +119,18 @@ impl Written {
     /// A table with room for some rows of each kind, and for all notices: readers touch every notice, and
     /// there must be room to say what is wrong when there is room for nothing else.
     fn new(file: TableFile) -> Result<Written, PublishError> {
-        let TableHeader { devices, processes, usages, notices, history, failures, driver, telemetry, .. } =
-            file.header;
+        let TableHeader {
+            devices,
+            processes,
+            usages,
+            notices,
+            history,
+            failures,
+            driver,
+            telemetry,
+            regions,
+            ..
+        } = file.header;
         let mut written = Written {
             devices: Latches::new(devices, DEVICE_ROW_WORDS),
             processes: Latches::new(processes, PROCESS_ROW_WORDS),
@@ -128,6 +139,7 @@ impl Written {
             failures: Latches::new(failures, FAILURE_ROW_WORDS),
             histories: Histories::new(history),
             driver: Latches::new(driver, DRIVER_ROW_WORDS),
+            regions: Latches::new(regions, REGION_ROW_WORDS),
             telemetries: Telemetries::new(telemetry),
             published: 0,
             errors: 0,
@@ -178,6 +190,10 @@ impl Written {
         let high = self.telemetries.room(file, model.driver.rows.high_water(), &mut writer.short);
         writer.write(&mut self.driver, words.driver, high, model.driver.rows.iter(), |generation, device| {
             device.map_or(DriverStats::zeroed(), |device| DriverStats { generation, ..device.stats })
+        });
+        let (high, rows) = (model.regions.rows.high_water(), model.regions.rows.iter());
+        writer.write(&mut self.regions, words.regions, high, rows, |generation, stats| {
+            stats.map_or(RegionStats::zeroed(), |stats| RegionStats { generation, ..*stats })
         });
         self.histories.write(&words, &model.devices, after);
         self.telemetries.write(&words, &model.driver.rows);
@@ -231,6 +247,8 @@ impl Written {
             (control::AWAKE_SINCE, model.clock.awake_since()),
             (control::DRIVER, there(&self.driver, driver)),
             (control::DRIVER_LEFT_OUT, model.driver.left_out),
+            (control::REGIONS, there(&self.regions, model.regions.rows.high_water())),
+            (control::REGIONS_LEFT_OUT, model.regions.left_out),
         ];
         for (word, value) in figures {
             // Release: pairs with the acquire fence after which readers look at the rows that these count.

@@ -5,6 +5,7 @@ use std::time::Duration;
 use tt_shm_os::Procfs;
 
 use crate::cgroup::Groups;
+use crate::roots::Roots;
 
 /// Bytes of a command line or a list of control groups.
 const MAX_BYTES: u64 = 4096;
@@ -29,6 +30,13 @@ pub struct Facts {
 }
 
 impl Facts {
+    /// Reads them; `None` if there is no such process, or none to be seen from here.
+    #[must_use]
+    pub fn of(roots: &Roots, pid: u32) -> Option<Facts> {
+        let procfs = roots.procfs();
+        Facts::read(&procfs, pid, procfs.boot_time())
+    }
+
     /// Reads them; `None` if there is no such process, or none to be seen from here. `boot` is the
     /// [`Procfs::boot_time`].
     pub(super) fn read(procfs: &Procfs, pid: u32, boot: Option<u64>) -> Option<Facts> {

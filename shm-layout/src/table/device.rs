@@ -24,7 +24,8 @@ pub mod device_flags {
         /// A process whose source does not see them is or was on it: fabric and dispatch kernels, and what they are
         /// part of, are lower bounds.
         pub const SYSTEM_KERNELS_UNSEEN: u64 = 1 << 5;
-        /// A process holds it, as the driver says, that reports to nobody: what is shown is a lower bound.
+        /// A process holds it, as the driver or a region of tt-metal says, that reports to nobody: what is shown is a
+        /// lower bound.
         pub const UNREPORTED_HOLDER: u64 = 1 << 6;
     }
 }

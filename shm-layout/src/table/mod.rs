@@ -6,6 +6,7 @@
 mod device;
 mod driver;
 mod failure;
+mod region;
 mod rows;
 
 pub use self::device::{ClassStats, Composition, DeviceStats, Failure, Holder, Peak, device_flags};
@@ -19,6 +20,8 @@ pub use self::failure::{
     FAILURE_EVENTS, FAILURE_HOLDERS, FailureHolder, FailureRecord, MAX_FAILURES, MAX_HELD, PastEvent,
     failure_flags,
 };
+pub(crate) use self::region::LIMITS as REGION_LIMITS;
+pub use self::region::{MAX_REGION_ROWS, RegionStats, region_flags, region_kind, region_state};
 pub use self::rows::{
     Bucket, Notice, ProcessStats, UsageStats, bucket_flags, notice_kind, process_flags, process_state,
     usage_flags,
@@ -70,6 +73,8 @@ constants! {
     pub const FAILURE_ROW_WORDS: usize = latch_words(words_of::<FailureRecord>());
     /// The number of words of a row of the driver, including the latch.
     pub const DRIVER_ROW_WORDS: usize = latch_words(words_of::<DriverStats>());
+    /// The number of words of a row of a region, including the latch.
+    pub const REGION_ROW_WORDS: usize = latch_words(words_of::<RegionStats>());
 }
 
 /// The control words of a table. One constant per word.
@@ -134,6 +139,10 @@ pub mod control {
         pub const DRIVER: usize = 25;
         /// Devices that the driver has and there is no row for.
         pub const DRIVER_LEFT_OUT: usize = 26;
+        /// The number of rows of regions that may be read.
+        pub const REGIONS: usize = 27;
+        /// Rows of regions that there is no room for.
+        pub const REGIONS_LEFT_OUT: usize = 28;
     }
 }
 
@@ -182,8 +191,10 @@ shared_struct! {
         208 => pub driver: Block,
         /// [`TelemetryBucket`]s per row of the driver.
         224 => pub telemetry: Block,
+        /// [`RegionStats`] rows.
+        240 => pub regions: Block,
         /// Zero.
-        240 => pub reserved: [u64; 98],
+        256 => pub reserved: [u64; 96],
     }
 }
 
@@ -196,6 +207,7 @@ const HISTORY_BYTES: u64 = 8 * HISTORY_WORDS as u64;
 const FAILURE_BYTES: u64 = 8 * FAILURE_ROW_WORDS as u64;
 const DRIVER_BYTES: u64 = 8 * DRIVER_ROW_WORDS as u64;
 const TELEMETRY_BYTES: u64 = 8 * TELEMETRY_WORDS as u64;
+const REGION_BYTES: u64 = 8 * REGION_ROW_WORDS as u64;
 
 impl TableHeader {
     /// A header with the blocks laid out; everything else is zero.
@@ -214,6 +226,7 @@ impl TableHeader {
         header.failures = planner.place(MAX_FAILURES as u64, FAILURE_BYTES);
         header.driver = planner.place(MAX_DRIVER_DEVICES as u64, DRIVER_BYTES);
         header.telemetry = planner.place(MAX_DRIVER_DEVICES as u64, TELEMETRY_BYTES);
+        header.regions = planner.place(MAX_REGION_ROWS as u64, REGION_BYTES);
         header.total_len = planner.len();
         header
     }
@@ -250,6 +263,7 @@ impl TableHeader {
         self.failures.check("failures", FAILURE_BYTES, MAX_FAILURES as u64, len)?;
         self.driver.check("driver", DRIVER_BYTES, MAX_DRIVER_DEVICES as u64, len)?;
         self.telemetry.check("telemetry", TELEMETRY_BYTES, MAX_DRIVER_DEVICES as u64, len)?;
+        self.regions.check("regions", REGION_BYTES, MAX_REGION_ROWS as u64, len)?;
         self.history.check("history", HISTORY_BYTES, TABLE_DEVICES as u64, len)
     }
 }
@@ -274,6 +288,8 @@ pub struct TableWords<'a, W> {
     pub driver: &'a [[W; DRIVER_ROW_WORDS]],
     /// Telemetry by row of the driver.
     pub telemetry: &'a [[W; TELEMETRY_WORDS]],
+    /// Regions of tt-metal, and their processes.
+    pub regions: &'a [[W; REGION_ROW_WORDS]],
 }
 
 impl<W> Clone for TableWords<'_, W> {
@@ -296,6 +312,7 @@ impl<'a, W: Word> TableWords<'a, W> {
             failures: header.failures.entries(words),
             driver: header.driver.entries(words),
             telemetry: header.telemetry.entries(words),
+            regions: header.regions.entries(words),
         }
     }
 }

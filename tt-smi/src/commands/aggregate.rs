@@ -14,6 +14,7 @@ pub(crate) fn run(args: &AggregateArgs, settings: &Settings) -> anyhow::Result<(
         namespace: settings.namespace.clone(),
         stats_interval: args.stats_interval,
         driver: Some(crate::driver::roots()),
+        regions: Some(crate::driver::region_roots()),
         log: Log::stderr(),
     };
     Ok(run_daemon(config, stop.flag())?)

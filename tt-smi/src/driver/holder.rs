@@ -1,9 +1,10 @@
 //! A process that holds a device.
 
 use serde::Serialize;
-use tt_shm_driver::{Confidence, Container, Holder};
+use tt_shm_driver::{Confidence, Container, Facts, Holder};
 
 use crate::escape::Foreign;
+use crate::model::RegionBytes;
 use crate::units::UNKNOWN;
 
 /// A process that has a device open.
@@ -16,7 +17,7 @@ pub struct HolderJson {
     pub confirmed: bool,
     /// Whether it reports what it allocates. If not, what it uses is unknown: start it with `tt-smi run`.
     pub reports: bool,
-    /// Open descriptors of the device.
+    /// Open descriptors of the device; 0 if only tt-metal says that it uses the device.
     handles: u32,
     /// Its user; `None` if not to be seen, as all that follows.
     pub uid: Option<u32>,
@@ -49,6 +50,8 @@ pub struct SilentHolder {
     /// What is known of it.
     #[serde(flatten)]
     pub holder: HolderJson,
+    /// What tt-metal's regions say that it requested, on all devices; `None` if it is in none. Never exact.
+    pub tt_metal: Option<RegionBytes>,
 }
 
 impl HolderJson {
@@ -71,6 +74,13 @@ impl HolderJson {
             kubernetes_pod_uid: groups.and_then(|groups| groups.pod_uid.clone()),
             slurm_job_id: groups.and_then(|groups| groups.slurm_job),
         }
+    }
+
+    /// A process that is in a region of tt-metal, and not among the driver's holders.
+    pub(crate) fn of_region(pid: u32, is_alive: bool) -> HolderJson {
+        let confidence = if is_alive { Confidence::Confirmed } else { Confidence::Unconfirmed };
+        let facts = if is_alive { Facts::of(&super::roots(), pid) } else { None };
+        HolderJson::new(&Holder { pid, handles: 0, confidence, facts }, false)
     }
 
     /// `4711`, or `4711?` if it is not confirmed.

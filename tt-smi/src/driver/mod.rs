@@ -15,14 +15,19 @@ use tt_shm_aggregator::driver_stats;
 use tt_shm_driver::{Holders, Monitor, Roots, Version};
 use tt_shm_reader::DriverStats;
 
-/// Names a folder that has other `sys` and `proc` than this machine's. For tests.
-const ROOT_ENV: &str = "TT_SMI_DRIVER_ROOT";
+/// Names a folder that has other `sys`, `proc` and, for tt-metal's regions, `dev/shm` than this machine's. For tests.
+const ROOT_ENV: &str = "TT_SMI_ROOT";
 /// Time between two looks at who holds devices: the screen asks often.
 const REFRESH: Duration = Duration::from_secs(1);
 
 /// This machine's `sys` and `proc`, or those that the environment names.
 pub(crate) fn roots() -> Roots {
     std::env::var_os(ROOT_ENV).map_or_else(Roots::default, Roots::below)
+}
+
+/// This machine's shared memory, for tt-metal's regions, or that which the environment names.
+pub(crate) fn region_roots() -> tt_shm_region::Roots {
+    std::env::var_os(ROOT_ENV).map_or_else(tt_shm_region::Roots::default, tt_shm_region::Roots::below)
 }
 
 /// The driver's devices, for who has no table to read them from.

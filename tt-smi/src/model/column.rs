@@ -9,7 +9,7 @@ use serde::{Serialize, Serializer};
 use tt_shm_reader::Class;
 
 use super::figure::{FIGURES, Facet, Figure};
-use super::{Device, Held, Memory, Moment};
+use super::{Device, Held, Memory, Moment, RegionBytes};
 use crate::driver::{MEASURES, Measure};
 
 /// One value of a figure, or of a device: a column of CSV, a key of JSON, a metric.
@@ -74,6 +74,8 @@ enum Read {
     Memory(Figure, &'static FacetColumn),
     Held(fn(&Held) -> u64),
     Device(fn(&Device) -> Cell),
+    /// What may be unknown.
+    Perhaps(fn(&Device) -> Cell),
     Measure(&'static Measure),
     Limit(&'static Measure),
 }
@@ -82,7 +84,7 @@ impl Column {
     /// The value of a device.
     pub fn of_device(&self, device: &Device) -> Cell {
         match self.read {
-            Read::Device(read) => read(device),
+            Read::Device(read) | Read::Perhaps(read) => read(device),
             Read::Measure(measure) => measured(device, |stats| measure.value(stats)),
             Read::Limit(measure) => measured(device, |stats| measure.limit(stats)),
             _ => self.of_held(&device.held),
@@ -94,7 +96,7 @@ impl Column {
         match self.read {
             Read::Memory(figure, of) => figure.of(held).map_or(Cell::Unknown, of.read),
             Read::Held(read) => Cell::Number(read(held)),
-            Read::Device(_) | Read::Measure(_) | Read::Limit(_) => Cell::Unknown,
+            Read::Device(_) | Read::Perhaps(_) | Read::Measure(_) | Read::Limit(_) => Cell::Unknown,
         }
     }
 
@@ -103,8 +105,8 @@ impl Column {
         match self.read {
             Read::Memory(figure, of) => figure.device_only || of.may_be_unknown,
             Read::Held(_) => false,
-            Read::Device(_) => self.unit == Unit::Rate || self.name == HEARTBEAT_MOVES,
-            Read::Measure(_) | Read::Limit(_) => true,
+            Read::Device(_) => self.unit == Unit::Rate,
+            Read::Perhaps(_) | Read::Measure(_) | Read::Limit(_) => true,
         }
     }
 
@@ -305,8 +307,6 @@ impl Column {
     }
 }
 
-const HEARTBEAT_MOVES: &str = "heartbeat_moves";
-
 /// A number that is no memory: key, unit, help text, how it is read.
 type NumberColumn = (&'static str, Unit, &'static str, Read);
 
@@ -358,19 +358,54 @@ const NUMBERS: &[NumberColumn] = &[
     (
         "unreported_holder",
         Unit::Flag,
-        "1 if a process holds the device, as the driver says, and does not report what it uses.",
+        "1 if a process holds the device, as the driver or tt-metal says, and does not report what it uses.",
         Read::Device(|device| Cell::Flag(device.unreported_holder)),
     ),
     (
-        HEARTBEAT_MOVES,
+        "heartbeat_moves",
         Unit::Flag,
         "1 if the heartbeat of the firmware moves, 0 if it stands still; left out until that is known.",
-        Read::Device(|device| {
+        Read::Perhaps(|device| {
             let moves = device.driver.as_ref().and_then(|driver| driver.heartbeat_moves);
             moves.map_or(Cell::Unknown, Cell::Flag)
         }),
     ),
+    (
+        "tt_metal_dram_bytes",
+        Unit::Bytes,
+        "DRAM that processes requested that do not report, as tt-metal's region has it: never exact.",
+        Read::Perhaps(|device| in_region(device, |bytes| bytes.dram_bytes)),
+    ),
+    (
+        "tt_metal_trace_bytes",
+        Unit::Bytes,
+        "Trace buffers of processes that do not report, as tt-metal's region has it: never exact.",
+        Read::Perhaps(|device| in_region(device, |bytes| bytes.trace_bytes)),
+    ),
+    (
+        "tt_metal_l1_bytes",
+        Unit::Bytes,
+        "L1 that processes requested that do not report, as tt-metal's region has it: never exact.",
+        Read::Perhaps(|device| in_region(device, |bytes| bytes.l1_bytes)),
+    ),
+    (
+        "tt_metal_l1_small_bytes",
+        Unit::Bytes,
+        "L1_SMALL that processes requested that do not report, as tt-metal's region has it: never exact.",
+        Read::Perhaps(|device| in_region(device, |bytes| bytes.l1_small_bytes)),
+    ),
+    (
+        "tt_metal_cb_bytes",
+        Unit::Bytes,
+        "Circular buffers of processes that do not report, as tt-metal's region has it: never exact.",
+        Read::Perhaps(|device| in_region(device, |bytes| bytes.cb_bytes)),
+    ),
 ];
+
+/// What tt-metal's region says of processes that do not report.
+fn in_region(device: &Device, read: fn(&RegionBytes) -> u64) -> Cell {
+    known(device.region.as_ref().map(|region| read(&region.silent)))
+}
 
 fn rate(rate: Option<f64>) -> Cell {
     rate.map_or(Cell::Unknown, Cell::Rate)

@@ -6,7 +6,7 @@ use tt_shm_reader::{
 };
 
 use super::as_json::{by_word, word_or_null};
-use super::{Clock, Held, Moment, Shortage};
+use super::{Clock, DeviceRegion, Held, Moment, Shortage};
 use crate::directory::DeviceId;
 use crate::driver::{DriverDevice, Measure};
 use crate::escape::Foreign;
@@ -87,6 +87,9 @@ pub struct Device {
     /// What the driver tells of it; `None` if it has no such device, or there is no driver.
     #[serde(skip)]
     pub driver: Option<DriverDevice>,
+    /// What tt-metal's region says of it; `None` if it has none.
+    #[serde(skip)]
+    pub region: Option<DeviceRegion>,
 }
 
 /// An allocation that failed.
@@ -189,6 +192,7 @@ impl Device {
             incomplete,
             unreported_holder: has(device_flags::UNREPORTED_HOLDER),
             driver: None,
+            region: None,
         }
     }
 

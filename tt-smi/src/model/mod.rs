@@ -15,6 +15,7 @@ mod problem;
 mod process;
 mod ranges;
 mod reading;
+mod region;
 mod shortage;
 
 pub use as_json::Word;
@@ -38,6 +39,8 @@ pub use problem::{Problem, ProblemKind, Reclaimed};
 pub use process::{Claim, Health, Process, ProcessState, Usage};
 pub use ranges::ranges;
 pub use reading::{Origin, Reading, figures_age_ns};
+pub(crate) use region::TT_METAL;
+pub use region::{DeviceRegion, RegionBytes, RegionProcess, RegionState};
 pub(crate) use shortage::said;
 pub use shortage::{Cause, Place, Shortage};
 
@@ -87,6 +90,9 @@ pub struct Model {
     pub consistent: bool,
     /// What could not be seen of who holds devices, how often, and what to do.
     pub driver_gaps: Vec<String>,
+    /// The processes that hold devices, as the driver or tt-metal says, and do not report, by pid; see
+    /// [`Model::look_up`].
+    pub silent_holders: Vec<SilentHolder>,
 }
 
 impl Model {
@@ -119,6 +125,11 @@ impl Model {
                 device.add_driver(DriverDevice::new(*row, stats, *clock));
             }
         }
+        for device in &mut devices {
+            let row = device.row as u64;
+            let rows = snapshot.regions.iter().map(|(_, stats)| stats).filter(|stats| stats.device == row);
+            device.region = DeviceRegion::of(rows);
+        }
         devices.iter_mut().for_each(|device| device.sources = sources(device, &processes));
         processes.sort_by_key(|process| (process.state, process.pid, process.namespace_pid));
         let problems = refused_table.iter().map(|error| Problem::from(&**error));
@@ -140,6 +151,7 @@ impl Model {
             window_since: (snapshot.windows > 0).then(|| clock.moment(snapshot.window_since)),
             consistent: snapshot.consistent,
             driver_gaps: driver_gaps(snapshot),
+            silent_holders: Vec::new(),
         }
     }
 
@@ -156,7 +168,8 @@ impl Model {
         let of_driver =
             |device: &Device| device.driver.as_ref().and_then(|driver| u32::try_from(driver.number).ok());
         let numbers: Vec<u32> = self.devices.iter().filter_map(of_driver).collect();
-        if numbers.is_empty() {
+        let is_region = |device: &Device| device.region.as_ref().is_some_and(DeviceRegion::is_used);
+        if numbers.is_empty() && !self.devices.iter().any(is_region) {
             return;
         }
         let version = self.driver_version().map(|version| version.raw().to_owned());
@@ -171,18 +184,33 @@ impl Model {
             driver.holders = Some(holders.processes.iter().map(holder).collect());
         }
         self.driver_gaps.extend(found.gaps());
-        let silent = self.silent_holders();
+        self.silent_holders = self.find_silent_holders();
+        let silent = &self.silent_holders;
         self.problems.extend(silent.iter().map(Problem::from));
     }
 
-    /// The processes that hold devices and do not report, by pid.
-    pub fn silent_holders(&self) -> Vec<SilentHolder> {
+    /// The processes that hold devices, as the driver or tt-metal says, and do not report, by pid.
+    fn find_silent_holders(&self) -> Vec<SilentHolder> {
         let mut silent: BTreeMap<u32, SilentHolder> = BTreeMap::new();
         for device in &self.devices {
             let holders = device.driver.as_ref().and_then(|driver| driver.holders.as_ref());
             for holder in holders.into_iter().flatten().filter(|holder| !holder.reports) {
-                let new = || SilentHolder { devices: Vec::new(), holder: holder.clone() };
+                let new = || SilentHolder { devices: Vec::new(), holder: holder.clone(), tt_metal: None };
                 silent.entry(holder.pid).or_insert_with(new).devices.push(device.index);
+            }
+            let processes = device.region.iter().flat_map(|region| &region.processes);
+            for process in processes.filter(|process| process.is_silent()) {
+                let Ok(pid) = u32::try_from(process.pid.unwrap_or(process.namespace_pid)) else { continue };
+                let new = || SilentHolder {
+                    devices: Vec::new(),
+                    holder: HolderJson::of_region(pid, process.pid.is_some()),
+                    tt_metal: None,
+                };
+                let holder = silent.entry(pid).or_insert_with(new);
+                holder.tt_metal.get_or_insert_default().add(&process.bytes);
+                if !holder.devices.contains(&device.index) {
+                    holder.devices.push(device.index);
+                }
             }
         }
         silent.into_values().collect()
@@ -225,7 +253,8 @@ fn sources(device: &Device, processes: &[Process]) -> Vec<&'static str> {
     let on_it = |process: &&Process| process.usages.iter().any(|usage| usage.device == device.index);
     let alive = processes.iter().filter(|process| process.is_alive());
     let sources: BTreeSet<&'static str> = alive.filter(on_it).map(|process| process.source).collect();
-    sources.into_iter().chain(device.driver.is_some().then_some(DRIVER)).collect()
+    let region = device.region.as_ref().is_some_and(DeviceRegion::is_used).then_some(TT_METAL);
+    sources.into_iter().chain(region).chain(device.driver.is_some().then_some(DRIVER)).collect()
 }
 
 fn driver_gaps(snapshot: &TableSnapshot) -> Vec<String> {

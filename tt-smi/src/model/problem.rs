@@ -4,7 +4,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use serde::Serialize;
-use tt_shm_reader::{Class, Notice, TableError, TableSnapshot, notice_kind, text};
+use tt_shm_reader::{Class, Notice, TableError, TableSnapshot, notice_kind, region_kind, text};
 
 use super::as_json::{by_word, seconds, words};
 use super::{Clock, Word, ranges};
@@ -55,6 +55,8 @@ pub enum ProblemKind {
     Lost,
     /// A process that holds a device and does not report.
     Silent,
+    /// A region of tt-metal that could not be read, or has bytes of processes that have ended.
+    Region,
 }
 
 words!(ProblemKind {
@@ -68,6 +70,7 @@ words!(ProblemKind {
     Clock => "clock",
     Lost => "lost",
     Silent => "silent",
+    Region => "region",
 });
 
 /// What a process held when it ended.
@@ -143,7 +146,7 @@ impl Problem {
             Problem::counted(snapshot).into_iter().filter(|(kind, count, _)| *count > 0 && !is_told(*kind));
         let counted: Vec<Problem> = counted.map(|(kind, _, message)| Problem::here(kind, message)).collect();
         let room = Problem::no_room(snapshot.incomplete_since, snapshot.publish_errors, clock);
-        noticed.into_iter().chain(counted).chain(room).collect()
+        noticed.into_iter().chain(counted).chain(room).chain(Problem::of_regions(snapshot)).collect()
     }
 
     /// What is only counted: kind, how many, and what that means.
@@ -166,6 +169,23 @@ impl Problem {
             (ProblemKind::Clock, clock_steps, clock_text),
             (ProblemKind::Overflow, overflow, overflow_text),
         ]
+    }
+
+    /// Regions of tt-metal that could not be read.
+    fn of_regions(snapshot: &TableSnapshot) -> Vec<Problem> {
+        let unread = snapshot.regions.iter().filter(|(_, stats)| stats.kind == region_kind::UNREAD);
+        let unread = unread.map(|(_, stats)| Problem {
+            uid: stats.uid,
+            ..Problem::here(ProblemKind::Region, text::decode(&stats.note))
+        });
+        let left_out = snapshot.regions_left_out;
+        let more = (left_out > 0).then(|| {
+            Problem::here(
+                ProblemKind::Region,
+                format!("{} of tt-metal's regions left out", plural(left_out, "row")),
+            )
+        });
+        unread.chain(more).collect()
     }
 
     /// A problem of no file.
@@ -217,13 +237,15 @@ impl From<&Hidden> for Problem {
 }
 
 impl From<&SilentHolder> for Problem {
-    fn from(SilentHolder { devices, holder }: &SilentHolder) -> Problem {
+    fn from(SilentHolder { devices, holder, tt_metal }: &SilentHolder) -> Problem {
         let command = holder
             .command
             .as_ref()
             .map_or_else(String::new, |command| format!(" ({})", fit(command.raw(), 60)));
+        let region = tt_metal
+            .map_or_else(String::new, |bytes| format!(" (tt-metal's region says ~{})", bytes.words()));
         let message = format!(
-            "pid {}{command} of {} holds device {} and does not report: what it uses is unknown; start it with `tt-smi run`",
+            "pid {}{command} of {} holds device {} and does not report: what it uses is unknown{region}; start it with `tt-smi run`",
             holder.pid_text(),
             holder.owner(),
             ranges(devices.iter().copied()),

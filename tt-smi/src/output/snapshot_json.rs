@@ -3,9 +3,10 @@
 use serde::Serialize;
 
 use super::json::Envelope;
-use crate::driver::DriverDevice;
+use crate::driver::{DriverDevice, SilentHolder};
 use crate::model::{
-    Device, DeviceFigures, Health, LastFailure, Model, Moment, Problem, Process, Reclaimed, Usage,
+    Device, DeviceFigures, DeviceRegion, Health, LastFailure, Model, Moment, Problem, Process, Reclaimed,
+    Usage,
 };
 
 /// `tt-smi snapshot --json`.
@@ -19,6 +20,8 @@ pub struct SnapshotJson<'a> {
     devices: Vec<DeviceJson<'a>>,
     /// Those that live first, then by pid.
     processes: Vec<ProcessJson<'a>>,
+    /// Processes that hold devices, as the driver or tt-metal says, and report nothing, by pid.
+    silent_holders: &'a [SilentHolder],
     /// Newest first.
     reclaimed: &'a [Reclaimed],
     /// What is missing.
@@ -65,6 +68,9 @@ struct DeviceJson<'a> {
     last_failure: Option<LastFailure>,
     /// What the driver tells of it; `None` if it has no such device, or there is no driver.
     driver: Option<&'a DriverDevice>,
+    /// What tt-metal's own region says of it, which is never exact and no part of the figures above; `None` if it has
+    /// none.
+    tt_metal: Option<&'a DeviceRegion>,
 }
 
 /// A process.
@@ -96,6 +102,7 @@ impl<'a> SnapshotJson<'a> {
             figures: DeviceFigures(device),
             last_failure: device.failure,
             driver: device.driver.as_ref(),
+            tt_metal: device.region.as_ref(),
         };
         let process = |process: &'a Process| ProcessJson {
             process,
@@ -119,6 +126,7 @@ impl<'a> SnapshotJson<'a> {
             },
             devices: model.devices.iter().map(device).collect(),
             processes: model.processes.iter().map(process).collect(),
+            silent_holders: &model.silent_holders,
             reclaimed: &model.reclaimed,
             errors: &model.problems,
         }

@@ -305,6 +305,8 @@ pub(crate) fn snapshot(devices: u64) -> TableSnapshot {
         failures: (0..devices).map(failure).collect(),
         driver: (0..devices).map(driver).collect(),
         driver_left_out: 0,
+        regions: Vec::new(),
+        regions_left_out: 0,
         events: 12_345,
         missed: 0,
         late: 0,

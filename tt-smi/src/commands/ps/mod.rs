@@ -66,24 +66,25 @@ fn write(out: &mut dyn Write, lines: &[Line<'_>], model: &Model, settings: &Sett
 
 /// The processes that hold devices and report nothing.
 fn write_silent(out: &mut dyn Write, model: &Model, paint: Paint) -> io::Result<()> {
-    let silent = model.silent_holders();
+    let silent = &model.silent_holders;
     if silent.is_empty() {
         return Ok(());
     }
     writeln!(out, "Holding a device without a report; start them with `tt-smi run` to see their memory:")?;
-    let heads = ["PID", "USER", "DEV", "HOST MEM", "CPU", "AGE", "PLACE", "COMMAND"];
+    let heads = ["PID", "USER", "DEV", "TT-METAL SAYS", "HOST MEM", "CPU", "AGE", "PLACE", "COMMAND"];
     let mut columns = Columns::new(&heads.map(|head| match head {
-        "USER" | "DEV" | "PLACE" | "COMMAND" => (head, Align::Left),
+        "USER" | "DEV" | "TT-METAL SAYS" | "PLACE" | "COMMAND" => (head, Align::Left),
         _ => (head, Align::Right),
     }));
     let or_unknown = |text: Option<String>| text.unwrap_or_else(|| UNKNOWN.to_owned());
     let now = model.clock.realtime_ns / 1_000_000_000;
-    for SilentHolder { devices, holder } in &silent {
+    for SilentHolder { devices, holder, tt_metal } in silent {
         let age_ns = |started: u64| now.saturating_sub(started).saturating_mul(1_000_000_000);
         columns.push(vec![
             holder.pid_text(),
             holder.owner(),
             ranges(devices.iter().copied()),
+            or_unknown(tt_metal.map(|bytes| format!("~{}", bytes.words()))),
             bytes_or_unknown(holder.host_resident_bytes),
             or_unknown(holder.cpu_seconds.map(|seconds| format!("{seconds:.1} s"))),
             or_unknown(holder.started_unix_seconds.map(|started| age(age_ns(started)))),
@@ -91,7 +92,14 @@ fn write_silent(out: &mut dyn Write, model: &Model, paint: Paint) -> io::Result<
             or_unknown(holder.command.as_ref().map(|command| fit(command.raw(), 80))),
         ]);
     }
-    columns.write(out, paint)
+    columns.write(out, paint)?;
+    if silent.iter().any(|holder| holder.tt_metal.is_some()) {
+        writeln!(
+            out,
+            "~ requested bytes of one thread, as tt-metal counts them: neither a least nor a most."
+        )?;
+    }
+    Ok(())
 }
 
 /// All of them; on a terminal, with names no longer than people need.
@@ -241,8 +249,8 @@ pub(crate) struct PsJson<'a> {
     envelope: Envelope,
     /// In the order asked for.
     processes: Vec<ProcessJson<'a>>,
-    /// Processes that hold devices, as the driver says, and report nothing, by pid.
-    silent_holders: Vec<SilentHolder>,
+    /// Processes that hold devices, as the driver or tt-metal says, and report nothing, by pid.
+    silent_holders: &'a [SilentHolder],
     /// What is missing.
     errors: &'a [Problem],
 }
@@ -293,7 +301,7 @@ impl<'a> PsJson<'a> {
         PsJson {
             envelope: Envelope::new(model.clock, &model.host, namespace),
             processes: processes.iter().map(|process| ProcessJson::new(process)).collect(),
-            silent_holders: model.silent_holders(),
+            silent_holders: &model.silent_holders,
             errors: &model.problems,
         }
     }

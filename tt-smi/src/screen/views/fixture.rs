@@ -62,6 +62,8 @@ pub(super) fn data(devices: u64, processes: u64, more: More) -> Data {
         failures: Vec::new(),
         driver: Vec::new(),
         driver_left_out: 0,
+        regions: Vec::new(),
+        regions_left_out: 0,
         events: 0,
         missed: 0,
         late: 0,
