@@ -46,7 +46,8 @@ pub mod state {
         /// everything live has a row again and the last name fitted.
         pub const DEGRADED: u64 = 1 << 1;
         /// The process holds memory of a device that it cannot report, such as that of programs from before it began to
-        /// report: its figures are a part of what it holds.
+        /// report: its figures are a part of what it holds. Cleared if it was only not sure, as after a late start, and has
+        /// made sure since.
         pub const PARTIAL: u64 = 1 << 2;
     }
 }

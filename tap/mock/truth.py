@@ -19,6 +19,7 @@ import re
 import subprocess
 import sys
 import threading
+import time
 import types
 
 import ttnn
@@ -272,6 +273,11 @@ def late():
     equal("install again", "hooks", tap.tt_shm_tap_install() > 0, True)
     held.append(tensor(mesh, [1, 1, 32, 32]))
     truth.check("the first call")
+    equal("the first call", "exact", mine()["devices"][0]["dram_used_exact"], False)
+    time.sleep(1.1)
+    held.append(tensor(mesh, [1, 1, 64, 32]))
+    truth.check("a second later")
+    equal("a second later", "exact", mine()["devices"][0]["dram_used_exact"], True)
     while held:
         held.pop(len(held) // 2)
         gc.collect()
@@ -721,6 +727,57 @@ def host():
         equal("host", "end", started.wait(), 0)
 
 
+def begun():
+    """The tap comes while a thread is in the middle of a call, which it cannot see. That is found out and put right."""
+    for what, when, freed in (
+        ("allocate", "before", False),
+        ("allocate", "before", True),
+        ("allocate", "after", False),
+        ("allocate", "after", True),
+        ("free", "before", False),
+        ("free", "after", False),
+    ):
+        environment = {**os.environ, "LD_PRELOAD": os.environ["HOLD"], **({"FREES_CAUGHT": "1"} if freed else {})}
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True, "env": environment}
+        with subprocess.Popen([os.environ["HOST"], "begun", what, when], **pipes) as started:
+            for rest in ("on its way", "at its end", "later", "put right", "settled", "all freed"):
+                step = f"{what}, held {when} it is done{', freed soon' * freed}: {rest}"
+                said = next(line.split()[1:] for line in started.stdout if line.startswith("rests "))
+                (shown,) = (one for one in ask("snapshot")["processes"] if one["pid"] == started.pid)
+                (usage,) = shown["devices"]
+                is_right, is_settled = rest in ("put right", "settled", "all freed"), rest in ("settled", "all freed")
+                if is_settled or not is_right:
+                    equal(step, "exact", usage["dram_used_exact"], is_settled)
+                equal(step, "misuse", shown["anomalies"], {})
+                equal(step, "checks that found a difference", shown["self_checks_different"], 0)
+                if is_right:
+                    for kind, true in zip(("dram", "l1", "trace"), said):
+                        equal(step, kind, usage["classes"][kind]["live_bytes"], int(true))
+                started.stdin.write("\n")
+                started.stdin.flush()
+            equal(f"{what}, held {when}", "end", started.wait(), 0)
+
+
+def installs(rounds):
+    """The tap comes while three threads allocate and free, again and again: when they rest, everything is known."""
+    with subprocess.Popen(
+        [os.environ["HOST"], "installs", "3", str(rounds)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as started:
+        for number in range(rounds + 1):
+            said = next(line.split()[1:] for line in started.stdout if line.startswith("rests "))
+            (shown,) = (one for one in ask("snapshot")["processes"] if one["pid"] == started.pid)
+            (usage,) = shown["devices"]
+            step = f"round {number}"
+            for kind, true in zip(("dram", "l1", "trace"), said):
+                equal(step, kind, usage["classes"][kind]["live_bytes"], int(true))
+            equal(step, "misuse", shown["anomalies"], {})
+            equal(step, "checks that found a difference", shown["self_checks_different"], 0)
+            equal(step, "exact", usage["dram_used_exact"], number == rounds)
+            started.stdin.write("\n")
+            started.stdin.flush()
+        equal("host", "end", started.wait(), 0)
+
+
 def detached():
     """Reports end and begin anew while tensors live and operations run."""
     mesh = open_mesh()
@@ -809,6 +866,7 @@ SCENARIOS = {
     "workers": workers,
     "mpi": mpi,
     "host": host,
+    "begun": begun,
     "hold": hold,
 }
 
@@ -819,6 +877,8 @@ if __name__ == "__main__":
             randomly(int(number))
         elif name == "attach":
             attach(int(number))
+        elif name == "installs":
+            installs(int(number))
         else:
             SCENARIOS[name]()
     print(f"{MACHINE}: {' '.join(sys.argv[3:])}: {comparisons} comparisons, {differences} different")

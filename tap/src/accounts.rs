@@ -14,9 +14,14 @@ use crate::metal::{self, Allocator, Buffer, KINDS};
 use crate::needs;
 use crate::notes;
 use crate::per_core::{self, Cores};
-use crate::segment;
+use crate::segment::{self, Segment};
 use crate::settings;
 use crate::site;
+
+mod late;
+
+use late::Late;
+pub(crate) use late::Look;
 
 /// The id of a chip that tt-metal does not tell, with its number in the low half: it stands for that chip in this process
 /// only.
@@ -24,7 +29,7 @@ const NAMELESS: u64 = 0xffff_ffff_0000_0000;
 
 /// The accounts of an allocator.
 pub(crate) struct Accounts {
-    tracker: &'static Tracker,
+    segment: &'static Segment,
     /// What tt-metal calls it: a device, or a mesh.
     device: metal::Device,
     /// One for each chip.
@@ -43,6 +48,8 @@ pub(crate) struct Accounts {
     any_partial: AtomicBool,
     /// What lives, and its ids: only if the allocator does not list it.
     live: Option<Mutex<HashMap<Buffer, u64>>>,
+    /// If it was in use before this library came.
+    late: Option<Late>,
 }
 
 impl Accounts {
@@ -68,6 +75,10 @@ impl Accounts {
             Vec::new()
         };
         let segment = segment::current()?;
+        if holds_something {
+            // Before anything is shown.
+            segment.unsettled();
+        }
         let slot = segment.claim(&numbers, pools);
         let tracker = segment.tracker();
         let register = |number: &u32| {
@@ -87,7 +98,7 @@ impl Accounts {
         let devices = devices.inspect_err(|error| notes::unobserved(&error.to_string())).ok()?;
         let first = *devices.first()?;
         let accounts = Accounts {
-            tracker,
+            segment,
             device,
             chips: numbers.iter().copied().zip(devices.iter().copied()).collect(),
             mesh: Mesh::new(devices),
@@ -98,19 +109,21 @@ impl Accounts {
             any_dropped: AtomicBool::new(false),
             any_partial: AtomicBool::new(false),
             live,
+            late: holds_something.then(Late::new),
         };
         let _ = tracker.device_open(&accounts.mesh);
         if !needs::sees_programs() {
-            let _ = tracker.partial();
+            segment.partial();
         }
-        for buffer in held {
+        // One that is being allocated right now has no address yet, and asking for it would end the process.
+        for buffer in held.into_iter().filter(|buffer| buffer.is_allocated()) {
             accounts.allocated(buffer, None);
         }
         Some(accounts)
     }
 
     pub(crate) fn tracker(&self) -> &'static Tracker {
-        self.tracker
+        self.segment.tracker()
     }
 
     /// What tt-metal calls the device or mesh.
@@ -130,17 +143,44 @@ impl Accounts {
         numbers.iter().map(device).collect::<Option<Vec<_>>>().map(Mesh::new)
     }
 
-    /// Reports a buffer that was allocated; its kind and id, if it was.
+    /// Reports a buffer that was allocated, just now at this address or earlier; its kind and id, if it was.
     pub(crate) fn allocated(&self, buffer: Buffer, address: Option<u64>) -> Option<(BufferType, u64)> {
         let reported = self.report(buffer, address);
         if reported.is_none() {
             // It is held nevertheless.
-            let _ = self.tracker.partial();
+            self.segment.partial();
         }
         reported
     }
 
     fn report(&self, buffer: Buffer, address: Option<u64>) -> Option<(BufferType, u64)> {
+        let (kind, id, alloc) = self.describe(buffer, address)?;
+        // Only what is allocated just now comes from here.
+        let is_sited = address.is_some() && settings::call_sites();
+        let alloc = match is_sited.then(site::here).flatten() {
+            Some(site) => alloc.site(self.tracker().intern(&site).unwrap_or(NameId::NONE)),
+            None => alloc,
+        };
+        self.undrop(buffer);
+        self.live().map(|mut live| live.insert(buffer, id));
+        if self.late.as_ref().is_some_and(|late| late.is_allocated_again(id)) {
+            let _ = self.tracker().free(&self.mesh, id);
+            self.forget_peaks();
+        }
+        self.tracker().alloc(&self.mesh, alloc).ok().map(|()| (kind, id))
+    }
+
+    /// Reports a buffer whose allocation was missed.
+    fn allocated_unseen(&self, buffer: Buffer) {
+        let described = self.describe(buffer, None);
+        let reported = described.and_then(|(.., alloc)| self.tracker().alloc(&self.mesh, alloc).ok());
+        if reported.is_none() {
+            self.segment.partial();
+        }
+    }
+
+    /// What is to be said of a buffer that is allocated.
+    fn describe(&self, buffer: Buffer, address: Option<u64>) -> Option<(BufferType, u64, Alloc)> {
         let (kind, id) = (known(buffer.kind(), "the kind of a buffer")?, buffer.id());
         let alloc = Alloc::new(kind, id, buffer.size());
         let alloc = match (buffer.per_bank(self.alignment), per_core::cores_of(buffer, kind)) {
@@ -156,13 +196,7 @@ impl Accounts {
             Some(address) => alloc.address(address),
             None => alloc,
         };
-        let alloc = match settings::call_sites().then(site::here).flatten() {
-            Some(site) => alloc.site(self.tracker.intern(&site).unwrap_or(NameId::NONE)),
-            None => alloc,
-        };
-        self.undrop(buffer);
-        self.live().map(|mut live| live.insert(buffer, id));
-        self.tracker.alloc(&self.mesh, alloc).ok().map(|()| (kind, id))
+        Some((kind, id, alloc))
     }
 
     /// What lives, if the allocator does not list it.
@@ -182,22 +216,29 @@ impl Accounts {
 
     /// Reports a buffer that is about to be freed.
     pub(crate) fn freed(&self, buffer: Buffer) {
+        let id = buffer.id();
         self.live().map(|mut live| live.remove(&buffer));
-        let _ = self.tracker.free(&self.mesh, buffer.id());
+        if self.late.as_ref().is_some_and(|late| late.is_freed_unseen(id)) {
+            self.allocated_unseen(buffer);
+            self.forget_peaks();
+        }
+        let _ = self.tracker().free(&self.mesh, id);
     }
 
     /// Reports that everything is about to be freed.
     pub(crate) fn freed_all(&self, allocator: Allocator) {
         for (_, id) in self.live().iter_mut().flat_map(|live| live.drain()) {
-            let _ = self.tracker.free(&self.mesh, id);
+            let _ = self.tracker().free(&self.mesh, id);
         }
         let mut dropped = self.dropped.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         for buffer in allocator.buffers().into_iter().flatten() {
             if dropped.insert(buffer) {
-                let _ = self.tracker.free_dropped(&self.mesh, buffer.id());
+                let _ = self.tracker().free_dropped(&self.mesh, buffer.id());
             }
         }
         self.any_dropped.store(!dropped.is_empty(), Ordering::Release);
+        // What the allocator lists from now on is not what it holds.
+        self.settled();
     }
 
     /// Reports a buffer that could not be allocated, with the allocator's own figures.
@@ -215,29 +256,41 @@ impl Accounts {
 
     /// Reports something that could not be allocated.
     pub(crate) fn failed_to(&self, failed: FailedAlloc) {
-        let _ = self.tracker.alloc_failed(&self.mesh, failed);
+        let _ = self.tracker().alloc_failed(&self.mesh, failed);
     }
 
     /// Reports how full the kernel ring of its chips is.
     pub(crate) fn ring(&self, total: u64, used: u64, programs: u64) {
-        let _ = self.tracker.kernel_ring(&self.mesh, total, used, programs);
+        let _ = self.tracker().kernel_ring(&self.mesh, total, used, programs);
     }
 
     /// Whether the allocator says of a kind of memory what was reported; `None` if it cannot tell.
     pub(crate) fn agrees(&self, allocator: Allocator, kind: BufferType) -> Option<bool> {
+        let true_sum = self.allocators_sum(allocator, kind)?;
+        Some(true_sum == self.reported_sum(kind)?)
+    }
+
+    /// The bytes of a kind of memory that are in use, as the allocator says; `None` if it cannot tell.
+    fn allocators_sum(&self, allocator: Allocator, kind: BufferType) -> Option<u64> {
         let is_l1 = matches!(kind, BufferType::L1 | BufferType::L1Small);
         if is_l1 && self.any_partial.load(Ordering::Relaxed) {
             return None;
         }
         let (statistics, banks) = (allocator.statistics(kind)?, allocator.banks(kind)?);
-        let counters = self.tracker.counters(self.first)?;
-        let reported = counters.class(kind.class()).live_bytes;
-        Some(statistics.allocated.checked_mul(u64::from(banks)) == Some(reported))
+        // A sum that no memory has is not what was reported.
+        Some(statistics.allocated.saturating_mul(u64::from(banks)))
+    }
+
+    /// The same, as it was reported.
+    fn reported_sum(&self, kind: BufferType) -> Option<u64> {
+        let counters = self.tracker().counters(self.first)?;
+        Some(counters.class(kind.class()).live_bytes)
     }
 
     /// The allocator is gone.
     pub(crate) fn close(&self) {
-        let _ = self.tracker.device_close(&self.mesh);
+        self.settled();
+        let _ = self.tracker().device_close(&self.mesh);
         self.slot.release();
     }
 }

@@ -6,10 +6,11 @@
 use std::ffi::c_void;
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
+use std::time::Duration;
 
 use tt_shm_writer::{BufferType, Record};
 
-use crate::accounts::Accounts;
+use crate::accounts::{Accounts, Look};
 use crate::calls::{Calls, Place};
 use crate::metal::{Allocator, Buffer, Device};
 use crate::settings;
@@ -36,6 +37,8 @@ const MET: u32 = 1;
 const OPENING: u32 = 2;
 /// Everything that it does is reported.
 const OPEN: u32 = 3;
+/// The same, and it was there before this library: not everything that it did before may be known yet.
+const SETTLING: u32 = 6;
 /// It cannot be reported: no room, or tt-metal does not tell what is needed.
 const UNOBSERVED: u32 = 4;
 /// It is gone. Another may be made at its address.
@@ -92,7 +95,7 @@ impl Book {
             let phase = self.phase.load(Ordering::Acquire);
             match phase {
                 // SAFETY: set before the phase, never changed or freed after it.
-                OPEN => return unsafe { self.accounts.load(Ordering::Acquire).as_ref() },
+                OPEN | SETTLING => return unsafe { self.accounts.load(Ordering::Acquire).as_ref() },
                 NEW | MET => {
                     let won =
                         self.phase.compare_exchange(phase, OPENING, Ordering::AcqRel, Ordering::Relaxed);
@@ -100,15 +103,26 @@ impl Book {
                         self.set_up(device(), phase == MET);
                     }
                 }
-                OPENING => std::thread::yield_now(),
+                // Sleeping, since the calls that opening may wait for need the processor, too.
+                OPENING => std::thread::sleep(Duration::from_micros(50)),
                 _ => return None,
             }
         }
     }
 
     fn set_up(&self, device: Option<Device>, holds_something: bool) {
-        let accounts = shielded(|| Accounts::open(self.allocator(), device?, holds_something)).flatten();
-        let phase = if accounts.is_some() { OPEN } else { UNOBSERVED };
+        let open = || {
+            if holds_something {
+                shield::wait_for_earlier_calls();
+            }
+            Accounts::open(self.allocator(), device?, holds_something)
+        };
+        let accounts = shielded(open).flatten();
+        let phase = match &accounts {
+            Some(accounts) if accounts.is_late() => SETTLING,
+            Some(_) => OPEN,
+            None => UNOBSERVED,
+        };
         match accounts {
             Some(accounts) => self.accounts.store(Box::into_raw(Box::new(accounts)), Ordering::Release),
             None => _ = shielded(segment::partial),
@@ -117,11 +131,15 @@ impl Book {
         self.phase.store(phase, Ordering::Release);
     }
 
+    fn is_settling(&self) -> bool {
+        self.phase.load(Ordering::Acquire) == SETTLING
+    }
+
     /// The accounts, if there are any yet.
     fn accounts(&self) -> Option<&'static Accounts> {
         // SAFETY: set before the phase, never changed or freed after it.
         let accounts = || unsafe { self.accounts.load(Ordering::Acquire).as_ref() };
-        if self.phase.load(Ordering::Acquire) == OPEN { accounts() } else { None }
+        if matches!(self.phase.load(Ordering::Acquire), OPEN | SETTLING) { accounts() } else { None }
     }
 }
 
@@ -167,9 +185,44 @@ impl Drop for Call {
 #[cold]
 fn verify(book: &Book, place: &Place, kind: BufferType) {
     let Some(accounts) = book.accounts() else { return };
+    if book.is_settling() {
+        return settle(book, accounts, place, kind);
+    }
     if let Some(agrees) = book.calls.alone(place, || accounts.agrees(book.allocator(), kind)) {
         let _ = accounts.tracker().self_checks(1, u64::from(!agrees));
     }
+}
+
+/// Looks for what was missed because this library came late: at comparisons that find a difference, and at every call once
+/// it is time to be done with it.
+fn settle(book: &Book, accounts: &Accounts, place: &Place, kind: BufferType) {
+    let allocator = book.allocator();
+    let count = |different: bool| _ = accounts.tracker().self_checks(1, u64::from(different));
+    let may_settle = accounts.may_settle();
+    if !may_settle && accounts.is_late() {
+        if !place.is_due(settings::check_mask()) {
+            return;
+        }
+        match book.calls.alone(place, || accounts.agrees(allocator, kind)) {
+            Some(true) => return count(false),
+            Some(false) => (),
+            None => return,
+        }
+    }
+    let look = || accounts.reconcile(allocator, &book.calls, place);
+    // A call that is being missed right now may be in the sums, and not have been in the list yet.
+    match look().map(|first| if first == Look::Different { look().unwrap_or(Look::Early) } else { first }) {
+        Some(Look::Early) => return,
+        Some(look) => {
+            count(look == Look::Different);
+            accounts.settled();
+        }
+        // Ended otherwise, as when everything was freed at once; else somebody was in the middle of a call.
+        None if accounts.is_late() => return,
+        None => (),
+    }
+    // Unless it is gone meanwhile. Relaxed: the accounts are what they were.
+    let _ = book.phase.compare_exchange(SETTLING, OPEN, Ordering::Relaxed, Ordering::Relaxed);
 }
 
 /// An allocation on its way: failed, unless it is said to have succeeded.
@@ -203,7 +256,9 @@ fn meet(allocator: Allocator, buffer: Buffer) -> Call {
         let book = find(allocator).unwrap_or_else(|| add(allocator, MET));
         book.open(|| buffer.device()).map(|_| book)
     });
-    book.flatten().map_or_else(Call::unobserved, Call::begin)
+    let mut call = book.flatten().map_or_else(Call::unobserved, Call::begin);
+    call.is_due |= call.book.is_some_and(Book::is_settling);
+    call
 }
 
 impl Allocation {

@@ -153,6 +153,7 @@ functions! {
     buffer_type(Buffer) -> Kind = c"_ZNK2tt8tt_metal6Buffer11buffer_typeEv";
     buffer_device(Buffer) -> Device = c"_ZNK2tt8tt_metal6Buffer6deviceEv";
     buffer_id(Buffer) -> u64 = c"_ZNK2tt8tt_metal6Buffer9unique_idEv";
+    buffer_is_allocated(Buffer) -> bool = c"_ZNK2tt8tt_metal6Buffer12is_allocatedEv";
     buffer_address(Buffer) -> u32 = c"_ZNK2tt8tt_metal6Buffer7addressEv";
     buffer_per_bank(Buffer) -> u64 = c"_ZNK2tt8tt_metal6Buffer21aligned_size_per_bankEv";
     statistics(Allocator, *const Kind) -> StatisticsRoom =
@@ -221,6 +222,13 @@ impl Buffer {
         // SAFETY: a buffer that lives.
         let bytes = buffer_per_bank().map(|per_bank| unsafe { per_bank(self) })?;
         Some(bytes.max(1).next_multiple_of(alignment.max(1)))
+    }
+
+    /// Whether its allocation is complete. While it is not, tt-metal throws an exception if it is asked for its address,
+    /// which nobody here could catch. As all versions tell that, one that does not is taken at its list's word.
+    pub(crate) fn is_allocated(self) -> bool {
+        // SAFETY: a buffer that lives.
+        buffer_is_allocated().is_none_or(|is_allocated| unsafe { is_allocated(self) })
     }
 
     /// Where it is on the device.

@@ -12,6 +12,16 @@ use crate::shield::{self, PerProcess};
 pub(crate) struct Segment {
     tracker: Tracker,
     slots: Mutex<Vec<Slot>>,
+    gaps: Mutex<Gaps>,
+}
+
+/// Why this process may hold more than it reports.
+#[derive(Default)]
+struct Gaps {
+    /// Something cannot be reported, now or ever.
+    for_good: bool,
+    /// Allocators that were in use before this library came, and of which it is not sure yet that all is known.
+    unsettled: u32,
 }
 
 /// The place of an allocator among those of its chips.
@@ -44,14 +54,14 @@ pub(crate) fn current() -> Option<&'static Segment> {
         let opened = Tracker::builder().enabled(true).source(Source::Tap).backtrace(false).open();
         let say = |error: &OpenError| notes::unobserved(&format!("no segment could be made: {error}"));
         let tracker = opened.inspect_err(say).ok()?;
-        Some(Segment { tracker, slots: Mutex::default() })
+        Some(Segment { tracker, slots: Mutex::default(), gaps: Mutex::default() })
     })
 }
 
 /// This process holds more than it reports, if it reports anything.
 pub(crate) fn partial() {
     if let Some(segment) = SEGMENT.get() {
-        let _ = segment.tracker.partial();
+        segment.partial();
     }
 }
 
@@ -63,6 +73,31 @@ pub(crate) fn close() -> bool {
 impl Segment {
     pub(crate) fn tracker(&self) -> &Tracker {
         &self.tracker
+    }
+
+    /// This process holds more than it reports.
+    pub(crate) fn partial(&self) {
+        self.change(|gaps| gaps.for_good = true);
+    }
+
+    /// It may, until all allocators of which that was said are settled.
+    pub(crate) fn unsettled(&self) {
+        self.change(|gaps| gaps.unsettled += 1);
+    }
+
+    pub(crate) fn settled(&self) {
+        self.change(|gaps| gaps.unsettled = gaps.unsettled.saturating_sub(1));
+    }
+
+    fn change(&self, change: impl FnOnce(&mut Gaps)) {
+        let mut gaps = self.gaps.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        change(&mut gaps);
+        // Still locked: who comes second must not be overtaken.
+        let _ = if gaps.for_good || gaps.unsettled > 0 {
+            self.tracker.partial()
+        } else {
+            self.tracker.complete()
+        };
     }
 
     /// A place for an allocator: that of one that is gone, if its chips and pools were the same, since a segment has

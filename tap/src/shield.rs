@@ -2,9 +2,10 @@
 
 use std::panic::{self, AssertUnwindSafe};
 use std::ptr;
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering, fence};
+use std::time::Duration;
 
-use tt_shm_os::{ForkGuard, ForkMutex};
+use tt_shm_os::{ForkGuard, ForkMutex, monotonic_ns};
 
 /// Set for good if something of ours panicked: then the hooks only forward.
 static BROKEN: AtomicBool = AtomicBool::new(false);
@@ -13,6 +14,9 @@ static DETACHED: AtomicBool = AtomicBool::new(false);
 /// Counts the forks between the first process and this one, and how often reports ended. Whatever belongs to an earlier
 /// generation is not used any more.
 static GENERATION: AtomicU32 = AtomicU32::new(0);
+/// When reports last began by request; [`ATTACHING`] while that is being done.
+static ATTACHED_NS: AtomicU64 = AtomicU64::new(0);
+const ATTACHING: u64 = u64::MAX;
 
 /// Does something of ours in the middle of the host's work. `None` if it panicked.
 #[inline]
@@ -43,11 +47,37 @@ fn kept<T>(work: impl FnOnce() -> T) -> Option<T> {
 
 /// Lets reports begin, or begin anew.
 pub(crate) fn attach<T>(work: impl FnOnce() -> T) -> Option<T> {
-    if DETACHED.swap(false, Ordering::Relaxed) {
+    // Release: pairs with the Acquire in `wait_for_earlier_calls`. A hook is called as soon as it is in place, or as
+    // reports are wanted; whoever is called then knows that the others may not be.
+    ATTACHED_NS.store(ATTACHING, Ordering::Release);
+    if DETACHED.swap(false, Ordering::AcqRel) {
         // Whoever was in the middle of something when reports ended has left something half done.
         GENERATION.fetch_add(1, Ordering::Relaxed);
     }
-    shielded(work)
+    let done = shielded(work);
+    ATTACHED_NS.store(monotonic_ns(), Ordering::Release);
+    done
+}
+
+/// Waits until the hooks are in place, and calls that had begun before have ended: what they free would be looked at while
+/// it goes. They take microseconds, and a thread seldom waits this long for a processor.
+pub(crate) fn wait_for_earlier_calls() {
+    const WAIT: Duration = Duration::from_millis(50);
+    const TURN: Duration = Duration::from_millis(1);
+    // Acquire: pairs with the AcqRel in `attach`, for whoever came here because reports are wanted.
+    fence(Ordering::Acquire);
+    // Not for ever: a child that was forked in the middle of it never sees its end.
+    for _ in 0..1000 {
+        // Acquire: pairs with the Release in `attach`.
+        let waited = match ATTACHED_NS.load(Ordering::Acquire) {
+            ATTACHING => Duration::ZERO,
+            since => Duration::from_nanos(monotonic_ns().saturating_sub(since)),
+        };
+        if waited >= WAIT {
+            return;
+        }
+        std::thread::sleep(TURN);
+    }
 }
 
 /// Ends reports: from now on the hooks only forward, and what was known is forgotten. `None` if they had ended before.

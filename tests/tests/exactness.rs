@@ -177,3 +177,30 @@ fn a_process_that_is_not_to_be_relied_on_takes_away_exact() {
         assert_eq!(snapshot["devices"][0]["dram_used_bytes"], 2000);
     }
 }
+
+/// A process that was not sure whether it reports everything, and has made sure: what it holds is exact again, also for who
+/// has followed it. What it may have held meanwhile is not.
+#[test]
+fn what_is_held_is_exact_again_once_a_process_is_sure() {
+    let space = Space::new();
+    let _monitor = Monitor::start(SMI, &space);
+    let tracker = tracker(&space);
+    let device = tracker.register_device(&DeviceInfo { chip_id: CHIP, ..DeviceInfo::default() }).unwrap();
+    tracker.alloc(device, Alloc::new(BufferType::Dram, 1, 1000)).unwrap();
+    let wait = |what: &str, used: u64, is_exact: bool| {
+        until(what, || {
+            let device = json(&space, &["snapshot"])["devices"][0].clone();
+            let as_expected =
+                device["dram_used_bytes"] == used && device["dram_used_exact"] == Value::Bool(is_exact);
+            as_expected.then_some(device)
+        })
+    };
+    wait("it is sure", 1000, true);
+    tracker.partial().unwrap();
+    wait("it is not", 1000, false);
+    tracker.alloc(device, Alloc::new(BufferType::Dram, 2, 500)).unwrap();
+    tracker.complete().unwrap();
+    let shown = wait("it is again", 1500, true);
+    assert_eq!(shown["dram_peak_exact"], false);
+    assert_eq!(shown["dram_peak_high_bytes"], Value::Null);
+}

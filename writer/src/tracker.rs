@@ -317,6 +317,13 @@ pub trait Record: Access + Sized {
         set.or_else(|why| why.or_nothing(()))
     }
 
+    /// Takes [`partial`](Self::partial) back: from now on everything that this process holds is reported. What was used
+    /// until then is not known any better, so [peaks](Self::reset_peaks) should begin anew.
+    fn complete(&self) -> Recorded {
+        let cleared = self.access(|emitter, _| emitter.segment.set_state(control::state::PARTIAL, false));
+        cleared.or_else(|why| why.or_nothing(()))
+    }
+
     /// Records the beginning or end of a step, or a named moment.
     fn marker(&self, phase: MarkerPhase, id: u64, name: NameId) -> Recorded {
         let marker = self.access(|emitter, _| {

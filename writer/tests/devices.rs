@@ -169,6 +169,8 @@ fn a_process_may_say_that_it_holds_more_than_it_can_report() {
     assert!(!reader.is_partial());
     tracker.partial().unwrap();
     assert!(reader.is_partial() && !reader.is_degraded());
+    tracker.complete().unwrap();
+    assert!(!reader.is_partial());
 }
 
 #[test]

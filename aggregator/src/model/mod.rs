@@ -408,6 +408,11 @@ impl Model {
         }
     }
 
+    /// Takes the word of a process again: it has found out what it holds. What was doubted until now stays so.
+    pub(crate) fn trust(&mut self, process: usize) {
+        self.distrusted.remove(&process);
+    }
+
     /// Sets which processes the merge has passed: their devices are incomplete until what they reported is folded.
     pub(crate) fn set_passed(&mut self, passed: BTreeSet<usize>) {
         self.passed = passed;

@@ -418,6 +418,8 @@ impl Aggregator {
         }
         if is_doubtful {
             self.model.distrust(follower.process);
+        } else {
+            self.model.trust(follower.process);
         }
     }
 }

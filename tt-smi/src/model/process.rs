@@ -337,7 +337,7 @@ impl Process {
             (self.health.broken, "broken"),
             (self.health.degraded, "degraded"),
             (self.health.unlinked, "unlinked"),
-            (self.health.partial, "holds more than it reports"),
+            (self.health.partial, "may hold more than it reports"),
             (self.self_checks_different > 0, "differs from its allocator"),
             (self.health.listed_in_part, "some devices not listed"),
         ];
