@@ -180,6 +180,7 @@ impl Accounts {
     }
 
     /// What is to be said of a buffer that is allocated.
+    #[inline]
     fn describe(&self, buffer: Buffer, address: Option<u64>) -> Option<(BufferType, u64, Alloc)> {
         let (kind, id) = (known(buffer.kind(), "the kind of a buffer")?, buffer.id());
         let alloc = Alloc::new(kind, id, buffer.size());

@@ -7,7 +7,7 @@ use tt_shm_writer::NameId;
 
 use crate::accounts::Accounts;
 use crate::metal::Device;
-use crate::metal::programs::Workload;
+use crate::metal::programs::{Ring, Workload};
 use crate::programs::{Region, Regions};
 
 /// What a thread is in the middle of.
@@ -25,6 +25,8 @@ struct Doing {
     operation: NameId,
     /// The binaries that were read since the last kernel was complete.
     binaries: u32,
+    /// The bytes of a kernel ring that were reserved last.
+    reserved: Option<(Ring, u32)>,
 }
 
 /// A workload on its way.
@@ -45,6 +47,7 @@ thread_local! {
         nameless: Vec::new(),
         operation: NameId::NONE,
         binaries: 0,
+        reserved: None,
     }) };
 }
 
@@ -92,9 +95,17 @@ pub(crate) fn launch_is(workload: Workload, mesh: Device) {
     });
 }
 
-/// The workload that is being launched.
-pub(crate) fn launching() -> Option<Launch> {
-    with(|doing| doing.launch.flatten())
+/// Bytes of a kernel ring are reserved for what comes next.
+pub(crate) fn ring_reserved(ring: Ring, bytes: u32) {
+    with(|doing| doing.reserved = Some((ring, bytes)));
+}
+
+/// What was reserved last of this ring, and the workload that is being launched.
+pub(crate) fn ring_taken(ring: Ring) -> (u32, Option<Launch>) {
+    with(|doing| {
+        let bytes = doing.reserved.filter(|(of, _)| *of == ring).map_or(0, |(_, bytes)| bytes);
+        (bytes, doing.launch.flatten())
+    })
 }
 
 /// The launch has ended: what it was, and the name of its operation.

@@ -19,8 +19,6 @@ struct Ring {
     entries: VecDeque<(u64, u32)>,
     /// The sum of these bytes.
     used: u64,
-    /// What the next program will take.
-    reserved: u64,
     /// The mesh that it was last used for.
     mesh: Option<Device>,
     told: Option<(u64, u64)>,
@@ -54,20 +52,19 @@ pub(crate) fn buffer(of: metal::Ring, bytes: u32) {
     });
 }
 
-/// Room is reserved for a program.
+/// Room is reserved for a program, by several calls of which the last counts. Nobody else looks at it before it is taken,
+/// on the same thread.
 pub(crate) fn reserved(of: metal::Ring, bytes: u32) {
-    let mesh = doing::launching().map(|launch| launch.mesh);
-    with(of, |ring| {
-        ring.reserved = u64::from(bytes);
-        ring.mesh = mesh.or(ring.mesh);
-    });
+    doing::ring_reserved(of, bytes);
 }
 
 /// The room is taken, until the count reaches this.
 pub(crate) fn taken(of: metal::Ring, until: u32) {
+    let (bytes, launch) = doing::ring_taken(of);
     with(of, |ring| {
-        if ring.reserved > 0 {
-            ring.push(ring.reserved, until);
+        ring.mesh = launch.map(|launch| launch.mesh).or(ring.mesh);
+        if bytes > 0 {
+            ring.push(u64::from(bytes), until);
         }
     });
 }
