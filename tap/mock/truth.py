@@ -277,7 +277,8 @@ def late():
     time.sleep(1.1)
     held.append(tensor(mesh, [1, 1, 64, 32]))
     truth.check("a second later")
-    equal("a second later", "exact", mine()["devices"][0]["dram_used_exact"], True)
+    # Of earlier versions not all that programs take is seen, and nothing is ever exact.
+    equal("a second later", "exact", mine()["devices"][0]["dram_used_exact"], VERSION >= (0, 75))
     while held:
         held.pop(len(held) // 2)
         gc.collect()
