@@ -4,7 +4,8 @@ use serde_json::{Value, json};
 use tt_shm_reader::{DriverStats, Table, TableSnapshot, Told, device_flags};
 use tt_shm_tests::machine::{Board, FakeProcess, Kmd};
 use tt_shm_tests::space::{Process, until};
-use tt_shm_tests::{Host, Machine, Space};
+use tt_shm_tests::{Host, Machine, RegionImage, Space};
+use tt_shm_writer::{Arch, DeviceInfo, Record};
 
 use crate::common::{SMI, host};
 
@@ -197,6 +198,70 @@ fn the_driver_is_believed_before_processes() {
     });
     assert_eq!((&device["pci_address"], &device["board"]), (&json!("0000:01:00.0"), &json!("n150")));
     assert_eq!(device["capacity_source"], "producer", "the driver does not know how much memory there is");
+}
+
+/// Neither chip nor address tell which one it is, as on boards whose ids tt-metal and the driver form differently.
+#[test]
+fn a_device_is_known_by_its_number_to_a_process_that_holds_it() {
+    let (space, machine) = (Space::new(), Machine::new(Kmd::V2_9, &[Board::N150, Board::N150]));
+    let scene = Scene { daemon: None, space, machine };
+    let tracker = crate::common::tracker(&scene.space);
+    let info = |number: u32, arch| DeviceInfo {
+        chip_id: 5000 + u64::from(number),
+        logical_id: Some(number),
+        arch,
+        ..DeviceInfo::default()
+    };
+    tracker.register_device(&info(0, Arch::Blackhole)).unwrap();
+    tracker.register_device(&info(1, Arch::Wormhole)).unwrap();
+    let joined = || {
+        let devices = scene.json(&["list"])["devices"].as_array().unwrap().clone();
+        let number = |device: &Value| (device["chip_id"].clone(), device["driver"]["number"].clone());
+        devices.iter().map(number).collect::<Vec<_>>()
+    };
+    assert_eq!(joined().len(), 4, "it does not hold them, so nothing tells that they are the same");
+    for number in [0, 1] {
+        scene.machine.list_pids(number, &[std::process::id()]);
+    }
+    let joined = joined();
+    let chip = |chip: u64| json!(format!("{chip:#018x}"));
+    assert!(
+        joined.contains(&(chip(5001), json!(1))) && joined.contains(&(chip(CHIP), json!(0))),
+        "{joined:?}"
+    );
+    assert!(
+        joined.contains(&(chip(5000), Value::Null)) && joined.len() == 3,
+        "of another architecture: {joined:?}"
+    );
+    let devices = scene.json(&["list"])["devices"].clone();
+    let by_number =
+        devices.as_array().unwrap().iter().find(|device| device["chip_id"] == chip(5001)).unwrap();
+    assert_eq!(by_number["driver"]["joined_by_logical_id"], json!(true));
+}
+
+/// What the daemon costs with a Galaxy: 32 devices, their telemetry and holders, and 32 regions.
+#[test]
+#[ignore = "prints what share of a core the daemon takes: a time is no reason to fail, so nobody waits for it"]
+fn cost_of_the_daemon_with_32_devices_and_regions() {
+    let (space, machine) = (Space::new(), Machine::new(Kmd::V2_9, &[Board::GalaxyWormhole]));
+    std::fs::create_dir_all(machine.path().join("dev/shm")).unwrap();
+    for chip in 0..32_u64 {
+        let image = RegionImage::honest(3, chip, &[(std::process::id() as i32, [1 << 20, 0, 0, 0, 0])]);
+        std::fs::write(machine.path().join(format!("dev/shm/tt_device_{chip}_memory")), &image.0).unwrap();
+        machine.list_pids(chip as u32, &[std::process::id()]);
+    }
+    let mut scene = Scene { daemon: None, space, machine };
+    scene.start();
+    let pid = scene.daemon.as_ref().unwrap().0.id();
+    let ticks = || -> u64 {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+        let fields: Vec<&str> = stat.rsplit(')').next().unwrap().split_whitespace().collect();
+        fields[11].parse::<u64>().unwrap() + fields[12].parse::<u64>().unwrap()
+    };
+    let (before, since) = (ticks(), std::time::Instant::now());
+    std::thread::sleep(std::time::Duration::from_secs(30));
+    let used = (ticks() - before) as f64 / 100.0;
+    println!("{:.2} % of a core", 100.0 * used / since.elapsed().as_secs_f64());
 }
 
 #[test]

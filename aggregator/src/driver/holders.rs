@@ -10,20 +10,26 @@ use tt_shm_os::PidMap;
 /// what drivers before 2.7 list.
 #[derive(Debug, Default)]
 pub(crate) struct Reporters {
-    pids: Vec<u32>,
+    /// With the row of each process.
+    pids: Vec<(usize, u32)>,
 }
 
 impl Reporters {
-    /// Adds a process by its PID namespace and its pid there.
-    pub(crate) fn add(&mut self, pids: &PidMap, namespace: u64, pid: u64) {
+    /// Adds the process of a row, by its PID namespace and its pid there.
+    pub(crate) fn add(&mut self, process: usize, pids: &PidMap, namespace: u64, pid: u64) {
         let Ok(pid) = u32::try_from(pid) else { return };
-        self.pids.extend(pids.pid_here(namespace, pid));
-        self.pids.push(pid);
+        self.pids.extend(pids.pid_here(namespace, pid).map(|pid| (process, pid)));
+        self.pids.push((process, pid));
     }
 
     /// Whether the process with this pid reports.
     pub(crate) fn has(&self, pid: u32) -> bool {
-        self.pids.contains(&pid)
+        self.pids.iter().any(|(_, known)| *known == pid)
+    }
+
+    /// The pids of the process of a row.
+    pub(crate) fn pids_of(&self, process: usize) -> Vec<u32> {
+        self.pids.iter().filter(|(row, _)| *row == process).map(|(_, pid)| *pid).collect()
     }
 }
 
@@ -98,7 +104,7 @@ mod tests {
     }
 
     fn reporting(pids: &[u32]) -> Reporters {
-        Reporters { pids: pids.to_vec() }
+        Reporters { pids: pids.iter().map(|pid| (0, *pid)).collect() }
     }
 
     #[test]

@@ -57,10 +57,10 @@ impl DriverWatch {
 /// The processes that report, or for which somebody else does.
 pub(crate) fn reporters(model: &Model) -> Reporters {
     let (mut reporters, pids) = (Reporters::default(), PidMap::now());
-    for (_, process) in model.processes.values().filter(|(_, process)| process.stats.ended == 0) {
+    for (row, process) in model.processes.values().filter(|(_, process)| process.stats.ended == 0) {
         let stats = &process.stats;
         let pid = if stats.on_behalf_of == 0 { stats.pid } else { stats.on_behalf_of };
-        reporters.add(&pids, stats.pid_namespace, pid);
+        reporters.add(row, &pids, stats.pid_namespace, pid);
     }
     reporters
 }

@@ -5,13 +5,14 @@ use std::collections::BTreeSet;
 use shm_layout::table::{
     DriverStats, MAX_DRIVER_DEVICES, TELEMETRY_RESOLUTIONS, TelemetryBucket, Told, driver_flags,
 };
-use shm_layout::{DeviceEntry, UNKNOWN};
+use shm_layout::{DeviceEntry, UNKNOWN, known};
 use tt_shm_driver::DeviceHolders;
 
 use crate::driver::holders::{Reporters, Silent};
 use crate::driver::telemetry::Telemetry;
 use crate::model::Model;
 use crate::model::device::Device;
+use crate::model::quota::Usage;
 use crate::model::rows::Rows;
 use crate::model::slice::{Doubt, Span};
 
@@ -121,7 +122,7 @@ impl Model {
         let before = device.stats;
         device.stats = DriverStats {
             device: joined,
-            flags: stats.flags | before.flags & driver_flags::HOLDERS,
+            flags: stats.flags | before.flags & (driver_flags::HOLDERS | driver_flags::JOINED_BY_LOGICAL_ID),
             holders: before.holders,
             unreported_holders: before.unreported_holders,
             invisible_holders: before.invisible_holders,
@@ -183,6 +184,45 @@ impl Model {
         }
     }
 
+    /// Joins a device that no process reports on with one of a process that holds it: that which has the same number and
+    /// architecture there, and of which neither the chip nor the address is one of the driver's. Some boards have ids that
+    /// tt-metal and the driver form differently.
+    fn join_by_logical_id(&mut self, row: usize, held: &DeviceHolders, reporters: &Reporters) {
+        let Some(stats) = self.driver.rows.get(row).map(|device| device.stats) else { return };
+        let alone = usize::try_from(stats.device).ok();
+        let alone =
+            alone.filter(|device| self.devices.get(*device).is_some_and(|device| device.is_unclaimed));
+        let Some(alone) = alone else { return };
+        let holds = |process: usize| {
+            let pids = reporters.pids_of(process);
+            held.processes.iter().any(|holder| holder.is_believed() && pids.contains(&holder.pid))
+        };
+        let is_it = |usage: &Usage| {
+            let entry = &usage.entry;
+            let differs = stats.entry.disputed_by(entry) & known::ARCH != 0 || entry.known & known::ARCH == 0;
+            entry.logical() == Some(stats.number)
+                && !differs
+                && entry.known & known::PCI == 0
+                && holds(usage.process)
+        };
+        let is_free =
+            |device: &Device| device.driver.is_none() && self.driver.described_by(&device.entry).is_none();
+        let found = self.devices.values().find(|(_, device)| {
+            is_free(device) && device.usages.iter().filter_map(|usage| self.usages.get(*usage)).any(is_it)
+        });
+        let Some((device, _)) = found else { return };
+        self.forget_device(alone);
+        let generation = self.mark_changed();
+        if let Some(device) = self.devices.change(generation, device) {
+            device.driver = Some(row);
+        }
+        if let Some(driver) = self.driver.rows.change(generation, row) {
+            driver.stats.device = device as u64;
+            driver.stats.flags |= driver_flags::JOINED_BY_LOGICAL_ID;
+        }
+        self.unreconciled.insert(device);
+    }
+
     /// Takes over who holds the driver's devices.
     pub(crate) fn see_holders(&mut self, holders: &[DeviceHolders], reporters: &Reporters) {
         let now = self.now;
@@ -191,6 +231,8 @@ impl Model {
             let generation = self.mark_changed();
             let Some(device) = self.driver.rows.change(generation, row) else { continue };
             let change = device.silent.update(&mut device.stats, held, reporters, now);
+            self.join_by_logical_id(row, held, reporters);
+            let Some(device) = self.driver.rows.get(row) else { continue };
             let Ok(joined) = usize::try_from(device.stats.device) else { continue };
             if let Some(since) = change.left_since {
                 self.doubt_holders(joined, since);

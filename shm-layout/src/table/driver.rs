@@ -133,6 +133,9 @@ pub mod driver_flags {
         pub const NOMINAL_CORES: u64 = 1 << 3;
         /// It is known who holds the device.
         pub const HOLDERS: u64 = 1 << 4;
+        /// Neither chip nor address tell which device of the processes it is. A process that holds it has a device with
+        /// the same number and of the same architecture.
+        pub const JOINED_BY_LOGICAL_ID: u64 = 1 << 5;
     }
 }
 

@@ -24,6 +24,9 @@ pub struct DriverDevice {
     pub row: usize,
     /// How old all of this is, in milliseconds.
     pub age_ms: u64,
+    /// Whether only its number tells that it is the device that processes report on: a process that holds it has a device
+    /// with the same number and of the same architecture.
+    pub joined_by_logical_id: bool,
     /// Version of the driver; `None` if not known.
     pub driver_version: Option<Foreign>,
     /// Serial number of the board, hexadecimal.
@@ -121,6 +124,7 @@ impl DriverDevice {
             number: stats.number,
             row,
             age_ms: clock.age_ns(stats.time) / 1_000_000,
+            joined_by_logical_id: has(driver_flags::JOINED_BY_LOGICAL_ID),
             driver_version: known_text(&stats.driver_version),
             serial: hex(Told::Serial, stats.serial),
             asic_id: hex(Told::AsicId, stats.asic_id),
