@@ -45,7 +45,7 @@ fn every_view_opens_by_its_digit_and_by_its_tab() {
     let marks = [
         ("1", "Fabric"),
         ("2", "minute"),
-        ("3", "AI clock"),
+        ("3", "The driver has no such device"),
         ("4", "STATE"),
         ("5", "ADDRESS"),
         ("6", "[KERNEL_DISPATCH]"),
