@@ -45,6 +45,10 @@ pub mod known {
         pub const L1_POOLS_DIFFER: u64 = 1 << 11;
         /// The DRAM pool is known; 0x2000, 0x4000 and 0x8000 are the bits of the trace, L1 and L1_SMALL pools.
         pub const POOL: u64 = 1 << 12;
+        /// `l1_base` is known.
+        pub const L1_BASE: u64 = 1 << 16;
+        /// `grid_columns` and `grid_rows` are known.
+        pub const GRID: u64 = 1 << 17;
     }
 }
 
@@ -162,8 +166,14 @@ viewed_struct! {
         136 => pub mode: u64,
         /// Pools: DRAM, trace, L1, L1_SMALL.
         144 => pub pools: [Pool; POOLS],
+        /// Lowest address in the L1 of a core that the L1 pool provides.
+        240 => pub l1_base: u64,
+        /// Columns of the grid of cores, each of which is one bank of the L1 pool. Core ranges count from 0.
+        248 => pub grid_columns: u64,
+        /// Rows of that grid.
+        256 => pub grid_rows: u64,
         /// Zero.
-        240 => pub reserved: [u64; 34],
+        264 => pub reserved: [u64; 31],
     }
 }
 
@@ -267,6 +277,17 @@ impl DeviceEntry {
         self.if_known(known::MODE, self.mode).map(|mode| mode & mode::HYBRID != 0)
     }
 
+    /// The range of addresses in each core that the L1 pool provides, if known.
+    pub fn l1_range(&self) -> Option<core::ops::Range<u64>> {
+        let base = self.if_known(known::L1_BASE, self.l1_base)?;
+        Some(base..base.checked_add(self.pool(Class::L1)?.bank_bytes)?)
+    }
+
+    /// Columns and rows of the grid of cores, if known.
+    pub fn grid(&self) -> Option<(u64, u64)> {
+        self.if_known(known::GRID, self.grid_columns).map(|columns| (columns, self.grid_rows))
+    }
+
     /// The board name, if known.
     pub fn board_name(&self) -> Option<String> {
         self.if_known(known::BOARD, 0)?;
@@ -320,7 +341,7 @@ impl DeviceEntry {
 }
 
 /// The words of an entry that each bit of [`known`] stands for.
-const FIELDS: [(u64, core::ops::Range<usize>); 14] = [
+const FIELDS: [(u64, core::ops::Range<usize>); 16] = [
     (known::LOGICAL, 1..2),
     (known::ARCH, 2..3),
     (known::DRAM, 4..5),
@@ -335,6 +356,8 @@ const FIELDS: [(u64, core::ops::Range<usize>); 14] = [
     (known::POOL << 1, 21..24),
     (known::POOL << 2, 24..27),
     (known::POOL << 3, 27..30),
+    (known::L1_BASE, 30..31),
+    (known::GRID, 31..33),
 ];
 
 impl<W: Word> SegmentWords<'_, W> {

@@ -32,6 +32,10 @@ pub struct DeviceInfo {
     pub l1: Option<CoreMemory>,
     /// The number of ethernet cores and the L1 bytes of each.
     pub eth: Option<CoreMemory>,
+    /// The lowest address in the L1 of a core that the L1 pool provides.
+    pub l1_base: Option<u64>,
+    /// The grid of cores, each of which is one bank of the L1 pool.
+    pub grid: Option<CoreGrid>,
 }
 
 /// The pools of an allocator, as far as they are known.
@@ -65,6 +69,15 @@ pub struct CoreMemory {
     pub cores: u32,
     /// The L1 bytes of each.
     pub bytes_per_core: u64,
+}
+
+/// Cores in columns and rows, as core ranges count them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CoreGrid {
+    /// The number of columns.
+    pub columns: u32,
+    /// The number of rows.
+    pub rows: u32,
 }
 
 /// A PCI address, `domain:bus:device.function`.
@@ -109,6 +122,9 @@ impl DeviceInfo {
         entry.l1_per_core = know(known::L1, self.l1.map(|l1| l1.bytes_per_core));
         entry.eth_cores = know(known::ETH, self.eth.map(|eth| u64::from(eth.cores)));
         entry.eth_l1_per_core = know(known::ETH, self.eth.map(|eth| eth.bytes_per_core));
+        entry.l1_base = know(known::L1_BASE, self.l1_base);
+        entry.grid_columns = know(known::GRID, self.grid.map(|grid| u64::from(grid.columns)));
+        entry.grid_rows = know(known::GRID, self.grid.map(|grid| u64::from(grid.rows)));
         entry.pci = know(known::PCI, self.pci.map(PciAddress::packed));
         let board = self.board.as_deref().filter(|board| !board.is_empty());
         know(known::BOARD, board.map(|_| 0));

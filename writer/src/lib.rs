@@ -54,7 +54,7 @@ pub use config::{
     BACKTRACE_ENV, Builder, DEFAULT_LIVE_CAPACITY, DEFAULT_RING_SLOTS, ENABLED_ENV, LIVE_CAPACITY_ENV,
     RING_SLOTS_ENV, RUN_ENV,
 };
-pub use device::{CoreMemory, Device, DeviceInfo, Mesh, PciAddress, Pool, Pools, Target};
+pub use device::{CoreGrid, CoreMemory, Device, DeviceInfo, Mesh, PciAddress, Pool, Pools, Target};
 pub use error::{OpenError, RecordError};
 pub use guard::AllocGuard;
 pub use request::{

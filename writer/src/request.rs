@@ -195,7 +195,9 @@ impl CircularBuffer {
         CircularBuffer { name, ..self }
     }
 
-    /// Sets the interned name of the core ranges that it lies on.
+    /// Sets the interned name of the core ranges that it lies on: rectangles of cores, `x,y-x,y` with the first
+    /// and the last core or `x,y` for a single one, with spaces between them. Observers that understand it
+    /// know what each core holds.
     pub fn core_ranges(self, ranges: NameId) -> CircularBuffer {
         CircularBuffer { core_ranges: ranges, ..self }
     }
