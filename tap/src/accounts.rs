@@ -14,6 +14,7 @@ use crate::metal::{self, Allocator, Buffer, KINDS};
 use crate::needs;
 use crate::notes;
 use crate::per_core::{self, Cores};
+use crate::rectangles;
 use crate::segment::{self, Segment};
 use crate::settings;
 use crate::site;
@@ -81,6 +82,7 @@ impl Accounts {
         }
         let slot = segment.claim(&numbers, pools);
         let tracker = segment.tracker();
+        let grid = allocator.bank_cores().and_then(|cores| rectangles::grid(&cores));
         let register = |number: &u32| {
             let (id, arch) = metal::chip(*number);
             let arch = if arch == Arch::Unknown { metal::mesh_architecture(device) } else { arch };
@@ -91,6 +93,8 @@ impl Accounts {
                 logical_id: Some(*number),
                 arch,
                 l1: core_memory(allocator, pools),
+                l1_base: allocator.l1_base(),
+                grid,
                 ..DeviceInfo::default()
             })
         };

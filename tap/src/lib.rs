@@ -21,6 +21,7 @@ mod notes;
 mod older;
 mod per_core;
 mod programs;
+mod rectangles;
 mod ring;
 mod segment;
 mod settings;

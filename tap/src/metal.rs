@@ -146,6 +146,10 @@ struct StatisticsRoom {
     more: MaybeUninit<[u64; 28]>,
 }
 
+/// `tt::xy_pair`: column and row.
+#[repr(C)]
+struct CoreCoord([usize; 2]);
+
 functions! {
     buffer_size(Buffer) -> u64 = c"_ZNK2tt8tt_metal6Buffer4sizeEv";
     buffer_page_size(Buffer) -> u64 = c"_ZNK2tt8tt_metal6Buffer9page_sizeEv";
@@ -161,6 +165,9 @@ functions! {
     banks(Allocator, *const Kind) -> u32 = c"_ZNK2tt8tt_metal13AllocatorImpl13get_num_banksERKNS0_10BufferTypeE";
     alignment(Allocator, Kind) -> u32 = c"_ZNK2tt8tt_metal13AllocatorImpl13get_alignmentENS0_10BufferTypeE";
     core_bytes(Allocator) -> u64 = c"_ZNK2tt8tt_metal13AllocatorImpl18get_worker_l1_sizeEv";
+    base_address(Allocator, *const u8) -> u32 =
+        c"_ZNK2tt8tt_metal13AllocatorImpl23get_base_allocator_addrERKNS0_10HalMemTypeE";
+    bank_core(Allocator, u32) -> CoreCoord = c"_ZNK2tt8tt_metal13AllocatorImpl29get_logical_core_from_bank_idEj";
     allocated_buffers(Allocator) -> PointerSet = c"_ZNK2tt8tt_metal13AllocatorImpl21get_allocated_buffersEv";
     mesh_chips(Device) -> Vector<c_int> = c"_ZNK2tt8tt_metal11distributed10MeshDevice14get_device_idsEv";
     mesh_arch(Device) -> c_int = c"_ZNK2tt8tt_metal11distributed10MeshDevice4archEv";
@@ -277,6 +284,21 @@ impl Allocator {
     pub(crate) fn core_bytes(self) -> Option<u64> {
         // SAFETY: an allocator that lives.
         core_bytes().map(|bytes| unsafe { bytes(self) })
+    }
+
+    /// The lowest address of a core's L1 that it hands out.
+    pub(crate) fn l1_base(self) -> Option<u64> {
+        /// `HalMemType::L1`.
+        static L1: u8 = 0;
+        // SAFETY: an allocator that lives, and a kind that lives as long as the call.
+        base_address().map(|address| u64::from(unsafe { address(self, &raw const L1) }))
+    }
+
+    /// The core of each bank of L1, as tt-metal numbers cores: column and row.
+    pub(crate) fn bank_cores(self) -> Option<Vec<[usize; 2]>> {
+        let (banks, core) = (self.banks(BufferType::L1)?, bank_core()?);
+        // SAFETY: an allocator that lives, and the numbers of banks that it has.
+        Some((0..banks).map(|bank| unsafe { core(self, bank) }.0).collect())
     }
 
     /// Every buffer that it holds now; `None` if it cannot tell.

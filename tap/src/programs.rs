@@ -14,21 +14,22 @@ use crate::addresses::Addresses;
 use crate::doing;
 use crate::metal::Device;
 use crate::metal::programs::{self as metal, Part, Queue, Workload};
+use crate::rectangles::{self, Rectangle};
 use crate::shield::PerProcess;
 use crate::{books, ring, segment};
 
 /// A region of L1 that a program has on a number of cores.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 pub(crate) struct Region {
     pub(crate) address: u64,
     pub(crate) bytes: u64,
     pub(crate) cores: u32,
     /// It lies in a buffer, which is reported by itself.
     pub(crate) in_a_buffer: bool,
-    /// tt-metal names the same region for every chip.
+    /// tt-metal names the same region for every chip; `None` if it names it once for each rectangle of its cores.
     pub(crate) device: Option<Device>,
-    /// The rectangle of cores, if that is all that is known of them: its first and last core.
-    pub(crate) rectangle: Option<[usize; 4]>,
+    /// Its cores; none if not known.
+    pub(crate) rectangles: Vec<Rectangle>,
 }
 
 /// The kinds of regions, in the order in which they are numbered.
@@ -132,39 +133,25 @@ pub(crate) fn placed(program: metal::Program, kind: Regions, mut regions: Vec<Re
     }
 }
 
-/// Regions of which only rectangles of cores are known become one for each address, with the number of all its cores.
+/// Regions that are named rectangle by rectangle become one for each address, with all its cores.
 fn joined(regions: Vec<Region>) -> Vec<Region> {
-    let mut joined: Vec<(Region, Vec<[usize; 4]>)> = Vec::new();
+    let mut joined: Vec<Region> = Vec::new();
     for region in regions {
-        let Some(rectangle) = region.rectangle else {
-            joined.push((region, Vec::new()));
-            continue;
-        };
-        let same = |(other, rectangles): &&mut (Region, Vec<[usize; 4]>)| {
-            other.address == region.address && other.bytes == region.bytes && !rectangles.contains(&rectangle)
+        let same = |other: &&mut Region| {
+            (region.device, other.device) == (None, None)
+                && (other.address, other.bytes) == (region.address, region.bytes)
+                && !region.rectangles.iter().any(|rectangle| other.rectangles.contains(rectangle))
         };
         match joined.iter_mut().find(same) {
-            Some((_, rectangles)) => rectangles.push(rectangle),
-            None => joined.push((region, vec![rectangle])),
+            Some(other) => other.rectangles.extend(region.rectangles),
+            None => joined.push(region),
         }
     }
-    let count = |(region, rectangles): (Region, Vec<[usize; 4]>)| match rectangles.is_empty() {
-        true => region,
-        false => Region { cores: cores_in(&rectangles), ..region },
+    let count = |region: Region| match region.device {
+        Some(_) => region,
+        None => Region { cores: rectangles::cores_in(&region.rectangles), ..region },
     };
     joined.into_iter().map(count).collect()
-}
-
-/// The number of cores in any of the rectangles.
-fn cores_in(rectangles: &[[usize; 4]]) -> u32 {
-    let mut cores = std::collections::HashSet::new();
-    for [left, top, right, bottom] in rectangles {
-        // No chip has more; what is beyond is not a rectangle of cores.
-        const MOST: usize = 256;
-        let (right, bottom) = ((*right).min(left + MOST), (*bottom).min(top + MOST));
-        cores.extend((*left..=right).flat_map(|x| (*top..=bottom).map(move |y| (x, y))));
-    }
-    cores.len() as u32
 }
 
 /// A kernel of a program is complete.
@@ -313,7 +300,9 @@ impl Program {
             let cb = CircularBuffer::new(self.id, id, region.bytes, region.cores).address(region.address);
             let cb = if region.in_a_buffer { cb.globally_allocated() } else { cb };
             let name = kind.name().and_then(|name| tracker.intern(name).ok()).unwrap_or(NameId::NONE);
-            let _ = tracker.cb_alloc(chips, cb.name(name));
+            let ranges = Some(rectangles::text(&region.rectangles)).filter(|ranges| !ranges.is_empty());
+            let ranges = ranges.and_then(|ranges| tracker.intern(&ranges).ok()).unwrap_or(NameId::NONE);
+            let _ = tracker.cb_alloc(chips, cb.name(name).core_ranges(ranges));
         }
         self.regions.iter().map(|regions| regions.len() as u64).sum()
     }
@@ -385,11 +374,10 @@ pub(crate) fn closed(accounts: &'static Accounts) {
 }
 
 /// A region on a rectangle of cores was given to the program that this thread is busy with.
-pub(crate) fn marked(address: u64, bytes: u64, rectangle: [usize; 4]) {
+pub(crate) fn marked(address: u64, bytes: u64, rectangle: Rectangle) {
     // Circular buffers are told with their own core ranges.
     if doing::regions_kind().is_some_and(|kind| kind != Regions::CircularBuffers) {
-        let device = None;
-        let rectangle = Some(rectangle);
-        doing::region(Region { address, bytes, cores: 0, in_a_buffer: false, device, rectangle });
+        let (device, rectangles) = (None, vec![rectangle]);
+        doing::region(Region { address, bytes, cores: 0, in_a_buffer: false, device, rectangles });
     }
 }

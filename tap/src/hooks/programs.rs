@@ -94,8 +94,9 @@ hooks! {
     "_ZN2tt8tt_metal12GraphTracker17track_allocate_cbERKNS0_12CoreRangeSetEmmbPKNS0_7IDeviceE":
     fn track_allocate_cb(tracker: *mut c_void, cores: CoreRanges, address: u64, bytes: u64, in_a_buffer: bool, device: Device) |forward| {
         shielded(|| {
-            let Some(cores) = cores.count() else { return segment::partial() };
-            doing::region(Region { address, bytes, cores, in_a_buffer, device: Some(device), rectangle: None });
+            let Some(count) = cores.count() else { return segment::partial() };
+            let (device, rectangles) = (Some(device), cores.rectangles(count).unwrap_or_default());
+            doing::region(Region { address, bytes, cores: count, in_a_buffer, device, rectangles });
         });
         forward()
     }

@@ -6,6 +6,7 @@ use tt_shm_writer::CoreType;
 
 use super::{Allocator, Device, Symbol};
 use crate::cxx::{CxxString, Span, Tree, Vector};
+use crate::rectangles::{self, Rectangle};
 
 handles! {
     /// `tt::tt_metal::detail::ProgramImpl*`.
@@ -67,6 +68,8 @@ fn member(symbol: &Symbol) -> Option<usize> {
     match code {
         // lea disp32(%rdi),%rax; ret
         [0x48, 0x8d, 0x87, a, b, c, d, 0xc3] => usize::try_from(i32::from_le_bytes([a, b, c, d])).ok(),
+        // mov %rdi,%rax; ret
+        [0x48, 0x89, 0xf8, 0xc3, ..] => Some(0),
         // lea disp8(%rdi),%rax; ret
         [0x48, 0x8d, 0x47, offset, 0xc3, ..] if offset < 0x80 => Some(usize::from(offset)),
         _ => None,
@@ -137,6 +140,15 @@ impl CoreRanges {
     pub(crate) fn count(self) -> Option<u32> {
         // SAFETY: core ranges that live as long as the call that they were passed to.
         core_count().map(|count| unsafe { count(self) })
+    }
+
+    /// The rectangles that it consists of, if they have that many cores: otherwise they are something else.
+    pub(crate) fn rectangles(self, count: u32) -> Option<Vec<Rectangle>> {
+        static RANGES: Symbol = Symbol::new(c"_ZNK2tt8tt_metal12CoreRangeSet6rangesEv");
+        let ranges = self.0.wrapping_byte_add(member(&RANGES)?).cast::<Vector<Rectangle>>();
+        // SAFETY: the vector of core ranges that live as long as the call that they were passed to.
+        let rectangles = unsafe { (*ranges).copy() };
+        (rectangles::cores_in(&rectangles) == count).then_some(rectangles)
     }
 }
 
