@@ -47,6 +47,7 @@ fn check_all(space: &Space) {
     check("ps", &json(space, &["ps"]));
     check("peak", &json(space, &["peak"]));
     check("programs", &json(space, &["programs"]));
+    check("cores", &json(space, &["cores"]));
     check("oom", &json(space, &["oom"]));
     check("doctor", &doctor(space));
     for arguments in

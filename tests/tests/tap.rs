@@ -35,7 +35,7 @@ fn what_is_shown_is_what_tt_metal_says_where_there_is_one() {
     let space = Space::new();
     let (python, script) = metal.python("truth.py");
     let mut truth: Command = space.command(python.to_str().unwrap());
-    truth.arg(script).args([SMI, "n150", "programs", "walk"]);
+    truth.arg(script).args([SMI, "n150", "programs", "cores", "walk"]);
     metal.prepare(&mut truth, metal.machine("n150"));
     // Without tt-metal's own region, which would stay in /dev/shm.
     truth.env("TT_METAL_SHM_TRACKING_DISABLED", "1").env("TT_SHM_TAP_CHECK_EVERY", "1");

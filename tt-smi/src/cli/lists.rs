@@ -105,6 +105,23 @@ pub struct ProgramsArgs {
     pub json: bool,
 }
 
+/// `cores`
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  tt-smi cores                                       which core runs out first, and what is there
+  tt-smi cores --json | jq '.devices[0].runs_out_first'
+
+JSON is described by docs/schema/cores.json.")]
+pub struct CoresArgs {
+    /// Devices.
+    #[command(flatten)]
+    pub on: DeviceArgs,
+    /// JSON instead of text
+    #[arg(long)]
+    pub json: bool,
+}
+
 /// `events`
 #[derive(Debug, Args)]
 #[command(after_help = "\

@@ -9,7 +9,9 @@ mod trial;
 mod values;
 
 pub use about::{CompletionsArgs, ConfigAction, ConfigArgs, ManArgs};
-pub use lists::{AllocationsArgs, DeviceArgs, EventsArgs, OnlyArgs, OomArgs, ProgramsArgs, SortBy};
+pub use lists::{
+    AllocationsArgs, CoresArgs, DeviceArgs, EventsArgs, OnlyArgs, OomArgs, ProgramsArgs, SortBy,
+};
 pub use screen::ScreenArgs;
 pub use service::{AggregateArgs, BridgeArgs, CleanArgs, DoctorArgs, PeakArgs};
 pub use show::{
@@ -98,6 +100,11 @@ pub enum Command {
     Allocations(AllocationsArgs),
     /// List programs: binaries, circular buffers, dispatches, cache hits
     Programs(ProgramsArgs),
+    /// Show the L1 of each core: what is there, what is free, and which core runs out first
+    ///
+    /// Buffers take the same addresses on every core; the memory of programs differs by core. Of programs, those that run
+    /// or ran last are counted. What a process does not report (coordinates of cores, addresses) is "-" or null.
+    Cores(CoresArgs),
     /// Print the latest events of each process, or with --follow new ones as they happen
     Events(EventsArgs),
     /// Show the peak memory use of each device: how much, when, and by whom

@@ -8,6 +8,7 @@ mod bridge;
 mod clean;
 mod completions;
 mod config;
+pub(crate) mod cores;
 mod demo;
 pub(crate) mod doctor;
 mod env;
@@ -59,6 +60,7 @@ pub(crate) fn run(cli: Cli, settings: &Settings) -> anyhow::Result<()> {
         Some(Command::Ps(args)) => ps::run(&args, settings),
         Some(Command::Allocations(args)) => allocations::run(&args, settings),
         Some(Command::Programs(args)) => programs::run(&args, settings),
+        Some(Command::Cores(args)) => cores::run(&args, settings),
         Some(Command::Events(args)) => events::run(&args, settings),
         Some(Command::Peak(args)) => peak::run(&args, settings),
         Some(Command::Oom(args)) => oom::run(&args, settings),
