@@ -320,12 +320,16 @@ def hybrid():
         held.append(tensor(mesh, [1, 1, 32 * cores, 64], memory))
         expected += chips * cores * 32 * 64 * 2
         equal(f"{cores} cores", "L1", l1(), expected)
+        for device in ask("cores")["devices"]:
+            unplaced = sum(one["live_count"] for one in device["unplaced"])
+            equal(f"{cores} cores", "buffers on unknown cores", (device["exact"], unplaced), (False, len(held) - 2))
     while len(held) > 2:
         held.pop()
         gc.collect()
     expected -= chips * 18 * 32 * 64 * 2
     equal("freed", "L1", l1(), expected)
     truth.check("as before", buffers=False)
+    check_cores("as before", mesh, [])
     held.clear()
     gc.collect()
     equal("all freed", "L1", l1(), 0)

@@ -188,7 +188,8 @@ impl Accounts {
     fn describe(&self, buffer: Buffer, address: Option<u64>) -> Option<(BufferType, u64, Alloc)> {
         let (kind, id) = (known(buffer.kind(), "the kind of a buffer")?, buffer.id());
         let alloc = Alloc::new(kind, id, buffer.size());
-        let alloc = match (buffer.per_bank(self.alignment), per_core::cores_of(buffer, kind)) {
+        let cores = per_core::cores_of(buffer, kind);
+        let alloc = match (buffer.per_bank(self.alignment), cores) {
             (Some(per_bank), Cores::All) => alloc.bytes_per_bank(per_bank),
             (Some(per_bank), Cores::Some(cores)) => {
                 self.any_partial.store(true, Ordering::Relaxed);
@@ -198,8 +199,9 @@ impl Accounts {
             (None, _) => alloc,
         };
         let alloc = match address.or_else(|| buffer.address()) {
-            Some(address) => alloc.address(address),
-            None => alloc,
+            // One with an address for each core has none that would be true of all.
+            Some(address) if cores == Cores::All => alloc.address(address),
+            _ => alloc,
         };
         Some((kind, id, alloc))
     }

@@ -76,6 +76,8 @@ fn the_core_that_runs_out_first_is_that_with_most_program_memory() {
     // Nothing of a program is there before it was dispatched.
     assert_eq!(figures(&cores(&space)["cores"][0]), [0, 850 * KIB, 500 * KIB]);
     launch(&tracker, device, 7);
+    let softmax = tracker.intern("softmax").unwrap();
+    tracker.dispatch(device, Dispatch::new(7).name(softmax)).unwrap();
     let shown = cores(&space);
     let expected = json!({
         "exact": true, "grid_columns": 4, "grid_rows": 2, "core_count": 8, "l1_core_bytes": CORE,
@@ -116,7 +118,7 @@ fn the_core_that_runs_out_first_is_that_with_most_program_memory() {
     let first =
         "Device 0: core 1,0 and 2 more run out first: 486.0 KiB of 1000.0 KiB free, largest gap 350.0 KiB";
     assert_eq!(lines[0], first, "{text}");
-    assert!(lines[1].starts_with("  held there: 364.0 KiB cb of program 0x7 (pid"), "{text}");
+    assert!(lines[1].starts_with("  held there: 364.0 KiB cb of program 0x7 softmax (pid"), "{text}");
     assert!(text.contains("kernel-config ring: 5.0 KiB of 69.0 KiB used by 2 programs"), "{text}");
     let grid = ["  % used   0   1   2   3", "       0  22  52  52  22", "       1  22  22  22  52"];
     assert!(text.contains(&grid.join("\n")), "{text}");

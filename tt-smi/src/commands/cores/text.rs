@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use crate::escape::fit;
+use crate::escape::{Foreign, fit};
 use crate::lists::cores::{Core, DeviceCores, Fullest, Held, Occupant, Unplaced, describe};
 use crate::output::columns::{Align, Columns};
 use crate::output::paint::Paint;
@@ -74,10 +74,13 @@ fn write_occupants(out: &mut dyn Write, device: &DeviceCores) -> io::Result<()> 
     let Some(core) = device.runs_out_first.as_ref().filter(|core| !core.occupants.is_empty()) else {
         return Ok(());
     };
-    let occupant = |Occupant { pid, claimed, class, program, name, bytes }: &Occupant| {
-        let name = name.as_ref().map_or_else(String::new, |name| format!(" {}", fit(name, NAME)));
-        let program = program.map_or_else(String::new, |program| format!(" of program {program:#x}"));
-        format!("{} {}{name}{program} (pid {})", kib(*bytes), class.name(), pid_text(*pid, *claimed))
+    let occupant = |Occupant { pid, claimed, class, program, program_name, name, bytes }: &Occupant| {
+        let named = |name: &Option<Foreign>| {
+            name.as_ref().map_or_else(String::new, |name| format!(" {}", fit(name, NAME)))
+        };
+        let program =
+            program.map_or_else(String::new, |id| format!(" of program {id:#x}{}", named(program_name)));
+        format!("{} {}{}{program} (pid {})", kib(*bytes), class.name(), named(name), pid_text(*pid, *claimed))
     };
     let occupants: Vec<String> = core.occupants.iter().map(occupant).collect();
     writeln!(out, "  held there: {}", occupants.join(", "))

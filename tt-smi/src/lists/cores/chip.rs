@@ -218,19 +218,20 @@ fn fullest(cores: &[(Core, Vec<usize>)]) -> Option<(&Core, &[usize], Option<u64>
 
 /// The largest first.
 fn occupants<'a>(claims: impl Iterator<Item = &'a Claim>) -> Vec<Occupant> {
-    type Key<'a> = (u32, bool, Class, Option<u64>, Option<&'a Foreign>);
+    type Key<'a> = (u32, bool, Class, (Option<u64>, Option<&'a Foreign>), Option<&'a Foreign>);
     let mut found: BTreeMap<Key<'a>, u64> = BTreeMap::new();
     for claim in claims.filter(|claim| claim.class != Class::L1Small) {
-        let Claim { called, class, program, name, .. } = claim;
-        let key = (called.pid, called.claimed, *class, *program, name.as_ref());
+        let Claim { called, class, program, program_name, name, .. } = claim;
+        let key = (called.pid, called.claimed, *class, (*program, program_name.as_ref()), name.as_ref());
         let bytes = found.entry(key).or_default();
         *bytes = bytes.saturating_add(claim.bytes);
     }
-    let occupant = |((pid, claimed, class, program, name), bytes): (Key<'a>, u64)| Occupant {
+    let occupant = |((pid, claimed, class, (program, program_name), name), bytes): (Key<'a>, u64)| Occupant {
         pid,
         claimed,
         class,
         program,
+        program_name: program_name.cloned(),
         name: name.cloned(),
         bytes,
     };

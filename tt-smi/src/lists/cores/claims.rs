@@ -35,6 +35,7 @@ pub(crate) struct Claim {
     pub(crate) owner: Owner,
     pub(crate) called: Called,
     pub(crate) program: Option<u64>,
+    pub(crate) program_name: Option<Foreign>,
     pub(crate) name: Option<Foreign>,
     /// Where it begins on each of its cores; `None` if not known.
     pub(crate) address: Option<u64>,
@@ -148,16 +149,18 @@ impl Moment {
                 Placed::At(class, at, bytes) => (class, at, bytes),
             };
             let owner = Owner { process: segment.identity(), entry: number, is_program: class == Class::Cb };
+            let mut name = |number: u16| {
+                let found = || segment.name(number).map(|name| names.fit(name.into()));
+                called.entry(number).or_insert_with(found).clone()
+            };
             to.claims.push(Claim {
                 class,
                 at,
                 owner,
                 called: to.called,
                 program: row.program(),
-                name: called
-                    .entry(row.name)
-                    .or_insert_with(|| segment.name(row.name).map(|name| names.fit(name.into())))
-                    .clone(),
+                program_name: name(resident.name(row.program())),
+                name: name(row.name),
                 address: Some(row.address).filter(|address| *address != UNKNOWN),
                 bytes,
             });
@@ -167,18 +170,18 @@ impl Moment {
     }
 }
 
-/// The programs that are resident on a device, with the position of their last dispatch.
-struct Resident(HashMap<u64, u64>);
+/// The programs that are resident on a device, with the position of their last dispatch and their name.
+struct Resident(HashMap<u64, (u64, u16)>);
 
 impl Resident {
     fn new(rows: &[Row], device: u8, counters: Option<&Counters>) -> Resident {
-        let mut last: HashMap<u64, u64> = HashMap::new();
+        let mut last: HashMap<u64, (u64, u16)> = HashMap::new();
         let is_program = |row: &&Row| row.device == device && row.kind() == Some(RowKind::Program);
         for row in rows.iter().filter(is_program) {
             let is_resident = counters.is_some_and(|counters| counters.lane_of(row.id).is_some());
             if is_resident {
-                let stamp = last.entry(row.id).or_default();
-                *stamp = row.stamp.max(*stamp);
+                let newest = last.entry(row.id).or_default();
+                *newest = (row.stamp, row.name).max(*newest);
             }
         }
         Resident(last)
@@ -186,7 +189,12 @@ impl Resident {
 
     /// Whether a circular buffer is resident: there when its program was dispatched last.
     fn has(&self, row: &Row) -> bool {
-        self.0.get(&row.aux).is_some_and(|stamp| row.stamp < *stamp)
+        self.0.get(&row.aux).is_some_and(|(stamp, _)| row.stamp < *stamp)
+    }
+
+    /// The name of a program, 0 for none.
+    fn name(&self, program: Option<u64>) -> u16 {
+        program.and_then(|program| self.0.get(&program)).map_or(0, |(_, name)| *name)
     }
 }
 

@@ -137,6 +137,8 @@ pub(crate) struct Occupant {
     pub(crate) class: Class,
     /// Program that it belongs to; `None` if none.
     pub(crate) program: Option<u64>,
+    /// What the process calls that program; `None` if it has no name.
+    pub(crate) program_name: Option<Foreign>,
     /// What the process calls it, exactly; `None` if it has no name.
     pub(crate) name: Option<Foreign>,
     /// Bytes on this core.
