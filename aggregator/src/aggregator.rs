@@ -21,6 +21,7 @@ use crate::observe::observe_batch;
 use crate::regions::RegionWatch;
 use crate::segments::attach::{Fate, MAX_OPENS, MAX_PENDING};
 use crate::segments::clock::Clock;
+use crate::segments::containers::Containers;
 use crate::segments::discover::Discovery;
 use crate::segments::follower::{Drained, Follower};
 use crate::segments::liveness::LeftToRun;
@@ -89,8 +90,9 @@ pub struct Aggregator {
     /// The times for which new windows of peaks were requested and are not open yet.
     pub(crate) windows_due: VecDeque<u64>,
     uncounted_notices: UncountedNotices,
-    driver: Option<DriverWatch>,
+    pub(crate) driver: Option<DriverWatch>,
     regions: Option<RegionWatch>,
+    pub(crate) containers: Containers,
     busy_until: u64,
     sleep: Duration,
 }
@@ -141,15 +143,19 @@ impl Aggregator {
             uncounted_notices: UncountedNotices::default(),
             driver,
             regions,
+            containers: Containers::default(),
             busy_until: 0,
             sleep: SHORT_SLEEP,
         };
+        if aggregator.config.watch {
+            aggregator.containers.start_watching();
+        }
         // Find all of them before anything is folded: events of the last one would be late otherwise.
         for _ in 0..MAX_PENDING / MAX_OPENS {
             aggregator.model.failures.begin_poll();
             aggregator.find(monotonic_ns());
             aggregator.fold_dead();
-            if aggregator.pending.is_empty() {
+            if aggregator.pending.is_empty() && !aggregator.containers.is_waiting() {
                 break;
             }
         }
@@ -213,6 +219,9 @@ impl Aggregator {
     /// Starts to watch for new segments, if [`Config::watch`] was not set.
     pub fn watch(&mut self) {
         self.discovery.watch();
+        if !self.containers.is_watching() {
+            self.containers.start_watching();
+        }
     }
 
     /// Polls until everything that is in the rings now has been folded.
@@ -388,6 +397,7 @@ impl Aggregator {
         }
         let to_bury = |follower: &Follower| follower.died.is_some();
         let waiting = !self.pending.is_empty()
+            || self.containers.is_waiting()
             || !self.windows_due.is_empty()
             || self.followers.iter().any(|s| s.is_waiting() || to_bury(s));
         let short = now < self.busy_until || waiting;
@@ -407,7 +417,7 @@ impl Aggregator {
         // user can create, must not keep us awake.
         let pause = if self.stirred { limit.min(SHORT_SLEEP) } else { Duration::ZERO };
         if pause.is_zero() || !wait_for(&[stop], pause) {
-            wait_for(&[self.discovery.descriptor(), stop], limit - pause);
+            wait_for(&[self.discovery.descriptor(), self.containers.descriptor(), stop], limit - pause);
         }
     }
 
@@ -436,6 +446,7 @@ impl Aggregator {
     /// The number of files refused at this moment.
     pub(crate) fn refused(&self) -> u64 {
         self.known.values().filter(|fate| matches!(fate, Fate::Refused(..) | Fate::Waiting)).count() as u64
+            + self.containers.refused()
     }
 
     /// The number of segments that may hold memory and could not be read.
@@ -445,7 +456,7 @@ impl Aggregator {
         let kept_out = self.known.values().filter(may_hold).count();
         let broken = self.followers.iter().filter(|follower| follower.broken).count();
         let unopened = self.pending.iter().filter(|name| !self.known.contains_key(*name)).count();
-        (kept_out + broken + unopened) as u64 + self.unseen()
+        (kept_out + broken + unopened) as u64 + self.containers.unread() + self.unseen()
     }
 
     /// Processes that are alive, or may be, and cannot be read.

@@ -98,7 +98,7 @@ pub use counters::Snapshot;
 pub use error::{FileError, OpenError, ReadError, TableError};
 pub use follow::Follow;
 pub use freshness::Freshness;
-pub use open::{MAX_FILE_LEN, is_held};
+pub use open::{MAX_FILE_LEN, is_held, is_held_in};
 pub use programs::{Kernel, Program, ProgramDevice};
 pub use rows::DeviceRow;
 pub use segment::{Segment, segment_paths};

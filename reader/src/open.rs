@@ -5,7 +5,7 @@ use std::path::Path;
 
 use rustix::fs::{FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
-use tt_shm_os::ReadMap;
+use tt_shm_os::{ReadMap, ShmFolder};
 
 use crate::backed::{Backing, first_hole};
 use crate::error::FileError;
@@ -55,11 +55,32 @@ fn map(path: &Path, fd: OwnedFd, min: u64) -> Result<Opened, FileError> {
 pub(crate) fn open_linked(path: &Path, min: u64) -> Result<Opened, FileError> {
     let refused = |errno: Errno| FileError::Open { path: path.to_owned(), cause: errno.into() };
     let held = rustix::fs::open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).map_err(refused)?;
-    require_regular(path, &rustix::fs::fstat(&held).map_err(refused)?)?;
-    let link = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&held));
+    map(path, open_held(path, &held)?, min)
+}
+
+/// Opens and maps a file in the /dev/shm of another process, checked like that of [`open_linked`].
+pub(crate) fn open_in(folder: &ShmFolder, name: &str, min: u64) -> Result<Opened, FileError> {
+    let path = folder.path_of(name);
+    let held = folder.hold(name).map_err(|cause| FileError::Open { path: path.clone(), cause })?;
+    map(&path, open_held(&path, &held)?, min)
+}
+
+/// Opens the file that a descriptor holds, if it is a regular one.
+fn open_held(path: &Path, held: &OwnedFd) -> Result<OwnedFd, FileError> {
+    let refused = |errno: Errno| FileError::Open { path: path.to_owned(), cause: errno.into() };
+    require_regular(path, &rustix::fs::fstat(held).map_err(refused)?)?;
+    let link = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(held));
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let fd = rustix::fs::open(link, flags, Mode::empty()).map_err(refused)?;
-    map(path, fd, min)
+    rustix::fs::open(link, flags, Mode::empty()).map_err(refused)
+}
+
+/// Whether a process holds the lock of a regular file in the /dev/shm of another process, or may.
+pub fn is_held_in(folder: &ShmFolder, name: &str) -> bool {
+    let Ok(held) = folder.hold(name) else { return false };
+    match open_held(&folder.path_of(name), &held) {
+        Ok(file) => tt_shm_os::is_write_locked(file.as_fd()).unwrap_or(true),
+        Err(error) => !matches!(error, FileError::NotRegular { .. }),
+    }
 }
 
 /// Whether a process holds the lock of a regular file, or may.

@@ -10,8 +10,8 @@ use shm_layout::{
     text,
 };
 use tt_shm_os::{
-    Anchor, Calibration, ClockKind, Namespace, PidMap, ReadMap, SHM_DIR, is_process_of, is_write_locked,
-    parse_segment_name, time_namespace,
+    Anchor, Calibration, ClockKind, Namespace, PidMap, ReadMap, SHM_DIR, ShmFolder, is_process_of,
+    is_write_locked, parse_segment_name, time_namespace,
 };
 
 use crate::backed::{Backing, Extent, Loss};
@@ -33,6 +33,7 @@ pub struct Segment {
     uid: u32,
     inode: (u64, u64),
     file_name: String,
+    is_private: bool,
 }
 
 /// What is known to be backed by memory in each block.
@@ -80,6 +81,15 @@ impl Segment {
         Segment::from_opened(mapping, file_name.to_owned(), opened)
     }
 
+    /// Opens a segment in the private /dev/shm of another process's container. Its file name here is
+    /// `pid 4711: <name>`, by the process that it was reached through: the name alone may be that of a file of
+    /// /dev/shm, too.
+    pub fn open_in(folder: &ShmFolder, pid: u32, name: &str) -> Result<Segment, OpenError> {
+        let opened = open::open_in(folder, name, size_of::<SegmentHeader>() as u64)?;
+        let segment = Segment::from_opened(&folder.path_of(name), name.to_owned(), opened)?;
+        Ok(Segment { file_name: format!("pid {pid}: {name}"), is_private: true, ..segment })
+    }
+
     fn from_opened(path: &Path, file_name: String, opened: Opened) -> Result<Segment, OpenError> {
         let Opened { backing, map, len, uid, inode } = opened;
         let header = SegmentHeader::read(map.words(), len)
@@ -93,7 +103,8 @@ impl Segment {
         // Published as a whole: what is not backed now never is.
         extents.control.backed(u64::MAX, &backing);
         extents.ring.backed(u64::MAX, &backing);
-        let segment = Segment { header, map, backing, extents, clock, pid, uid, inode, file_name };
+        let segment =
+            Segment { header, map, backing, extents, clock, pid, uid, inode, file_name, is_private: false };
         if segment.backing.loss().is_none() {
             segment.words();
         }
@@ -135,6 +146,11 @@ impl Segment {
     /// The file name under which it was opened, without the folder.
     pub fn file_name(&self) -> &str {
         &self.file_name
+    }
+
+    /// Whether it was opened by [`Segment::open_in`]: it is not in /dev/shm here, and not ours to remove.
+    pub fn is_private(&self) -> bool {
+        self.is_private
     }
 
     /// The device and inode of the file, which tell whether a path still names it.

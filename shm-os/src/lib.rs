@@ -74,6 +74,7 @@ mod process;
 mod procfs;
 #[cfg(all(feature = "ptrace", target_arch = "x86_64"))]
 mod ptrace;
+mod shm_folder;
 mod thread;
 mod wipe;
 
@@ -103,6 +104,7 @@ pub use process::{
 pub use procfs::{Procfs, Stat, Status};
 #[cfg(all(feature = "ptrace", target_arch = "x86_64"))]
 pub use ptrace::{Registers, Resume, Stop, Tracee};
+pub use shm_folder::ShmFolder;
 pub use thread::this_thread;
 // For the fuzzer.
 #[doc(hidden)]

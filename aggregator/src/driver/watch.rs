@@ -1,5 +1,6 @@
 //! Asks the driver, once a second.
 
+use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use tt_shm_driver::{DeviceHolders, Holders, Listing, Monitor, Roots};
@@ -18,24 +19,40 @@ pub(crate) struct DriverWatch {
     monitor: Monitor,
     holders: Vec<DeviceHolders>,
     next_search: Option<Instant>,
+    /// Whether what was read has not been taken over yet.
+    is_news: bool,
 }
 
 impl DriverWatch {
     pub(crate) fn new(roots: Roots) -> DriverWatch {
-        DriverWatch { monitor: Monitor::new(roots), holders: Vec::new(), next_search: None }
+        DriverWatch { monitor: Monitor::new(roots), holders: Vec::new(), next_search: None, is_news: false }
     }
 
-    /// Reads what is due into the model.
-    pub(crate) fn poll(&mut self, model: &mut Model) {
+    /// Reads what is due.
+    pub(crate) fn look(&mut self) {
         let now = Instant::now();
-        if !self.monitor.poll(now) {
+        if self.monitor.poll(now) {
+            self.read_holders(now);
+            self.is_news = true;
+        }
+    }
+
+    /// The processes that hold a device, by pid here.
+    pub(crate) fn holders(&self) -> BTreeSet<u32> {
+        let holders = self.holders.iter().flat_map(|device| &device.processes);
+        holders.filter(|holder| holder.is_believed()).map(|holder| holder.pid).collect()
+    }
+
+    /// Takes what is due over into the model.
+    pub(crate) fn poll(&mut self, model: &mut Model) {
+        self.look();
+        if !std::mem::take(&mut self.is_news) {
             return;
         }
         let driver = self.monitor.version().as_ref().ok();
         let time = model.now;
         let seen = self.monitor.devices().iter().map(|device| driver_stats(device, driver, time)).collect();
         model.see_driver(seen, self.monitor.left_out() as u64);
-        self.read_holders(now);
         if !self.holders.is_empty() {
             model.see_holders(&self.holders, &reporters(model));
         }

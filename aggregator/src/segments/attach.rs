@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
+use rustix::fs::Stat;
 use shm_layout::control::Anomaly;
 use shm_layout::protocol::observe::Slot;
 use shm_layout::table::{MAX_PROCESSES, ProcessStats, notice_kind, process_flags, process_state};
@@ -22,6 +23,8 @@ use crate::segments::{readback, reap};
 
 /// The segments that each user other than our own may have, so that one user cannot take all process rows.
 const FOREIGN_SEGMENTS: usize = MAX_PROCESSES / 2;
+/// The segments in the private /dev/shm of one container.
+const PRIVATE_SEGMENTS: usize = MAX_PROCESSES / 8;
 /// The bytes that the segments of one other user may map. Address space, not memory.
 const FOREIGN_BYTES: u64 = 1 << 40;
 /// The files opened per poll, so that a poll takes a bounded time; the rest waits.
@@ -69,7 +72,16 @@ pub(crate) struct Mark {
 impl Mark {
     /// The mark of the file at a path. A file that is gone has a default mark, which differs from all others.
     fn of(path: &Path) -> Mark {
-        let Ok(stat) = rustix::fs::lstat(path) else { return Mark::default() };
+        rustix::fs::lstat(path).as_ref().map(Mark::from).unwrap_or_default()
+    }
+
+    pub(crate) fn inode(&self) -> reap::Inode {
+        self.inode
+    }
+}
+
+impl From<&Stat> for Mark {
+    fn from(stat: &Stat) -> Mark {
         Mark {
             inode: (stat.st_dev, stat.st_ino),
             mode: stat.st_mode,
@@ -108,7 +120,9 @@ impl Aggregator {
             self.last_considered.clone_from(&name);
             self.consider(name, now);
         }
-        if complete && self.pending.is_empty() {
+        let found = self.find_in_containers(now) || found;
+        self.stirred |= self.containers.stirred();
+        if complete && self.pending.is_empty() && !self.containers.is_waiting() {
             self.last_find = now;
         }
         let asked = |name: &String| crate::table::reset::take_request(name, self.uid);
@@ -167,7 +181,8 @@ impl Aggregator {
     /// out). Returns whether the file was known.
     fn vanish(&mut self, name: &str, now: u64) -> bool {
         let path = path_of(name);
-        let follower = self.followers.iter_mut().find(|follower| follower.segment.file_name() == name);
+        let mut followers = self.followers.iter_mut().filter(|follower| !follower.segment.is_private());
+        let follower = followers.find(|follower| follower.segment.file_name() == name);
         if let Some(follower) = follower {
             if reap::inode_at(&path) == Some(follower.segment.inode()) {
                 return false;
@@ -269,11 +284,15 @@ impl Aggregator {
             return Some(format!("{all} segments are followed already, which is the maximum"));
         }
         let uid = segment.uid();
-        if uid != self.uid && all as u64 >= foreign_descriptors() {
+        let is_own = uid == self.uid && !segment.is_private();
+        if !is_own && all as u64 >= foreign_descriptors() {
             return Some(format!(
                 "{all} segments use all open files (ulimit -n) that are not reserved for uid {}",
                 self.uid
             ));
+        }
+        if segment.is_private() {
+            return self.over_private_cap(segment);
         }
         let theirs = || self.followers.iter().filter(|follower| follower.segment.uid() == uid);
         let bytes: u64 = theirs().map(|follower| follower.segment.header().total_len).sum();
@@ -281,6 +300,19 @@ impl Aggregator {
             return None;
         }
         Some(format!("uid {uid} has {} segments of {bytes} bytes already", theirs().count()))
+    }
+
+    /// Whoever owns it: root of a container may be root here.
+    fn over_private_cap(&self, segment: &Segment) -> Option<String> {
+        let private = || self.followers.iter().map(|follower| &follower.segment).filter(|s| s.is_private());
+        let (device, _) = segment.inode();
+        let beside = || private().filter(|other| other.inode().0 == device);
+        let bytes: u64 = beside().map(|other| other.header().total_len).sum();
+        let (all, beside) = (private().count(), beside().count());
+        let fits = all < FOREIGN_SEGMENTS && beside < PRIVATE_SEGMENTS && bytes < FOREIGN_BYTES;
+        (!fits).then(|| {
+            format!("its container has {beside} segments of {bytes} bytes already, all containers {all}")
+        })
     }
 
     fn attach(&mut self, segment: Segment, now: u64) -> (Fate, Option<String>) {
@@ -326,7 +358,11 @@ impl Aggregator {
     fn refuse(&mut self, file: &str, why: &str, now: u64) {
         let pid = parse_segment_name(file).map_or(0, |name| u64::from(name.pid));
         let uid = rustix::fs::lstat(path_of(file)).map_or(0, |stat| stat.st_uid);
-        let about = About { pid, uid, file };
+        self.note_refusal(About { pid, uid, file }, why, now);
+    }
+
+    pub(crate) fn note_refusal(&mut self, about: About<'_>, why: &str, now: u64) {
+        let file = about.file;
         let generation = self.model.mark_changed();
         self.model.notices.reason(generation, notice_kind::REFUSED, about, now, why);
         self.refusal_lines += 1;
@@ -381,13 +417,13 @@ impl Aggregator {
     }
 
     /// Counts a file that was gone before it could be opened: a process ended that nobody followed.
-    fn lose(&mut self) {
+    pub(crate) fn lose(&mut self) {
         self.model.totals.lost += 1;
         self.doubt_since_last_find();
     }
 
     /// Doubts the time since the last look for files: processes may have come and gone unnoticed.
-    fn doubt_since_last_find(&mut self) {
+    pub(crate) fn doubt_since_last_find(&mut self) {
         let life = Span { from: self.last_find, to: monotonic_ns() };
         self.lost = Some(self.lost.map_or(life, |lost| lost.union(life)));
     }
@@ -456,7 +492,7 @@ fn process_stats(segment: &Segment) -> ProcessStats {
 }
 
 /// The reason without the path, which the notice has in another field and little room for.
-fn reason(error: &OpenError, path: &Path) -> String {
+pub(crate) fn reason(error: &OpenError, path: &Path) -> String {
     match error {
         OpenError::Layout { cause, .. } => cause.to_string(),
         error => error.to_string().replace(&path.display().to_string(), "it"),

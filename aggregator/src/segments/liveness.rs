@@ -159,6 +159,10 @@ impl Aggregator {
 
     /// Removes the file of a dead process if it is ours to remove; otherwise remembers to leave it alone.
     pub(crate) fn reap(&mut self, segment: &Segment) {
+        // It is in a container, where nothing is ours.
+        if segment.is_private() {
+            return;
+        }
         let ours = self.uid == 0 || self.uid == segment.uid();
         let path = path_of(segment.file_name());
         let inode = segment.inode();

@@ -2,6 +2,7 @@
 
 pub(crate) mod attach;
 pub(crate) mod clock;
+pub(crate) mod containers;
 pub(crate) mod discover;
 pub(crate) mod follower;
 pub(crate) mod liveness;

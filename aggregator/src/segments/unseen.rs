@@ -47,6 +47,10 @@ fn name_of(namespace: &Namespace, stats: &ProcessStats) -> String {
 /// Finds the processes that were alive when the earlier table was written and have no file now.
 pub(crate) fn find_nameless(aggregator: &mut Aggregator, missing: Vec<ProcessStats>, now: u64) {
     for stats in missing {
+        // In the private /dev/shm of a container.
+        if aggregator.followed().any(|identity| identity == stats.identity) {
+            continue;
+        }
         match whereabouts(aggregator, &stats) {
             Whereabouts::Found(segment) => follow_nameless(aggregator, *segment, now),
             Whereabouts::Unseen => note_unseen(aggregator, stats, now),
