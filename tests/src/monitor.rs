@@ -15,7 +15,11 @@ pub struct Monitor {
 impl Monitor {
     /// Starts it and waits for a fresh table. `program` is the path of the helper binary `smi`.
     pub fn start(program: &str, space: &Space) -> Monitor {
-        let mut command = space.command(program);
+        Monitor::start_by(space.command(program), space)
+    }
+
+    /// Likewise, by a command of the test's own.
+    pub fn start_by(mut command: std::process::Command, space: &Space) -> Monitor {
         command.arg("aggregate").stderr(Stdio::null());
         let process = Process::spawn(command);
         let pid = u64::from(process.0.id());

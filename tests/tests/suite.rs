@@ -12,6 +12,7 @@ mod cli_commands;
 mod cli_completions;
 mod cli_options;
 mod cli_packaging;
+mod containers;
 mod cores;
 mod doctor;
 mod driver_devices;

@@ -35,6 +35,7 @@ mod directory;
 pub mod driver;
 mod exit;
 mod past;
+mod private;
 mod private_file;
 #[cfg(test)]
 mod schema;

@@ -11,6 +11,7 @@ use tt_shm_os::{Namespace, monotonic_ns, parse_segment_name};
 use tt_shm_reader::{Segment, TableSnapshot, process_flags, process_state, segment_paths};
 
 use crate::directory::{Claims, Directory};
+use crate::private;
 use crate::unread::Unread;
 
 /// Segments of one user that are read, as many as a table has rows. More would use up the files that this
@@ -55,6 +56,15 @@ impl Segments {
                 Ok(segment) => segments.dead.push(segment),
                 Err(error) if error.is_not_found() => {}
                 Err(error) => segments.unread.refuse(&path, &error),
+            }
+        }
+        for opened in private::open_all(namespace) {
+            match opened {
+                Ok(segment) if segment.is_alive().unwrap_or(true) => segments.live.push(segment),
+                // What a dead process left in a container is not for us to remove.
+                Ok(_) => {}
+                Err(refused) if refused.error.is_not_found() => {}
+                Err(refused) => segments.unread.refuse_private(&refused),
             }
         }
         Ok(segments)

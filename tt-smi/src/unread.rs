@@ -7,6 +7,7 @@ use std::path::Path;
 use tt_shm_reader::OpenError;
 
 use crate::escape::escape;
+use crate::private::Refused;
 use crate::units::plural;
 
 /// Most reasons reported one by one: a hostile user can cause as many as there are files.
@@ -36,6 +37,13 @@ impl Unread {
         let reason = error.to_string().replace(&path.display().to_string(), "it");
         self.is_missing |= error.may_live(path);
         self.add(uid, reason, file_name(path));
+    }
+
+    /// A segment in the private folder of a container, which is not reached by its path.
+    pub(crate) fn refuse_private(&mut self, refused: &Refused) {
+        let Refused { path, uid, error, may_live } = refused;
+        self.is_missing |= may_live;
+        self.add(*uid, error.to_string().replace(&path.display().to_string(), "it"), file_name(path));
     }
 
     /// A segment beyond the limit per user.

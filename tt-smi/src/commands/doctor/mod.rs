@@ -1,5 +1,6 @@
 //! `tt-smi doctor`: checks the set-up of the machine and suggests fixes. It changes nothing and opens no device.
 
+mod holders;
 mod host;
 mod reports;
 
@@ -47,6 +48,7 @@ fn examine(roots: &Roots) -> Vec<Finding> {
     findings.extend(reports::segments(roots));
     findings.extend(reports::aggregator(roots));
     findings.push(host::driver(roots));
+    findings.extend(holders::holders(roots));
     findings.extend(host::container(roots));
     findings.extend([host::remove_ipc(roots), host::path(roots)]);
     findings
@@ -141,6 +143,8 @@ impl Finding {
 struct Roots {
     sys: PathBuf,
     proc: PathBuf,
+    /// Where the driver tells of devices, and of who holds them.
+    driver: tt_shm_driver::Roots,
     shm: PathBuf,
     etc: PathBuf,
     run: PathBuf,
@@ -160,6 +164,7 @@ impl Roots {
         Roots {
             sys: "/sys".into(),
             proc: "/proc".into(),
+            driver: crate::driver::roots(),
             shm: tt_shm_os::SHM_DIR.into(),
             etc: "/etc".into(),
             run: "/run".into(),

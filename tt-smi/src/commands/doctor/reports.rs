@@ -56,7 +56,7 @@ pub(super) fn segments(roots: &Roots) -> Vec<Finding> {
     findings
 }
 
-fn segment_files(roots: &Roots) -> std::io::Result<Vec<PathBuf>> {
+pub(super) fn segment_files(roots: &Roots) -> std::io::Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     for entry in std::fs::read_dir(&roots.shm)? {
         let entry = entry?;

@@ -22,6 +22,7 @@ impl Machine {
         let roots = Roots {
             sys: at.join("sys"),
             proc: at.join("proc"),
+            driver: tt_shm_driver::Roots::below(at),
             shm: at.join("shm"),
             etc: at.join("etc"),
             run: at.join("run"),
@@ -184,4 +185,80 @@ fn files_that_are_no_segments_and_tables_are_refused_with_a_reason() {
     );
     machine.file(&format!("shm/tt-shm.v2.default.{}.table", machine.roots.uid), "x");
     assert_eq!(machine.check("aggregator").0, Level::Fail);
+}
+
+/// A machine whose device 0 is held by process 42, which has /dev/shm of the folder `root`.
+fn machine_with_holder(root: &str) -> Machine {
+    const ID: &str = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
+    let mut machine = Machine::new();
+    machine.roots.shm = machine.path("host/dev/shm/x").parent().unwrap().to_owned();
+    machine.file("proc/driver/tenstorrent/0/pids", "42\n");
+    machine.file("proc/42/stat", &format!("42 (python3) S 1 {} 5000 0 0\n", "0 ".repeat(17)));
+    machine.file("proc/42/status", "Name:\tpython3\nUid:\t0\t0\t0\t0\nNSpid:\t42\n");
+    machine.file("proc/42/cmdline", "python3\0train.py\0");
+    machine.file("proc/42/cgroup", &format!("0::/system.slice/docker-{ID}.scope\n"));
+    let target = machine.path(&format!("{root}/dev/shm/x")).ancestors().nth(3).unwrap().to_owned();
+    symlink(target, machine.path("proc/42/root")).unwrap();
+    std::fs::set_permissions(machine.folder.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
+    machine
+}
+
+#[test]
+fn holders_that_do_not_report_are_told_with_a_reason() {
+    let machine = machine_with_holder("host");
+    let (level, words) = machine.check("holders");
+    assert!(level == Level::Warn && words.contains("tt-smi run"), "{words}");
+    assert!(words.contains("pid 42 (python3, docker container 0123456789ab)"), "{words}");
+    assert!(!words.contains("--ipc host"), "{words}");
+    // A container with its own, for a user and for root.
+    let mut machine = machine_with_holder("container");
+    let (level, words) = machine.check("holders");
+    assert!(level == Level::Warn && words.contains("only root can see: pid 42"), "{words}");
+    assert!(
+        words.contains("--ipc host") && words.contains("bind mount") && words.contains("root"),
+        "{words}"
+    );
+    machine.roots.uid = 0;
+    assert!(machine.check("holders").1.contains("no tmpfs"), "it is never looked into");
+    let mounts = mount_id(&machine.folder.path().join("container/dev/shm"));
+    machine.file("proc/42/mountinfo", &format!("{mounts} 1 0:9 / /dev/shm rw - tmpfs shm rw\n"));
+    let words = machine.check("holders").1;
+    assert!(words.contains("private /dev/shm: pid 42") && words.contains("inside the container"), "{words}");
+}
+
+/// The number of the mount that a path is on.
+fn mount_id(path: &Path) -> u64 {
+    let flags = rustix::fs::StatxFlags::MNT_ID;
+    rustix::fs::statx(rustix::fs::CWD, path, rustix::fs::AtFlags::empty(), flags).unwrap().stx_mnt_id
+}
+
+#[test]
+fn holders_that_may_not_be_looked_into_are_told() {
+    let machine = machine_with_holder("closed/container");
+    let closed = machine.path("closed");
+    std::fs::set_permissions(&closed, std::fs::Permissions::from_mode(0o000)).unwrap();
+    // Root may look at everything, so look as somebody else; only this thread becomes that.
+    let look = || {
+        if rustix::process::geteuid().is_root() {
+            let nobody = rustix::process::Uid::from_raw(65_534);
+            rustix::thread::set_thread_res_uid(nobody, nobody, nobody).unwrap();
+        }
+        machine.check("holders")
+    };
+    let (level, words) = std::thread::scope(|scope| scope.spawn(look).join().unwrap());
+    std::fs::set_permissions(&closed, std::fs::Permissions::from_mode(0o755)).unwrap();
+    assert!(level == Level::Warn && words.contains("may not look into: pid 42"), "{words}");
+    assert!(words.contains("--ipc host") && words.contains("root"), "{words}");
+}
+
+#[test]
+fn holders_that_end_meanwhile_or_have_no_pid_here_are_told_apart() {
+    let machine = Machine::new();
+    machine.file("proc/driver/tenstorrent/0/pids", "4711\n");
+    assert_eq!(machine.check("holders").0, Level::Pass, "it has ended");
+    machine.file("proc/driver/tenstorrent/0/pids", "0\n");
+    let (level, words) = machine.check("holders");
+    assert!(level == Level::Warn && words.contains("--pid host"), "{words}");
+    machine.file("proc/driver/tenstorrent/0/pids", "");
+    assert!(machine.check("holders").1.contains("no process holds a device"));
 }
