@@ -355,29 +355,38 @@ fn nothing_outside_is_touched_whatever_is_there() {
     let space = Space::new();
     let name = |number: u32| format!("tt-shm.v2.{}.{number}-0123456789abcdef", space.namespace());
     // What must not be touched: a folder with a segment, by the names that are looked for.
-    let outside = tempfile::tempdir().unwrap();
+    // On a tmpfs: nothing else would be looked into anyway.
+    let outside = tempfile::tempdir_in(tt_shm_os::SHM_DIR).unwrap();
+    let disk = tempfile::tempdir().unwrap();
     let mut victim = host(&space, [1]);
     victim.tell(Command::Grow { count: 1 });
     let secret = outside.path().join(name(1));
     std::fs::copy(&space.segments()[0], &secret).unwrap();
     drop(victim);
     space.segments().iter().for_each(|path| std::fs::remove_file(path).unwrap());
-    let out = outside.path().display();
+    // The container has the folder of the host at another place.
+    let bound = |path: &Path| Path::new("/mnt").join(path.strip_prefix(tt_shm_os::SHM_DIR).unwrap());
+    let (out, secret_name) = (bound(outside.path()), bound(&secret));
+    let (out, secret_name, on_disk) = (out.display(), secret_name.display(), disk.path().display());
     let depth = "../".repeat(10);
-    let secret_name = secret.display();
+    // The kernel need not note that a link was followed if that was noted since it was made; what is in its cache is
+    // all that is looked at.
+    let follow = "sleep 0.05; cd /dev/shm; cd /";
+    let covered = "mount --bind /dev/shm /mnt; mount -t tmpfs dev /dev";
     let file = |number: u32| format!("/dev/shm/{}", name(number));
     let folders = [
-        format!("mount -t tmpfs dev /dev; ln -s {out} /dev/shm"),
-        format!("mount -t tmpfs dev /dev; ln -s {depth}{out} /dev/shm"),
-        format!("mount -t tmpfs dev /dev; ln -s /proc/1/root{out} /dev/shm"),
-        format!("mount -t tmpfs dev /tmp; mkdir -p {out}; mount -t tmpfs dev /dev; ln -s {out} /dev/shm"),
+        format!("{covered}; ln -s {out} /dev/shm; {follow}"),
+        format!("{covered}; ln -s {depth}{out} /dev/shm; {follow}"),
+        format!("{covered}; ln -s /proc/1/root{out} /dev/shm; {follow}"),
+        format!("{covered}; mount -t tmpfs dev /srv; ln -s {out} /srv/shm; mount --bind /srv /dev; {follow}"),
         "mount -t tmpfs dev /dev".to_owned(),
         "mount -t tmpfs dev /dev; : > /dev/shm".to_owned(),
         // Not a tmpfs: it might never answer.
-        format!("mount --bind {out} /dev/shm"),
+        format!("mount --bind {on_disk} /dev/shm"),
     ];
     let files = format!(
-        "{PRIVATE}; umask 077; ln -s {secret_name} {}; mkfifo {}; mkdir {}; truncate -s 16G {}; echo x > {}; \
+        "mount --bind /dev/shm /mnt; {PRIVATE}; umask 077; \
+         ln -s {secret_name} {}; mkfifo {}; mkdir {}; truncate -s 16G {}; echo x > {}; \
          echo x > {}; mount --bind {secret_name} {}; mknod {} c 1 5; touch {}; ln {} {}",
         file(1),
         file(2),
@@ -399,7 +408,7 @@ fn nothing_outside_is_touched_whatever_is_there() {
             (comm.trim() == "sleep").then_some(())
         });
         let before = (lines == &files).then(|| files_of(inner));
-        let canary = Canary::new(&[outside.path(), &secret]);
+        let canary = Canary::new(&[outside.path(), &secret, disk.path()]);
         let machine = machine(&[inner]);
         let shown = json(smi(&space, &machine), &["snapshot"]);
         assert_eq!(shown["processes"], Value::Array(vec![]), "{lines}: {shown}");
