@@ -38,7 +38,6 @@ KINDS = {
     "l1_small": ttnn.BufferType.L1_SMALL,
     "trace": ttnn.BufferType.TRACE,
 }
-VERSION = tuple(int(part) for part in importlib.metadata.version("ttnn").split(".")[:2])
 # Not into tt-smi: it does not load tt-metal, but what it is started with is not its business.
 ENVIRONMENT = {key: value for key, value in os.environ.items() if key != "LD_PRELOAD"}
 
@@ -329,7 +328,9 @@ def hybrid():
     expected -= chips * 18 * 32 * 64 * 2
     equal("freed", "L1", l1(), expected)
     truth.check("as before", buffers=False)
-    check_cores("as before", mesh, [])
+    # Of earlier versions not all that programs take is seen, and nothing is ever exact.
+    if VERSION >= (0, 75):
+        check_cores("as before", mesh, [])
     held.clear()
     gc.collect()
     equal("all freed", "L1", l1(), 0)

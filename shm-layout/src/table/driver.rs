@@ -192,7 +192,7 @@ viewed_struct! {
 }
 
 /// The upper half of the id that a chip goes by if its own is not known.
-const UNNAMED_CHIP: u64 = 0xffff_ffff << 32;
+const UNNAMED_CHIP: u64 = 0xffff_fffe << 32;
 
 impl Told {
     /// Those of the history, in its order.
@@ -227,7 +227,7 @@ impl DriverStats {
     }
 
     /// The id that the chip goes by as long as no process names it: its own, or else one that is made of its PCI
-    /// address, of which the upper half is all ones. `None` if neither is known.
+    /// address, with 0xfffffffe before it. `None` if neither is known.
     pub fn chip_id(&self) -> Option<u64> {
         let by_address = (self.entry.known & known::PCI != 0)
             .then_some(UNNAMED_CHIP | self.entry.pci & u64::from(u32::MAX));
