@@ -102,7 +102,7 @@ fn machine(pids: &[u32]) -> Machine {
 /// A tt-smi whose driver is that of a made-up machine. Processes are those of this one.
 fn smi(space: &Space, machine: &Machine) -> std::process::Command {
     let mut command = space.command(SMI);
-    command.env("TT_SMI_DRIVER_ROOT", machine.path());
+    command.env("TT_SMI_ROOT", machine.path());
     command
 }
 
@@ -284,7 +284,7 @@ fn others_than_root_do_not_look_and_are_told_why() {
     std::fs::set_permissions(&program, Permissions::from_mode(0o755)).unwrap();
     let stranger = || {
         let mut command = space.command(program.to_str().unwrap());
-        command.env("TT_SMI_DRIVER_ROOT", machine.path()).uid(STRANGER).gid(STRANGER).current_dir("/");
+        command.env("TT_SMI_ROOT", machine.path()).uid(STRANGER).gid(STRANGER).current_dir("/");
         command
     };
     let shown = json(stranger(), &["snapshot"]);
