@@ -19,8 +19,7 @@ dev=$1
 shift
 mount --bind /dev/null "$dev/null"
 mount --rbind /dev/shm "$dev/shm"
-mount --rbind /dev/pts "$dev/pts"
-mount --bind /dev/ptmx "$dev/ptmx"
+mount -t devpts -o newinstance,ptmxmode=0666 devpts "$dev/pts"
 mount --rbind "$dev" /dev
 exec "$@"
 "#;
@@ -38,7 +37,8 @@ impl Trap {
         fs::create_dir(&devices).unwrap();
         fs::create_dir(folder.path().join("shm")).unwrap();
         fs::create_dir(folder.path().join("pts")).unwrap();
-        for file in ["null", "ptmx", "tenstorrent/0", "tenstorrent/1"] {
+        std::os::unix::fs::symlink("pts/ptmx", folder.path().join("ptmx")).unwrap();
+        for file in ["null", "tenstorrent/0", "tenstorrent/1"] {
             fs::write(folder.path().join(file), "").unwrap();
         }
         let watch = inotify::init(CreateFlags::NONBLOCK | CreateFlags::CLOEXEC).unwrap();
@@ -88,8 +88,10 @@ fn no_command_opens_a_device() {
 fn invocations(command: &str, pid: &str) -> Vec<String> {
     let for_a_while = |what: &str| format!("{what} & pid=$!; sleep 2; kill -TERM $pid; wait $pid; exit 0");
     match command {
+        // A terminal of its own. Whether it was drawn is checked: a screen that does not start opens nothing either.
         "top" => vec![format!(
-            "--version && script -qec '{SMI} top' /dev/null < /dev/null & pid=$!; sleep 2; kill -TERM $pid; exit 0"
+            "--version; TERM=xterm script -qfec 'stty cols 100 rows 30; {SMI} top' /dev/typescript < /dev/null > /dev/null & \
+             pid=$!; sleep 2; kill -TERM $pid; grep -aq overview /dev/typescript || exit 3"
         )],
         "list" => vec!["list".to_owned(), "list --json".to_owned()],
         "watch" => vec!["watch --samples 2 --interval 1s".to_owned()],
