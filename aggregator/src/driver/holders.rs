@@ -1,35 +1,42 @@
 //! Who holds a device, and who of them reports to nobody.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use shm_layout::table::{DriverStats, driver_flags};
-use tt_shm_driver::DeviceHolders;
+use tt_shm_driver::{DeviceHolders, Holder};
 use tt_shm_os::PidMap;
 
-/// The processes that report, by pid as they are listed: by the pid here and by the one that they see themselves, which is
-/// what drivers before 2.7 list.
+/// The processes that report, by pid. Another process may have here the pid that a process in a container sees itself, so
+/// that one is only compared with what drivers before 2.7 list: the pids that processes see themselves.
 #[derive(Debug, Default)]
 pub(crate) struct Reporters {
-    /// With the row of each process.
-    pids: Vec<(usize, u32)>,
+    /// With the row of each process, as they are called here.
+    here: Vec<(usize, u32)>,
+    /// As they see themselves.
+    own: Vec<u32>,
 }
 
 impl Reporters {
     /// Adds the process of a row, by its PID namespace and its pid there.
     pub(crate) fn add(&mut self, process: usize, pids: &PidMap, namespace: u64, pid: u64) {
         let Ok(pid) = u32::try_from(pid) else { return };
-        self.pids.extend(pids.pid_here(namespace, pid).map(|pid| (process, pid)));
-        self.pids.push((process, pid));
+        self.here.extend(pids.pid_here(namespace, pid).map(|pid| (process, pid)));
+        self.own.push(pid);
     }
 
-    /// Whether the process with this pid reports.
+    /// Whether the process that has this pid here reports.
     pub(crate) fn has(&self, pid: u32) -> bool {
-        self.pids.iter().any(|(_, known)| *known == pid)
+        self.here.iter().any(|(_, known)| *known == pid)
+    }
+
+    /// Whether a holder reports.
+    fn has_holder(&self, holder: &Holder) -> bool {
+        if holder.is_believed() { self.has(holder.pid) } else { self.own.contains(&holder.pid) }
     }
 
     /// The pids of the process of a row.
     pub(crate) fn pids_of(&self, process: usize) -> Vec<u32> {
-        self.pids.iter().filter(|(row, _)| *row == process).map(|(_, pid)| *pid).collect()
+        self.here.iter().filter(|(row, _)| *row == process).map(|(_, pid)| *pid).collect()
     }
 }
 
@@ -59,8 +66,10 @@ impl Silent {
         reporters: &Reporters,
         now: u64,
     ) -> Change {
-        let silent = |pid: u32| !reporters.has(pid);
         let pids: Vec<u32> = holders.processes.iter().map(|holder| holder.pid).collect();
+        let reporting = holders.processes.iter().filter(|holder| reporters.has_holder(holder));
+        let reporting: BTreeSet<u32> = reporting.map(|holder| holder.pid).collect();
+        let silent = |pid: u32| !reporting.contains(&pid);
         let unreported = pids.iter().filter(|pid| silent(**pid)).count() as u64;
         stats.flags |= driver_flags::HOLDERS;
         stats.holders = pids.len() as u64;
@@ -70,7 +79,8 @@ impl Silent {
         let mut left = Vec::new();
         self.since.retain(|pid, since| {
             let is_held = pids.contains(pid);
-            if !is_held && silent(*pid) {
+            // Who is not among the holders any more has left, unless it reports.
+            if !is_held && !reporters.has(*pid) {
                 left.push(*since);
             }
             is_held && silent(*pid)
@@ -94,7 +104,7 @@ impl Silent {
 mod tests {
     use super::*;
     use bytemuck::Zeroable;
-    use tt_shm_driver::{Confidence, Holder, Listing};
+    use tt_shm_driver::{Confidence, Listing};
 
     fn held(pids: &[u32], invisible: u32) -> DeviceHolders {
         let holder =
@@ -104,7 +114,7 @@ mod tests {
     }
 
     fn reporting(pids: &[u32]) -> Reporters {
-        Reporters { pids: pids.iter().map(|pid| (0, *pid)).collect() }
+        Reporters { here: pids.iter().map(|pid| (0, *pid)).collect(), own: Vec::new() }
     }
 
     #[test]
@@ -128,5 +138,16 @@ mod tests {
         assert_eq!(change, Change { is_silent: true, left_since: Some(2) });
         let change = silent.update(&mut stats, &held(&[9], 0), &reporting(&[9]), 6);
         assert_eq!(change, Change { is_silent: false, left_since: Some(3) }, "those who have no pid here");
+    }
+
+    /// In a container a process that reports has the pid that another one has here.
+    #[test]
+    fn the_pid_of_another_namespace_makes_nobody_report() {
+        let (mut silent, mut stats) = (Silent::default(), DriverStats::zeroed());
+        let reporters = Reporters { here: vec![(0, 5000)], own: vec![42] };
+        assert!(silent.update(&mut stats, &held(&[42], 0), &reporters, 1).is_silent);
+        let mut listed_by_an_old_driver = held(&[42], 0);
+        listed_by_an_old_driver.processes[0].confidence = Confidence::Unconfirmed;
+        assert!(!silent.update(&mut stats, &listed_by_an_old_driver, &reporters, 2).is_silent);
     }
 }

@@ -175,12 +175,16 @@ impl Model {
         let version = self.driver_version().map(|version| version.raw().to_owned());
         let found = cache.get(version.as_deref(), &numbers);
         let alive = self.processes.iter().filter(|process| process.is_alive());
-        let pids = alive.flat_map(|process| process.pid.into_iter().chain([process.namespace_pid]));
-        let pids: BTreeSet<u64> = pids.collect();
+        // What a process sees itself as may be another process's pid here: it is what old drivers list.
+        let (here, own): (BTreeSet<Option<u64>>, BTreeSet<u64>) =
+            alive.map(|process| (process.pid, process.namespace_pid)).unzip();
         let drivers = self.devices.iter_mut().filter_map(|device| device.driver.as_mut());
         for (driver, holders) in drivers.zip(&found.devices) {
-            let holder =
-                |one: &tt_shm_driver::Holder| HolderJson::new(one, pids.contains(&u64::from(one.pid)));
+            let reports = |one: &tt_shm_driver::Holder| {
+                let pid = u64::from(one.pid);
+                if one.is_believed() { here.contains(&Some(pid)) } else { own.contains(&pid) }
+            };
+            let holder = |one: &tt_shm_driver::Holder| HolderJson::new(one, reports(one));
             driver.holders = Some(holders.processes.iter().map(holder).collect());
         }
         self.driver_gaps.extend(found.gaps());
