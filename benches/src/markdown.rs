@@ -1,6 +1,6 @@
 //! Tables of the documentation, from kept results.
 
-use crate::goals::goals;
+use crate::goals::{Goal, goals};
 use crate::outcome::{Case, Outcome};
 use crate::svg::duration;
 use std::fmt::Write;
@@ -11,13 +11,15 @@ pub const BENCHES: [&str; 8] = ["limit", "emit", "peers", "dispatch", "read", "a
 /// The section that says what is reached.
 pub const GOALS: &str = "goals";
 
-/// Every section's name and its table, for which there are results.
-pub fn sections(results: &Path) -> Vec<(&'static str, String)> {
+/// Every section's name and its table, for which there are results; beside them those of a run on another machine, if
+/// there was one.
+pub fn sections(results: &Path, beside: Option<&Path>) -> Vec<(&'static str, String)> {
     let tables = BENCHES.into_iter().filter_map(|bench| {
         let outcome = Outcome::read(results, bench).ok()?;
-        Some((bench, table(&outcome)))
+        let other = beside.and_then(|beside| Outcome::read(beside, bench).ok());
+        Some((bench, table(&outcome, other.as_ref())))
     });
-    std::iter::once((GOALS, goal_table(results))).chain(tables).collect()
+    std::iter::once((GOALS, goal_table(results, beside))).chain(tables).collect()
 }
 
 /// Puts each table between its markers, `<!-- begin: name -->` and `<!-- end: name -->`.
@@ -32,34 +34,70 @@ pub fn update(document: &str, sections: &[(&str, String)]) -> String {
     document
 }
 
-fn goal_table(results: &Path) -> String {
-    let mut text = "| goal | at most / least | measured | |\n|---|---|---|---|\n".to_owned();
-    for goal in goals(results) {
+fn goal_table(results: &Path, beside: Option<&Path>) -> String {
+    let runs: Vec<Vec<Goal>> = [Some(results), beside].into_iter().flatten().map(goals).collect();
+    let heads = [Some(results), beside].into_iter().flatten().map(|folder| format!(" {} | |", maker(folder)));
+    let mut text = format!("| goal | at most / least |{}\n", heads.collect::<String>());
+    writeln!(text, "|---|---|{}", "---|---|".repeat(runs.len())).expect("a string takes everything");
+    for (place, goal) in runs[0].iter().enumerate() {
         let bound = if goal.at_most { "<=" } else { ">=" };
-        let found = goal.found.map_or("-".to_owned(), |found| format!("{found:.1} {}", goal.unit));
-        let reached = match goal.reached() {
-            Some(true) => "reached",
-            Some(false) => "**not reached**",
-            None => "not measured",
-        };
-        let line = format!("| {} | {bound} {} {} | {found} | {reached} |", goal.text, goal.bound, goal.unit);
+        let found = runs.iter().map(|run| found_text(&run[place])).collect::<String>();
+        let line = format!("| {} | {bound} {} {} |{found}", goal.text, goal.bound, goal.unit);
         writeln!(text, "{line}").expect("a string takes everything");
     }
     text
 }
 
-fn table(outcome: &Outcome) -> String {
-    let mut text = format!("{}, load {:.1} before it began.", outcome.machine, outcome.load);
-    if outcome.quick {
-        text += " A quick run.";
+fn found_text(goal: &Goal) -> String {
+    let found = goal.found.map_or("-".to_owned(), |found| format!("{found:.1} {}", goal.unit));
+    let reached = match goal.reached() {
+        Some(true) => "reached",
+        Some(false) => "**not reached**",
+        None => "not measured",
+    };
+    format!(" {found} | {reached} |")
+}
+
+/// Who made the processor of a run.
+fn maker(results: &Path) -> &'static str {
+    let machine =
+        BENCHES.into_iter().find_map(|bench| Outcome::read(results, bench).ok()).map(|run| run.machine);
+    match machine.as_deref() {
+        Some(machine) if machine.contains("AMD") => "AMD",
+        Some(machine) if machine.contains("Intel") => "Intel",
+        _ => "measured",
+    }
+}
+
+fn table(outcome: &Outcome, beside: Option<&Outcome>) -> String {
+    let said = |outcome: &Outcome| {
+        let quick = if outcome.quick { " A quick run." } else { "" };
+        format!("{}, load {:.1} before it began.{quick}", outcome.machine, outcome.load)
+    };
+    let mut text = said(outcome);
+    if let Some(beside) = beside {
+        write!(text, " At the right: {}", said(beside)).expect("a string takes everything");
     }
     let tail = outcome.results.iter().any(|case| case.percentiles.is_some());
-    text += "\n\n| what | per event or call | multiple |";
-    text += if tail { " p50 | p99 | p99.9 | p99.99 | max |\n" } else { "\n" };
-    text += "|---|---:|---:|";
-    text += if tail { "---:|---:|---:|---:|---:|\n" } else { "\n" };
+    let heads = [
+        "| what | per event or call | multiple |",
+        if tail { " p50 | p99 | p99.9 | p99.99 | max |" } else { "" },
+        if beside.is_some() { " there | multiple |" } else { "" },
+    ];
+    let rules = [
+        "|---|---:|---:|",
+        if tail { "---:|---:|---:|---:|---:|" } else { "" },
+        if beside.is_some() { "---:|---:|" } else { "" },
+    ];
+    write!(text, "\n\n{}\n{}\n", heads.concat(), rules.concat()).expect("a string takes everything");
     for case in &outcome.results {
         text += &row(case, tail);
+        if let Some(beside) = beside {
+            let same = beside.results.iter().find(|other| other.is_same(case));
+            text += &same
+                .map_or(" | |".to_owned(), |same| format!(" {} | {} |", precise(same.ns), multiple(same)));
+        }
+        text += "\n";
     }
     text
 }
@@ -67,12 +105,7 @@ fn table(outcome: &Outcome) -> String {
 fn row(case: &Case, tail: bool) -> String {
     let parameters = case.parameters.keys().filter_map(|key| Some(format!("{key} {}", case.text(key)?)));
     let what: Vec<String> = std::iter::once(case.name.clone()).chain(parameters).collect();
-    let multiple = match (case.ratio, &case.ratio_of) {
-        (Some(ratio), Some(of)) if of.ends_with("loop alone") => format!("{:.1} %", ratio * 100.0),
-        (Some(ratio), Some(of)) => format!("{ratio:.2} x {of}"),
-        _ => String::new(),
-    };
-    let mut row = format!("| {} | {} | {multiple} |", what.join(", "), precise(case.ns));
+    let mut row = format!("| {} | {} | {} |", what.join(", "), precise(case.ns), multiple(case));
     if tail {
         row += &match case.percentiles {
             Some(p) => {
@@ -81,7 +114,15 @@ fn row(case: &Case, tail: bool) -> String {
             None => " | | | | |".to_owned(),
         };
     }
-    row + "\n"
+    row
+}
+
+fn multiple(case: &Case) -> String {
+    match (case.ratio, &case.ratio_of) {
+        (Some(ratio), Some(of)) if of.ends_with("loop alone") => format!("{:.1} %", ratio * 100.0),
+        (Some(ratio), Some(of)) => format!("{ratio:.2} x {of}"),
+        _ => String::new(),
+    }
 }
 
 /// One digit more than a plot needs where it matters.

@@ -86,6 +86,11 @@ pub fn results_folder() -> PathBuf {
     documentation_folder().join("performance").join("results")
 }
 
+/// Results of a run on another machine, which the documentation has beside them.
+pub fn other_results_folder() -> PathBuf {
+    documentation_folder().join("performance").join("results-amd")
+}
+
 /// The repository's `docs`.
 pub fn documentation_folder() -> PathBuf {
     PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../docs"))

@@ -46,6 +46,11 @@ impl Case {
     pub fn is(&self, name: &str, parameters: &[(&str, &str)]) -> bool {
         self.name == name && parameters.iter().all(|(key, value)| self.text(key).as_deref() == Some(value))
     }
+
+    /// Whether it is the same case of another run.
+    pub fn is_same(&self, other: &Case) -> bool {
+        self.name == other.name && self.parameters == other.parameters
+    }
 }
 
 /// One benchmark's results.
