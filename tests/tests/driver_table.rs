@@ -108,6 +108,24 @@ fn telemetry_is_in_the_table_in_every_output_and_in_the_past() {
         Some((*mins.iter().min()?, *maxs.iter().max()?))
     };
     assert_eq!(range(&scene), Some((38_500, 91_000)));
+    let history = scene.json(&["history", "--span", "day"]);
+    crate::schema::check("history", &history);
+    let measured = history["devices"][0]["telemetry"].as_array().unwrap();
+    let ends = |key: &str| {
+        measured.iter().filter_map(|bucket| bucket["temperature_celsius"][key].as_f64()).collect::<Vec<_>>()
+    };
+    assert_eq!(ends("min").into_iter().reduce(f64::min), Some(38.5), "{history:#}");
+    assert_eq!(ends("max").into_iter().reduce(f64::max), Some(91.0), "{history:#}");
+    let fan = |device: usize| {
+        history["devices"][device]["telemetry"].as_array().unwrap().last().unwrap()["fan_rpm"].clone()
+    };
+    assert_eq!((&fan(0), &fan(1)["last"]), (&Value::Null, &json!(1680.0)), "an n150 has no fan of its own");
+    let table = scene.smi(&["history", "--span", "day", "--device", "0"]);
+    assert!(table.contains("91.0") && table.contains("°C"), "{table}");
+    let csv = scene.smi(&["history", "--span", "day", "--format", "csv"]);
+    let place =
+        csv.lines().next().unwrap().split(',').position(|head| head == "temperature_celsius_max").unwrap();
+    assert!(csv.lines().skip(1).any(|line| line.split(',').nth(place) == Some("91")), "{csv}");
     scene.daemon.take().unwrap().kill();
     scene.start();
     assert_eq!(range(&scene), Some((38_500, 91_000)), "adopted");

@@ -44,6 +44,7 @@ fn check_all(space: &Space) {
     check("snapshot", &serde_json::from_str(&smi(space, &["-s"])).unwrap());
     check_lines("snapshot", &smi(space, &["watch", "--samples", "2", "--interval", "20ms"]));
     check("list", &json(space, &["list"]));
+    check("history", &json(space, &["history"]));
     check("ps", &json(space, &["ps"]));
     check("peak", &json(space, &["peak"]));
     check("programs", &json(space, &["programs"]));

@@ -13,7 +13,7 @@ use shm_layout::Arch;
 use tt_shm_reader::{Anomaly, Class, EventKind, Source};
 
 use crate::bench::FindingsJson;
-use crate::commands::{allocations, cores, doctor, list, oom, peak, programs, ps, run};
+use crate::commands::{allocations, cores, doctor, history, list, oom, peak, programs, ps, run};
 use crate::lists::events::Happened;
 use crate::model::{CLASSES, Column, PRODUCER, Unit, Word, event_name};
 use crate::output::json::SCHEMA;
@@ -23,12 +23,13 @@ use crate::output::snapshot_json::SnapshotJson;
 type Document = (&'static str, &'static str, fn() -> Schema);
 
 /// Every document. A command with another one adds it here.
-const DOCUMENTS: [Document; 12] = [
+const DOCUMENTS: [Document; 13] = [
     ("allocations", "tt-smi allocations --json", of::<allocations::json::ListingJson<'_>>),
     ("bench", "tt-smi bench --json", of::<FindingsJson<'_>>),
     ("cores", "tt-smi cores --json", of::<cores::json::CoresJson<'_>>),
     ("doctor", "tt-smi doctor --json", of::<doctor::DoctorJson<'_>>),
     ("event", "Each line of tt-smi events --json", of::<Happened>),
+    ("history", "tt-smi history --json", of::<history::HistoryJson<'_>>),
     ("list", "tt-smi list --json", of::<list::ListJson<'_>>),
     ("oom", "tt-smi oom --json", of::<oom::json::OomJson<'_>>),
     ("peak", "tt-smi peak --json", of::<peak::PeaksJson<'_>>),

@@ -15,8 +15,8 @@ pub use lists::{
 pub use screen::ScreenArgs;
 pub use service::{AggregateArgs, BridgeArgs, CleanArgs, DoctorArgs, PeakArgs};
 pub use show::{
-    DeviceListArgs, Format, LimitArgs, ListArgs, OfficialArgs, ProcessListArgs, ProcessSort, PsArgs,
-    SnapshotArgs, WatchArgs, WatchFormat,
+    DeviceListArgs, Format, HistoryArgs, HistoryFormat, HistorySpan, LimitArgs, ListArgs, OfficialArgs,
+    ProcessListArgs, ProcessSort, PsArgs, SnapshotArgs, WatchArgs, WatchFormat,
 };
 pub use trial::{AttachArgs, BenchArgs, DemoArgs, DetachArgs, EnvArgs, EnvFormat, RunArgs, WorkerArgs};
 pub use values::interval;
@@ -107,6 +107,12 @@ pub enum Command {
     Cores(CoresArgs),
     /// Print the latest events of each process, or with --follow new ones as they happen
     Events(EventsArgs),
+    /// Show memory in use and telemetry over the last minute, hour or day
+    ///
+    /// A running aggregator records it; without one, the history begins when the command starts. Each line covers a
+    /// quarter of a second of a minute, 15 s of an hour, 6 min of a day: the least, the most and the last that was used,
+    /// and the most that the driver measured. JSON and CSV have the least and the last of that, too.
+    History(HistoryArgs),
     /// Show the peak memory use of each device: how much, when, and by whom
     Peak(PeakArgs),
     /// Explain recent allocation failures: why, who held the memory, what came before

@@ -158,6 +158,65 @@ pub struct LimitArgs {
     pub fail_above: Vec<Threshold>,
 }
 
+/// `history`
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  tt-smi history                               the last hour of each device
+  tt-smi history --span day --device 0 --format csv > device0.csv
+  tt-smi history --json | jq '.devices[0].telemetry[-1].temperature_celsius.max'
+
+JSON is described by docs/schema/history.json. Times without a line are unknown.")]
+pub struct HistoryArgs {
+    /// Which devices.
+    #[command(flatten)]
+    pub on: DeviceArgs,
+    /// How far back
+    #[arg(long, value_enum, default_value_t, value_name = "SPAN")]
+    pub span: HistorySpan,
+    /// Output format
+    #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
+    pub format: HistoryFormat,
+    /// Same as --format json
+    #[arg(long, conflicts_with = "format")]
+    pub json: bool,
+}
+
+/// How far back a history goes. The number is the resolution in the table.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum HistorySpan {
+    /// A minute.
+    Minute,
+    /// An hour.
+    #[default]
+    Hour,
+    /// A day.
+    Day,
+}
+
+impl HistorySpan {
+    /// As it is given and written.
+    pub fn word(self) -> &'static str {
+        match self {
+            HistorySpan::Minute => "minute",
+            HistorySpan::Hour => "hour",
+            HistorySpan::Day => "day",
+        }
+    }
+}
+
+/// Output format of a history.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum HistoryFormat {
+    /// A table for each device.
+    #[default]
+    Table,
+    /// JSON for programs.
+    Json,
+    /// CSV for spreadsheets: one line per device and time.
+    Csv,
+}
+
 /// `list`
 #[derive(Debug, Default, Args)]
 #[command(after_help = "\
@@ -165,9 +224,7 @@ Examples:
   tt-smi list
   tt-smi list --json | jq -r '.devices[].pci_address'
   tt-smi list --query 'dram=0'                 reporting devices with no DRAM in use
-  tt-smi list --json | jq '.unreported_devices[] | [.board, .temperature_celsius]'
-
-Devices that only the kernel driver knows have no number: name them by PCI address or chip id.
+  tt-smi list --json | jq '.devices[] | [.board, .temperature_celsius]'
 
 Fields of a query: device, name, class, size, dram, l1 (what is used), peak, rate, dispatches, hits,
 misses. Operators: = != > >= < <= ~ (contains) !~.")]

@@ -13,6 +13,7 @@ mod demo;
 pub(crate) mod doctor;
 mod env;
 mod events;
+pub(crate) mod history;
 pub(crate) mod list;
 mod man;
 mod official;
@@ -62,6 +63,7 @@ pub(crate) fn run(cli: Cli, settings: &Settings) -> anyhow::Result<()> {
         Some(Command::Programs(args)) => programs::run(&args, settings),
         Some(Command::Cores(args)) => cores::run(&args, settings),
         Some(Command::Events(args)) => events::run(&args, settings),
+        Some(Command::History(args)) => history::run(&args, settings),
         Some(Command::Peak(args)) => peak::run(&args, settings),
         Some(Command::Oom(args)) => oom::run(&args, settings),
         Some(Command::Run(args)) => run::run(&args, settings),

@@ -43,6 +43,13 @@ impl Measure {
         stats.number(self.limit?).ok().map(|value| self.scaled(value))
     }
 
+    /// Whether it has reached a limit that it should stay below. That of a PCIe link is what it could be at best.
+    pub fn is_at_limit(&self, stats: &DriverStats) -> bool {
+        let is_best = matches!(self.told, Told::LinkSpeed | Told::LinkWidth);
+        let both = self.value(stats).zip(self.limit(stats));
+        !is_best && both.is_some_and(|(value, limit)| value >= limit)
+    }
+
     /// A value of the table in the unit of the key.
     pub fn scaled(&self, value: i64) -> f64 {
         value as f64 / self.per_unit
@@ -209,6 +216,16 @@ mod tests {
         assert_eq!(measure("aiclk_hertz").limit(&stats), None);
         stats.absences.fill(1);
         assert!(MEASURES.iter().all(|one| one.value(&stats).is_none() && one.limit(&stats).is_none()));
+    }
+
+    #[test]
+    fn a_link_at_its_best_is_no_danger() {
+        let mut stats = DriverStats::zeroed();
+        for told in [Told::LinkWidth, Told::LinkWidthMax, Told::Power, Told::PowerLimit] {
+            stats.numbers[told as usize] = 16;
+        }
+        let at_limit = |told: Told| Measure::of(told).unwrap().is_at_limit(&stats);
+        assert_eq!((at_limit(Told::LinkWidth), at_limit(Told::Power)), (false, true));
     }
 
     #[test]

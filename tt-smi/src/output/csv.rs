@@ -40,7 +40,7 @@ pub fn write_devices(out: &mut dyn Write, model: &Model, namespace: &str) -> io:
         about.chain(COLUMNS.iter().map(|column| column.of_device(device).text())).collect()
     };
     let heads = DEVICE_COLUMNS.iter().map(|(head, _)| *head).chain(COLUMNS.iter().map(|c| c.name.as_str()));
-    write(out, model, namespace, heads, model.devices.iter().map(line))
+    write_records(out, model, namespace, heads, model.devices.iter().map(line))
 }
 
 /// A line per process and device.
@@ -54,15 +54,21 @@ pub fn write_processes(out: &mut dyn Write, model: &Model, namespace: &str) -> i
         .iter()
         .flat_map(|process| process.usages.iter().map(move |usage| line(process, usage)));
     let heads = PROCESS_COLUMNS.iter().map(|(head, _)| *head);
-    write(out, model, namespace, heads.chain(process_columns().map(|column| column.name.as_str())), lines)
+    write_records(
+        out,
+        model,
+        namespace,
+        heads.chain(process_columns().map(|column| column.name.as_str())),
+        lines,
+    )
 }
 
-/// Headings stand also where there is nothing below them.
-fn write(
+/// Headings stand also where there is nothing below them. Before each line is when and where it was written.
+pub(crate) fn write_records<'a>(
     out: &mut dyn Write,
     model: &Model,
     namespace: &str,
-    heads: impl Iterator<Item = &'static str>,
+    heads: impl Iterator<Item = &'a str>,
     lines: impl Iterator<Item = Vec<String>>,
 ) -> io::Result<()> {
     let mut csv = csv::Writer::from_writer(out);

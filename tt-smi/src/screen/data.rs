@@ -67,6 +67,8 @@ pub struct History {
     pub resolution: usize,
     /// By device index, oldest first; a missing bucket is unknown.
     pub devices: Vec<Vec<Bucket>>,
+    /// Telemetry over the same time, by device index, oldest first; nothing of a device that the driver does not have.
+    pub telemetry: Vec<Vec<TelemetryBucket>>,
     /// A period that no aggregator saw.
     pub gap: Option<(u64, u64)>,
 }

@@ -121,7 +121,7 @@ impl<'a> Feed<'a> {
         let more = match needs {
             Needs::Figures => More::None,
             Needs::History(resolution) => More::History(self.history(&model, &reading, resolution)),
-            Needs::Telemetry => More::Telemetry(self.telemetry(&model)),
+            Needs::Telemetry => More::Telemetry(self.telemetry(&model, 0)),
             Needs::Events => More::Events(self.events(&model, &reading)?),
             Needs::Allocations | Needs::Programs => self.list(needs, &model, &reading)?,
         };
@@ -172,13 +172,14 @@ impl<'a> Feed<'a> {
     fn history(&self, model: &Model, reading: &Reading, resolution: usize) -> History {
         let of = |device: &Device| self.source.history(device.row, device.id.chip_id, resolution);
         let devices = model.devices.iter().map(of).collect();
-        History { resolution, devices, gap: reading.snapshot.gap }
+        let telemetry = self.telemetry(model, resolution);
+        History { resolution, devices, telemetry, gap: reading.snapshot.gap }
     }
 
-    fn telemetry(&self, model: &Model) -> Vec<Vec<TelemetryBucket>> {
+    fn telemetry(&self, model: &Model, resolution: usize) -> Vec<Vec<TelemetryBucket>> {
         let of = |device: &Device| {
             let driver = device.driver.as_ref();
-            driver.map_or_else(Vec::new, |driver| self.source.telemetry(driver.row, 0))
+            driver.map_or_else(Vec::new, |driver| self.source.telemetry(driver.row, resolution))
         };
         model.devices.iter().map(of).collect()
     }

@@ -1,6 +1,9 @@
 //! What views of one device are shown with.
 
-use tt_shm_reader::{Bucket, Class, Composition, HISTORY_RESOLUTIONS, Holder, TableSnapshot};
+use tt_shm_reader::{
+    Bucket, Class, Composition, HISTORY_RESOLUTIONS, Holder, TELEMETRY_RESOLUTIONS, TRENDS, TableSnapshot,
+    TelemetryBucket, Trend,
+};
 use tt_smi::lists::allocations::{Item, Listing};
 use tt_smi::screen::History;
 
@@ -60,7 +63,22 @@ pub(crate) fn history(devices: usize) -> History {
     };
     let buckets: Vec<Bucket> = numbers.map(bucket).collect();
     let gap = Some((unseen.start * length, unseen.end * length));
-    History { resolution: 0, devices: vec![buckets; devices], gap }
+    History { resolution: 0, devices: vec![buckets; devices], telemetry: vec![telemetry(); devices], gap }
+}
+
+/// Temperature that rises and falls, and power of which nothing was read for ten seconds.
+fn telemetry() -> Vec<TelemetryBucket> {
+    let length = TELEMETRY_RESOLUTIONS[0];
+    let newest = super::NOW / length;
+    let bucket = |number: u64| {
+        let step = (number % 20) as i64;
+        let temperature = Trend::of(40_000 + 1_000 * (step - 10).abs());
+        let mut trends = [temperature; TRENDS];
+        trends[1] = Trend::of(20_000_000 + 1_000_000 * step);
+        let known = if (10..15).contains(&(newest - number)) { 1 } else { 3 };
+        TelemetryBucket { start: number * length, known, trends }
+    };
+    (newest - 39..=newest).map(bucket).collect()
 }
 
 fn item(pid: u32, class: Class, name: &str, address: u64, bank_bytes: u64) -> Item {

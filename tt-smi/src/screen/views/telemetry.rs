@@ -13,9 +13,10 @@ use crate::model::Device;
 use crate::screen::action::Action;
 use crate::screen::data::{Data, More, Needs};
 use crate::screen::page::{Page, Reply, Scene};
-use crate::screen::theme::{Signs, Theme};
+use crate::screen::theme::Theme;
 use crate::screen::widgets::device::{draw_headline, draw_none};
 use crate::screen::widgets::text::{or_unknown, split_top};
+use crate::screen::widgets::trend::trend;
 use crate::units::{UNKNOWN, plural};
 
 /// From this width on, both groups are side by side.
@@ -132,10 +133,10 @@ fn measured_lines(
         let text = |value: Option<f64>| or_unknown(value, |value| measure.text(value));
         let shown = if measure.limit_key.is_some() { text(limit) } else { String::new() };
         let curve = if columns > 10 { curve(measure, trend, columns, theme) } else { String::new() };
-        let style = match (value, limit) {
-            (Some(value), Some(limit)) if measure.unit != "GT/s" && value >= limit => theme.warn(),
-            (Some(_), _) => theme.heading(),
-            (None, _) => theme.dim(),
+        let style = match value {
+            _ if measure.is_at_limit(&driver.stats) => theme.warn(),
+            Some(_) => theme.heading(),
+            None => theme.dim(),
         };
         let why = if value.is_none() { driver.absent.get(measure.key).copied() } else { None };
         let last = why.map_or(curve, str::to_owned);
@@ -156,28 +157,16 @@ fn heartbeat(driver: &DriverDevice, theme: &Theme) -> Line<'static> {
 }
 
 /// The most of each bucket, between the least and the most of all that are shown; a blank where nothing was read.
-fn curve(measure: &Measure, trend: &[TelemetryBucket], columns: usize, theme: &Theme) -> String {
+fn curve(measure: &Measure, buckets: &[TelemetryBucket], columns: usize, theme: &Theme) -> String {
     let length = TELEMETRY_RESOLUTIONS[0];
-    let Some(newest) = trend.last().map(|bucket| bucket.start / length) else { return String::new() };
-    let signs: &[char] = if theme.signs == Signs::Ascii { &ASCII } else { &EIGHTHS };
+    let Some(newest) = buckets.last().map(|bucket| bucket.start / length) else { return String::new() };
     let at = |number: u64| {
-        let bucket = trend.iter().rev().find(|bucket| bucket.start / length == number)?;
-        bucket.trend(measure.told).map(|trend| trend.range())
+        let bucket = buckets.iter().rev().find(|bucket| bucket.start / length == number)?;
+        bucket.trend(measure.told).map(|trend| trend.range().1)
     };
     let first = (newest + 1).saturating_sub(columns as u64);
-    let ranges: Vec<_> = (first..=newest).map(at).collect();
-    let least = ranges.iter().flatten().map(|(min, _, _)| *min).min().unwrap_or(0);
-    let most = ranges.iter().flatten().map(|(_, max, _)| *max).max().unwrap_or(0);
-    let sign = |(_, max, _): (i64, i64, i64)| {
-        // All the same is in the middle.
-        let part = if most > least { (max - least) as f64 / (most - least) as f64 } else { 0.5 };
-        signs[(part * (signs.len() - 1) as f64).round() as usize]
-    };
-    ranges.into_iter().map(|range| range.map_or(' ', sign)).collect()
+    trend(&(first..=newest).map(at).collect::<Vec<_>>(), theme)
 }
-
-const EIGHTHS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
-const ASCII: [char; 4] = ['_', '.', '-', '^'];
 
 fn line(label: &str, [value, limit, unit, trend]: [String; 4], width: u16) -> String {
     match width {

@@ -5,3 +5,4 @@ pub(crate) mod device;
 pub(crate) mod graph;
 pub(crate) mod list;
 pub(crate) mod text;
+pub(crate) mod trend;

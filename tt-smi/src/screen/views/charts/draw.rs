@@ -5,9 +5,10 @@ use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 use ratatui::widgets::Paragraph;
-use tt_shm_reader::{Bucket, Class};
+use tt_shm_reader::{Bucket, Class, TelemetryBucket, Told};
 
 use super::window::{Values, Window};
+use crate::driver::Measure;
 use crate::escape::fit;
 use crate::model::{Device, Memory};
 use crate::screen::data::History;
@@ -15,6 +16,7 @@ use crate::screen::page::Scene;
 use crate::screen::theme::{Part, Theme};
 use crate::screen::widgets::graph::{Canvas, Curve, Dots};
 use crate::screen::widgets::text::{between, or_unknown, split_top};
+use crate::screen::widgets::trend::trend;
 use crate::units::{UNKNOWN, age, bytes, bytes_short, percent};
 
 /// Least width with axes at the sides.
@@ -27,6 +29,8 @@ pub(super) struct ChartLayout {
     pub left: Rect,
     pub graph: Rect,
     pub right: Rect,
+    /// Curves of what the driver measures, one line each.
+    pub telemetry: Rect,
     /// The line that says what is known of each time.
     pub axis: Rect,
     pub times: Rect,
@@ -34,15 +38,18 @@ pub(super) struct ChartLayout {
 }
 
 impl ChartLayout {
-    pub(super) fn of(area: Rect) -> ChartLayout {
+    pub(super) fn of(scene: &Scene<'_>) -> ChartLayout {
+        let area = scene.area;
         let lines = |least: u16, lines: u16| Constraint::Length(if area.height >= least { lines } else { 0 });
-        let rows = [lines(2, 1), Constraint::Min(1), lines(5, 1), lines(6, 1), lines(8, 2)];
-        let [_, middle, axis, times, readout] = area.layout(&Layout::vertical(rows));
+        let measured = scene.device().is_some_and(|device| device.driver.is_some());
+        let measured = lines(WITH_TELEMETRY, if measured { CURVES.len() as u16 } else { 0 });
+        let rows = [lines(2, 1), Constraint::Min(1), measured, lines(5, 1), lines(6, 1), lines(8, 2)];
+        let [_, middle, telemetry, axis, times, readout] = area.layout(&Layout::vertical(rows));
         let side = Constraint::Length(if area.width >= WITH_SIDES { SIDE } else { 0 });
         let columns = Layout::horizontal([side, Constraint::Fill(1), side]);
         let [left, graph, right] = middle.layout(&columns);
         let below = |row: Rect| Rect { x: graph.x, width: graph.width, ..row };
-        ChartLayout { left, graph, right, axis: below(axis), times: below(times), readout }
+        ChartLayout { left, graph, right, telemetry, axis: below(axis), times: below(times), readout }
     }
 }
 
@@ -54,13 +61,51 @@ pub(super) fn draw_device(
     history: &History,
     window: &Window,
 ) {
-    let layout = ChartLayout::of(scene.area);
+    let layout = ChartLayout::of(scene);
     let buckets = history.devices.get(scene.device).map_or(&[][..], Vec::as_slice);
     let scales = scales(device, buckets, window);
     draw_curves(frame, layout.graph, buckets, window, scales, scene.theme);
     draw_value_axes(frame, &layout, scales, scene.theme);
+    let measured = history.telemetry.get(scene.device).map_or(&[][..], Vec::as_slice);
+    draw_telemetry(frame, &layout, device, measured, window, scene.theme);
     draw_time_axis(frame, &layout, scene, history, buckets, window);
     draw_readout(frame, layout.readout, scene, device, buckets, window);
+}
+
+/// What of the telemetry is drawn below the graph.
+const CURVES: [Told; 2] = [Told::Temperature, Told::Power];
+/// From this height on there is room for it.
+const WITH_TELEMETRY: u16 = 14;
+
+/// Draws a line for each of [`CURVES`]: the value at the cursor or now at the left, the most of each time, and the limit
+/// at the right.
+fn draw_telemetry(
+    frame: &mut Frame<'_>,
+    layout: &ChartLayout,
+    device: &Device,
+    buckets: &[TelemetryBucket],
+    window: &Window,
+    theme: &Theme,
+) {
+    let Some(driver) = &device.driver else { return };
+    let width = usize::from(layout.graph.width);
+    let cursor = window.cursor.and_then(|cursor| window.place_of(cursor, width));
+    for (y, told) in (layout.telemetry.y..layout.telemetry.bottom()).zip(CURVES) {
+        let Some(measure) = Measure::of(told) else { continue };
+        let most = |place: usize| window.most_measured(buckets, &window.covered(place, width), told);
+        let values: Vec<Option<i64>> = (0..width).map(most).collect();
+        let shown = match cursor {
+            Some(place) => values[place].map(|value| measure.scaled(value)),
+            None => measure.value(&driver.stats),
+        };
+        let unit = measure.unit;
+        let text = |value: Option<f64>| or_unknown(value, |value| format!("{} {unit}", measure.text(value)));
+        let row = |area: Rect| Rect { y, height: 1, ..area };
+        let limit = measure.limit(&driver.stats).map(|limit| format!(" /{}", text(Some(limit))));
+        frame.render_widget(Line::from(format!("{} ", text(shown))).right_aligned(), row(layout.left));
+        frame.render_widget(Line::styled(trend(&values, theme), theme.dim()), row(layout.graph));
+        frame.render_widget(Line::styled(limit.unwrap_or_default(), theme.dim()), row(layout.right));
+    }
 }
 
 /// The scale of a graph.
@@ -254,7 +299,7 @@ fn draw_readout(
     buckets: &[Bucket],
     window: &Window,
 ) {
-    let places = usize::from(ChartLayout::of(scene.area).graph.width);
+    let places = usize::from(ChartLayout::of(scene).graph.width);
     let place = window.cursor.and_then(|cursor| window.place_of(cursor, places));
     let range = place.map_or(window.all(), |place| window.covered(place, places));
     let clock = scene.data.model.clock;

@@ -56,7 +56,7 @@ impl Charts {
     /// Moves the cursor by columns.
     fn step(&mut self, columns: i64, scene: &Scene<'_>) {
         let window = self.window(scene.data);
-        let places = u64::from(ChartLayout::of(scene.area).graph.width.max(1));
+        let places = u64::from(ChartLayout::of(scene).graph.width.max(1));
         let buckets = (window.count / places).max(1) as i64;
         self.place(|cursor| cursor.saturating_add_signed(columns.saturating_mul(buckets)), scene.data);
     }
@@ -69,7 +69,7 @@ impl Charts {
     }
 
     fn go(&mut self, motion: Motion, scene: &Scene<'_>) {
-        let page = i64::from(ChartLayout::of(scene.area).graph.width);
+        let page = i64::from(ChartLayout::of(scene).graph.width);
         match motion {
             Motion::Lines(lines) => self.step(i64::from(lines) * LEAP, scene),
             Motion::Pages(pages) => self.step(i64::from(pages) * page, scene),
@@ -123,7 +123,7 @@ impl Page for Charts {
     }
 
     fn click(&mut self, at: Position, scene: &Scene<'_>) -> Reply {
-        let graph = ChartLayout::of(scene.area).graph;
+        let graph = ChartLayout::of(scene).graph;
         if self.is_grid || !graph.contains(at) {
             return Reply::Ignored;
         }

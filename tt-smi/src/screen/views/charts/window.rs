@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use tt_shm_reader::{Bucket, HISTORY_BUCKETS, bucket_flags};
+use tt_shm_reader::{Bucket, HISTORY_BUCKETS, TELEMETRY_RESOLUTIONS, TelemetryBucket, Told, bucket_flags};
 
 /// Consecutive buckets, by number: a bucket's number times its length is its start time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,6 +72,18 @@ impl Window {
         let start = buckets.partition_point(|bucket| number(bucket) < range.start);
         let within = buckets[start..].iter().take_while(|bucket| number(bucket) < range.end);
         within.map(Both::from).reduce(Both::then)
+    }
+
+    /// The most that was measured in the time of some buckets. Telemetry has longer buckets than memory has.
+    pub(super) fn most_measured(
+        &self,
+        buckets: &[TelemetryBucket],
+        range: &Range<i64>,
+        told: Told,
+    ) -> Option<i64> {
+        let length = TELEMETRY_RESOLUTIONS.into_iter().find(|length| *length >= self.length)?;
+        let within = |bucket: &&TelemetryBucket| self.overlaps(range, (bucket.start, bucket.start + length));
+        buckets.iter().filter(within).filter_map(|bucket| Some(bucket.trend(told)?.range().1)).max()
     }
 
     /// Whether a period overlaps with some buckets.

@@ -2,8 +2,9 @@
 
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
-use tt_shm_reader::Class;
+use tt_shm_reader::{Class, Told};
 
+use crate::driver::{DriverDevice, MEASURES, Measure};
 use crate::escape::fit;
 use crate::model::{
     Cause, Clock, Device, FIGURES, Failure, Figure, Held, Interval, Makeup, Memory, Model, Moment, Peak,
@@ -160,7 +161,12 @@ fn time_of_day(time: Moment) -> String {
 pub(super) fn activity_lines(scene: &Scene<'_>, width: u16) -> Vec<Line<'static>> {
     let Some(device) = scene.device() else { return Vec::new() };
     let (model, theme) = (&scene.data.model, scene.theme);
-    let mut lines = vec![Line::default(), heading("ACTIVITY", theme)];
+    let mut lines = vec![Line::default()];
+    if let Some(driver) = &device.driver {
+        lines.push(heading("TELEMETRY", theme));
+        lines.extend(telemetry_lines(driver, usize::from(width), theme));
+    }
+    lines.push(heading("ACTIVITY", theme));
     lines.extend(activity(device).into_iter().map(Line::raw));
     for (name, makeup) in [("DRAM PEAK", &device.dram_makeup), ("L1 PEAK", &device.l1_makeup)] {
         lines.push(heading(name, theme));
@@ -173,6 +179,40 @@ pub(super) fn activity_lines(scene: &Scene<'_>, width: u16) -> Vec<Line<'static>
 
 fn heading(text: &'static str, theme: &Theme) -> Line<'static> {
     Line::from(Span::styled(format!(" {text}"), theme.heading()))
+}
+
+/// What the driver measures, as far as it is known, with limits that are reached; the rest is in the view of its own.
+fn telemetry_lines(driver: &DriverDevice, width: usize, theme: &Theme) -> Vec<Line<'static>> {
+    let of = |measure: &Measure| {
+        let value = measure.value(&driver.stats)?;
+        let is_over = measure.is_at_limit(&driver.stats);
+        let limit = measure.limit(&driver.stats).filter(|_| is_over);
+        let over = limit.map_or_else(String::new, |limit| format!(", limit {}", measure.text(limit)));
+        let text = format!("{} {} {}", measure.label, measure.text(value), measure.unit);
+        Some((format!("{}{over}", text.trim_end()), is_over))
+    };
+    let known: Vec<(String, bool)> =
+        MEASURES.iter().filter(|measure| measure.told != Told::Heartbeat).filter_map(of).collect();
+    let stands = (driver.heartbeat_moves == Some(false))
+        .then(|| Line::styled("   heartbeat stands still: the firmware hangs", theme.warn()));
+    if known.is_empty() {
+        return [Line::styled("   nothing is published: key 3 says why", theme.dim())]
+            .into_iter()
+            .chain(stands)
+            .collect();
+    }
+    let mut lines: Vec<(String, bool)> = Vec::new();
+    for (text, is_over) in known {
+        match lines.last_mut() {
+            Some((line, over)) if line.chars().count() + 3 + text.chars().count() <= width => {
+                *line = format!("{line} · {text}");
+                *over |= is_over;
+            }
+            _ => lines.push((format!("   {text}"), is_over)),
+        }
+    }
+    let style = |is_over| if is_over { theme.warn() } else { Style::new() };
+    lines.into_iter().map(|(text, is_over)| Line::styled(text, style(is_over))).chain(stands).collect()
 }
 
 fn activity(device: &Device) -> [String; 2] {
