@@ -225,6 +225,28 @@ fn a_process_that_comes_later_is_seen_too() {
 }
 
 #[test]
+fn events_of_a_process_that_comes_later_are_followed() {
+    if !is_allowed() {
+        return;
+    }
+    let (space, machine) = (Space::new(), machine(&[]));
+    let printed = tempfile::NamedTempFile::new().unwrap();
+    let mut command = smi(&space, &machine);
+    command.args(["events", "--follow", "--json"]).stdout(printed.reopen().unwrap());
+    let _follower = Process::spawn(command);
+    let contained = Contained::start(&space, PRIVATE);
+    machine.list_pids(0, &[contained.pid]);
+    let allocations = || {
+        let text = std::fs::read_to_string(printed.path()).unwrap();
+        let events = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+        let of_it = |event: &Value| event["pid"] == contained.pid && event["event"] == "ALLOC";
+        let count = events.filter(of_it).count();
+        (count == 10).then_some(())
+    };
+    until("its ten allocations", allocations);
+}
+
+#[test]
 fn every_process_is_seen_once_however_it_is_reached() {
     if !is_allowed() {
         return;

@@ -1,12 +1,14 @@
 //! The rings of several processes, merged by time.
 
 use std::io;
+use std::time::{Duration, Instant};
 
 use tt_shm_os::Namespace;
 use tt_shm_reader::{Segment, segment_paths};
 
 use super::{Happened, Tail};
 use crate::directory::Directory;
+use crate::private;
 use crate::segments::shown_pid;
 
 /// Most events of one process per read, whatever the size of its ring.
@@ -16,6 +18,9 @@ const MOST_OF_ALL: u64 = 1 << 20;
 /// Events per read that each of very many processes gets in any case.
 const LEAST_OF_ONE: u64 = 1 << 10;
 
+/// How often new processes in containers are looked for: it takes asking the driver who holds a device.
+const LOOK_INTO_CONTAINERS: Duration = Duration::from_secs(1);
+
 /// The rings that are followed.
 #[derive(Debug)]
 pub struct Watch {
@@ -23,6 +28,8 @@ pub struct Watch {
     /// The processes to follow; all if empty.
     pids: Vec<u32>,
     directory: Directory,
+    /// When the private folders of containers were looked at.
+    looked: Instant,
     /// One for each process.
     pub tails: Vec<Tail>,
 }
@@ -30,7 +37,8 @@ pub struct Watch {
 impl Watch {
     /// Follows the processes of a namespace, or only those named; no ring yet.
     pub fn new(namespace: &Namespace, pids: &[u32], directory: Directory) -> Watch {
-        Watch { namespace: namespace.clone(), pids: pids.to_vec(), directory, tails: Vec::new() }
+        let (namespace, pids) = (namespace.clone(), pids.to_vec());
+        Watch { namespace, pids, directory, looked: Instant::now(), tails: Vec::new() }
     }
 
     /// Follows these from now on, each from where `begin` starts.
@@ -53,11 +61,24 @@ impl Watch {
             }
             // Refused or just gone: reported once at the start, not repeatedly.
             let Ok(segment) = Segment::open(&path) else { continue };
-            if self.wants(&segment) && segment.is_alive().unwrap_or(false) {
-                self.tails.push(Tail::from_start(segment));
+            self.add_new(segment);
+        }
+        if self.looked.elapsed() >= LOOK_INTO_CONTAINERS {
+            self.looked = Instant::now();
+            for segment in private::open_all(&self.namespace).into_iter().flatten() {
+                let known = |tail: &Tail| tail.segment.identity() == segment.identity();
+                if !self.tails.iter().any(known) {
+                    self.add_new(segment);
+                }
             }
         }
         Ok(())
+    }
+
+    fn add_new(&mut self, segment: Segment) {
+        if self.wants(&segment) && segment.is_alive().unwrap_or(false) {
+            self.tails.push(Tail::from_start(segment));
+        }
     }
 
     /// The devices known so far.
