@@ -22,7 +22,7 @@
 //! - **A thread that has ended** leaves a seat that is OUT. A new thread may have its number, and with it seat and bias:
 //!   everything that the old one did came before the new one was made.
 //! - **A signal handler** that interrupts its own thread inside, or about to learn that it is not, waits for ever: as with
-//!   any lock, handlers must not use it.
+//!   any lock, handlers must not enter it. They may try to ([`State::try_enter`]), which finds it busy then.
 //! - **Who gets the bias**: the first thread, and later one that has taken the lock so often in a row that a fence is
 //!   cheaper ([`State::next`]). Each eviction doubles that number: threads that take turns keep an ordinary lock.
 //! - **If the kernel refuses the fence**, nobody ever gets a bias. If it stops to allow it (a sandbox that was set up
@@ -196,15 +196,63 @@ impl<P: Platform, const SEATS: usize> State<P, SEATS> {
         if matches!(found, NO_VALUE | ENDED) {
             return (found, None);
         }
-        let hold = |to| Some(Hold { word: &self.word, to, sleepers: &self.sleepers });
         if found == WIPED {
-            return (WIPED, hold(WIPED));
+            return (WIPED, Some(self.held(WIPED)));
         }
         if let Some(seat) = self.seat(found) {
             // Before there is a hold, which would release the lock if this panicked.
             self.evict(seat);
         }
-        (FREE, hold(self.next(thread)))
+        (FREE, Some(self.held(self.next(thread))))
+    }
+
+    /// The hold of a thread that has put the lock into [`HELD`], and will leave it in the state `to`.
+    fn held(&self, to: u32) -> Hold<'_, P> {
+        Hold { word: &self.word, to, sleepers: &self.sleepers }
+    }
+
+    /// Takes the lock if that needs no waiting, for signal handlers too. Otherwise returns the state it is in: [`WIPED`],
+    /// [`NO_VALUE`], [`ENDED`], or [`HELD`] if somebody has it, or had it or took it a moment ago.
+    ///
+    /// It is left [`FREE`], and no streak is counted: who only tries has no claim to a bias.
+    pub(crate) fn try_enter(&self, thread: u64) -> Result<Hold<'_, P>, u32> {
+        let state = self.word.load();
+        if matches!(state, WIPED | NO_VALUE | ENDED | HELD) {
+            return Err(state);
+        }
+        match self.seat(state) {
+            // If this is a signal handler, its thread may be inside: then its seat is IN.
+            Some(seat) if seat.thread.load() == thread => self.enter_own(state, thread).ok_or(HELD),
+            Some(seat) => self.try_evict(state, seat),
+            None if P::replace(&self.word, FREE, HELD) => Ok(self.held(FREE)),
+            None => Err(HELD),
+        }
+    }
+
+    /// Takes the bias away from the thread of this seat, unless that thread is inside.
+    ///
+    /// If it is, the bias is put back, which is sound because the value was not touched: while the state was [`HELD`]
+    /// nobody else could change it, and the owner, which enters without an Acquire, has nothing to see that it did not do
+    /// itself. It finds the bias as it was, or saw it gone and waits for the lock as anybody does, to find it biased to
+    /// itself. (After the value was used, the bias must not be given back: the owner would not see what was done.)
+    #[cold]
+    fn try_evict(&self, state: u32, seat: &Seat<P>) -> Result<Hold<'_, P>, u32> {
+        if !P::replace(&self.word, state, HELD) {
+            return Err(HELD);
+        }
+        // Pairs with the light fence in enter_own().
+        let is_fenced = P::heavy_fence();
+        if !is_fenced {
+            self.biasable.store(0);
+        }
+        // Without the fence OUT means nothing. Acquire: pairs with the Release in Hold::drop().
+        if !is_fenced || seat.inside.load_acquire() != OUT {
+            // Wakes one of those that went to sleep meanwhile; the others wake by themselves.
+            drop(self.held(state));
+            return Err(HELD);
+        }
+        self.raise_needed();
+        Ok(self.held(FREE))
     }
 
     /// Waits until the thread of this seat, whose bias was just taken away, is not inside.
@@ -217,6 +265,11 @@ impl<P: Platform, const SEATS: usize> State<P, SEATS> {
         }
         // Acquire: pairs with the Release in Hold::drop().
         self.wait(&seat.inside, IN, || (seat.inside.load_acquire() == OUT).then_some(()));
+        self.raise_needed();
+    }
+
+    /// Makes the next bias harder to get, after an eviction.
+    fn raise_needed(&self) {
         self.needed.store((self.needed.load() * 2).clamp(P::FIRST_STREAK, P::LONGEST_STREAK));
     }
 

@@ -88,7 +88,7 @@ pub use limits::{LimitError, check_file_size_limit, fail_at_file_size_limit};
 pub use lock::{is_write_locked, lock_exclusive, try_lock_exclusive};
 pub use map::{MapError, ReadMap, WriteMap};
 pub use mappings::nameless_mappings;
-pub use mutex::{ForkGuard, ForkMutex};
+pub use mutex::{ForkGuard, ForkMutex, TryWithError};
 pub use names::{
     NAMESPACE_ENV, NameError, Namespace, SHM_DIR, SegmentName, parse_segment_name, path_of,
     segment_file_name, table_file_name, table_lock_file_name,

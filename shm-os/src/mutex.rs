@@ -127,7 +127,7 @@ pub struct ForkMutex<T> {
     ended: AtomicBool,
 }
 
-// SAFETY: the value is reached only through with(), end(), get_mut() and drop(), which give one thread at a time
+// SAFETY: the value is reached only through with(), try_with(), end(), get_mut() and drop(), which give one thread at a time
 // access to it; so sharing the mutex needs no more than sending the value between threads.
 unsafe impl<T: Send> Sync for ForkMutex<T> {}
 
@@ -169,6 +169,22 @@ impl<T> ForkMutex<T> {
         // SAFETY: we hold the lock until `hold` is dropped, which is when the guard is.
         let value = unsafe { &mut *self.value.get() };
         Some(ForkGuard { value, _hold: hold })
+    }
+
+    /// Runs `work` on the value if nobody else is using it, without ever waiting; for signal handlers, too. If the handler
+    /// interrupted its own thread in [`ForkMutex::with`], the mutex is busy.
+    ///
+    /// A forked child that has not made its value yet finds it busy as well, and nothing is changed: making one is more
+    /// than a signal handler may do.
+    pub fn try_with<R>(&self, work: impl FnOnce(&mut T) -> R) -> Result<R, TryWithError> {
+        let hold = self.lock.get().try_enter(this_thread()).map_err(|state| match state {
+            NO_VALUE | ENDED => TryWithError::NoValue,
+            WIPED if self.has_ended() => TryWithError::NoValue,
+            _ => TryWithError::Busy,
+        })?;
+        // SAFETY: we hold the lock until `hold` is dropped, which is when the guard is.
+        let value = unsafe { &mut *self.value.get() };
+        Ok(work(&mut ForkGuard { value, _hold: hold }))
     }
 
     /// Drops the value, for good. A forked child that has none of its own never gets one.
@@ -230,6 +246,15 @@ impl<T> ForkMutex<T> {
         lock.set(state);
         (state == FREE).then_some(())
     }
+}
+
+/// Why [`ForkMutex::try_with`] did not run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TryWithError {
+    /// Somebody is using the value, or this is a forked child that has not made its own yet.
+    Busy,
+    /// There is no value, and there will be none.
+    NoValue,
 }
 
 /// Access to the value of a [`ForkMutex`] until it is dropped.
