@@ -12,7 +12,7 @@
 use crate::control::HEAD;
 use crate::counters::Counters;
 use crate::device::MAX_DEVICES;
-use crate::event::{Event, NO_DEVICE};
+use crate::event::{Event, EventKind, NO_DEVICE};
 use crate::protocol::{latch::LatchWriter, stamped};
 use crate::row::{Row, RowEffect, RowKind};
 use crate::segment::{SLOT_WORDS, SegmentWords};
@@ -97,8 +97,9 @@ impl Accounts {
     #[inline(always)]
     pub fn count(&mut self, event: &Event) -> Result<(), Refused> {
         let Some(device) = self.devices.get_mut(usize::from(event.device)) else {
-            // Checked last: most events have a device.
-            return if event.device == NO_DEVICE { Ok(()) } else { Err(Refused::UnknownDevice) };
+            // Checked last: most events have a device. All but markers need one: a host may name any number.
+            let needs_none = event.device == NO_DEVICE && event.kind == EventKind::Marker as u8;
+            return if needs_none { Ok(()) } else { Err(Refused::UnknownDevice) };
         };
         device.counters.apply(event).map_err(|_| Refused::Implausible)?;
         if !self.waits[usize::from(event.device)] {
@@ -222,7 +223,6 @@ impl<W: Word> SegmentWords<'_, W> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::event::EventKind;
 
     #[test]
     fn what_was_counted_can_be_asked_for() {
@@ -233,5 +233,7 @@ mod tests {
         assert_eq!(accounts.counters(0).map(Counters::dram_used), Some(5));
         assert_eq!(accounts.count(&Event { device: 1, ..event }), Err(Refused::UnknownDevice));
         assert!(accounts.counters(1).is_none());
+        assert_eq!(accounts.count(&Event { device: NO_DEVICE, ..event }), Err(Refused::UnknownDevice));
+        assert_eq!(accounts.count(&Event::new(EventKind::Marker, NO_DEVICE)), Ok(()));
     }
 }
