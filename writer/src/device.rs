@@ -147,6 +147,21 @@ impl PciAddress {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Device(pub(crate) u8);
 
+impl Device {
+    /// The device with this number, as [`Device::raw`] returned it. Calls about a number that the tracker has not given
+    /// out return [`RecordError::UnknownDevice`](crate::RecordError::UnknownDevice).
+    #[inline]
+    pub const fn from_raw(number: u8) -> Device {
+        Device(number)
+    }
+
+    /// Its number: the index in the list of devices of the segment, as events have it.
+    #[inline]
+    pub const fn raw(self) -> u8 {
+        self.0
+    }
+}
+
 /// Several devices that act as one: a call on a mesh is recorded on each of its devices.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mesh(Vec<Device>);
@@ -161,7 +176,9 @@ impl Mesh {
     }
 }
 
-/// The target of a call: a device, or each device of a mesh.
+/// The target of a call: a device, or each device of a mesh, slice or array.
+///
+/// A device that is named twice counts once. If there is none, the call records nothing, checks nothing, and succeeds.
 pub trait Target {
     /// The devices.
     fn devices(&self) -> &[Device];
@@ -177,6 +194,20 @@ impl Target for Device {
 impl Target for Mesh {
     fn devices(&self) -> &[Device] {
         &self.0
+    }
+}
+
+impl Target for [Device] {
+    #[inline]
+    fn devices(&self) -> &[Device] {
+        self
+    }
+}
+
+impl<const N: usize> Target for [Device; N] {
+    #[inline]
+    fn devices(&self) -> &[Device] {
+        self
     }
 }
 

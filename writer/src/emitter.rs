@@ -3,7 +3,7 @@
 use crate::config::Config;
 use crate::error::{OpenError, RecordError};
 use crate::live::{Key, Live, LiveRecord, Sought};
-use crate::names::Names;
+use crate::names::{Names, cut};
 use crate::programs::Programs;
 use crate::registry::Registry;
 use crate::request::{Alloc, NameId};
@@ -140,7 +140,8 @@ impl Emitter {
         Ok(number as u8)
     }
 
-    pub(crate) fn intern(&mut self, registry: &Registry, name: &str) -> Recorded<NameId> {
+    pub(crate) fn intern(&mut self, registry: &Registry, name: &[u8]) -> Recorded<NameId> {
+        let name = cut(name);
         let number = self.names.intern(&self.segment, name);
         self.publish_degraded();
         match number {

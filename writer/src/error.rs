@@ -1,5 +1,7 @@
 //! Errors, with the operands that tell where.
 
+use crate::codes;
+use rustix::io::Errno;
 use shm_layout::{LANES, MAX_BYTES, MAX_KERNEL_BYTES};
 use std::io;
 use std::path::PathBuf;
@@ -7,6 +9,7 @@ use tt_shm_os::{LimitError, MapError, NameError, SHM_DIR};
 
 /// Why tracking could not be started.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum OpenError {
     /// The namespace is not valid.
     #[error(transparent)]
@@ -60,9 +63,43 @@ pub enum OpenError {
     },
 }
 
-/// Why a call was not recorded as given. Every error is also counted in the segment; none makes a total
-/// wrong, and none is a reason to stop.
+impl OpenError {
+    /// Its number, one of [`codes`].
+    pub fn code(&self) -> u32 {
+        match self {
+            OpenError::Namespace(_) => codes::OPEN_NAMESPACE,
+            OpenError::Setting { .. } => codes::OPEN_SETTING,
+            OpenError::Limit(_) => codes::OPEN_LIMIT,
+            OpenError::Create { .. } => codes::OPEN_CREATE,
+            OpenError::Map(_) => codes::OPEN_MAP,
+            OpenError::NoRoom { .. } => codes::OPEN_NO_ROOM,
+            OpenError::OldKernel => codes::OPEN_OLD_KERNEL,
+            OpenError::Publish { .. } => codes::OPEN_PUBLISH,
+        }
+    }
+
+    /// The `errno` of the system call that failed; `None` if none did.
+    pub fn errno(&self) -> Option<i32> {
+        match self {
+            OpenError::Create { cause, .. }
+            | OpenError::NoRoom { cause, .. }
+            | OpenError::Publish { cause, .. }
+            | OpenError::Map(MapError::System { cause, .. }) => cause.raw_os_error(),
+            // What the kernel answers to an advice that it does not know.
+            OpenError::OldKernel => Some(Errno::INVAL.raw_os_error()),
+            OpenError::Namespace(_)
+            | OpenError::Setting { .. }
+            | OpenError::Limit(_)
+            | OpenError::Map(MapError::TooShort { .. }) => None,
+        }
+    }
+}
+
+/// Why a call was not recorded as given. Every error is also counted in the segment, except
+/// [`Busy`](RecordError::Busy) and [`ForkedWithoutSegment`](RecordError::ForkedWithoutSegment), which do not reach it. None
+/// makes a total wrong, and none is a reason to stop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum RecordError {
     /// A free or name of something that is not live. Nothing changed.
     #[error("{what} {id:#x} on device {device} cannot be freed or named: it is not live")]
@@ -144,4 +181,41 @@ pub enum RecordError {
     /// This process was forked and could not create a segment of its own.
     #[error("this forked process could not create a segment of its own; its calls are not recorded")]
     ForkedWithoutSegment,
+    /// The call would have had to wait: another thread is in a call, or the one that this signal handler interrupted, or
+    /// this is a forked child that has not made a segment of its own yet. Nothing changed. Only
+    /// [`WithoutWaiting`](crate::WithoutWaiting) returns it.
+    #[error("the tracker is in use, and this call does not wait for it; it is not recorded")]
+    Busy,
+}
+
+impl RecordError {
+    /// Its number, one of [`codes`].
+    pub fn code(&self) -> u32 {
+        match self {
+            RecordError::UnmatchedFree { .. } => codes::UNMATCHED_FREE,
+            RecordError::DoubleAlloc { .. } => codes::DOUBLE_ALLOC,
+            RecordError::SizeMismatch { .. } => codes::SIZE_MISMATCH,
+            RecordError::UnknownDevice { .. } => codes::UNKNOWN_DEVICE,
+            RecordError::DeviceListFull => codes::DEVICE_LIST_FULL,
+            RecordError::NoRoom => codes::NO_ROOM,
+            RecordError::NamesFull => codes::NAMES_FULL,
+            RecordError::SizeOutOfRange { .. } => codes::SIZE_OUT_OF_RANGE,
+            RecordError::UnknownProgram { .. } => codes::UNKNOWN_PROGRAM,
+            RecordError::LaneOutOfRange { .. } => codes::LANE_OUT_OF_RANGE,
+            RecordError::ForkedWithoutSegment => codes::FORKED_WITHOUT_SEGMENT,
+            RecordError::Busy => codes::BUSY,
+        }
+    }
+}
+
+/// Where a batch stopped: `done` items were recorded, the next one was refused, and those after it were not tried.
+///
+/// To go on without the refused one, call again with `&items[error.done + 1..]`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("item {done} of a batch was refused: {error}")]
+pub struct BatchError {
+    /// How many were recorded; also the place of the refused one.
+    pub done: usize,
+    /// Why it was refused.
+    pub error: RecordError,
 }

@@ -27,9 +27,27 @@
 //! ```
 //!
 //! Tracking is on if `TT_ALLOC_TRACKING_ENABLED` is `1`, or if [`Builder::enabled`] says so; when disabled,
-//! each call costs one predictable branch. Calls must not be made from a signal handler.
+//! each call costs one predictable branch.
+//!
+//! # Which tracker
+//!
+//! One per process: [`Tracker::for_process`] opens it at the first call and returns the same one later, to every library
+//! and thread. Two trackers are two segments, which monitors add up.
+//!
+//! # Signal handlers and threads that must not wait
+//!
+//! Calls on a [`Tracker`] may wait for another thread, and must not be made from a signal handler, which would wait for the
+//! thread that it interrupted. [`Tracker::without_waiting`] is for those: its calls return [`RecordError::Busy`] instead.
+//!
+//! # Unloading
+//!
+//! A library that contains this crate must not be unloaded (`dlclose`) while a thread is in a call, nor while a tracker is
+//! open: close every tracker first ([`Tracker::close`], [`ExclusiveTracker::close`]). What is left then is a function that runs
+//! at exit, which the C library calls when it unloads the library, and some memory. A library that cannot know when its
+//! callers are done is linked with `-z nodelete`, and stays.
 
 mod access;
+pub mod codes;
 mod config;
 mod device;
 mod emitter;
@@ -40,6 +58,7 @@ mod guard;
 mod index;
 mod live;
 mod names;
+mod process;
 mod programs;
 mod reap;
 mod registry;
@@ -55,11 +74,11 @@ pub use config::{
     RING_SLOTS_ENV, RUN_ENV,
 };
 pub use device::{CoreGrid, CoreMemory, Device, DeviceInfo, Mesh, PciAddress, Pool, Pools, Target};
-pub use error::{OpenError, RecordError};
+pub use error::{BatchError, OpenError, RecordError};
 pub use guard::AllocGuard;
 pub use request::{
     Alloc, Allocation, BufferType, CircularBuffer, Dispatch, FailedAlloc, Kernel, Launch, Loaded, NameId,
     ProgramBinaryStatus,
 };
 pub use shm_layout::{Arch, Class, CoreType, Counters, KernelType, MarkerPhase, Source};
-pub use tracker::{ExclusiveTracker, Record, Tracker};
+pub use tracker::{ExclusiveTracker, Record, Tracker, WithoutWaiting};

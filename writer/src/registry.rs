@@ -11,7 +11,7 @@ use once_cell::race::OnceBox;
 use shm_layout::{DeviceEntry, MAX_DEVICES, MAX_NAMES};
 
 const CHUNK: usize = 256;
-type Chunk = Box<[OnceBox<Box<str>>]>;
+type Chunk = Box<[OnceBox<Box<[u8]>>]>;
 
 /// A device is described again at most once for each bit of its entry's `known` word that is in use.
 const VERSIONS: usize = 16;
@@ -32,7 +32,7 @@ impl Registry {
         self.devices.iter().map_while(|versions| versions.iter().map_while(OnceBox::get).last())
     }
 
-    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
+    pub(crate) fn names(&self) -> impl Iterator<Item = &[u8]> {
         // Number 0 is no name.
         (1..MAX_NAMES as usize)
             .map_while(|number| Some(&**self.names[number / CHUNK].get()?[number % CHUNK].get()?))
@@ -46,7 +46,7 @@ impl Registry {
     }
 
     /// Remembers a name. Called under the lock; a known name changes nothing.
-    pub(crate) fn set_name(&self, number: u16, name: &str) {
+    pub(crate) fn set_name(&self, number: u16, name: &[u8]) {
         let number = usize::from(number);
         let chunk = self.names[number / CHUNK].get_or_init(|| Box::new(empty(CHUNK)));
         let _ = chunk[number % CHUNK].set(Box::new(name.into()));

@@ -11,6 +11,19 @@ pub struct NameId(pub(crate) u16);
 impl NameId {
     /// No name.
     pub const NONE: NameId = NameId(0);
+
+    /// The name with this number, as [`NameId::raw`] returned it. With a number that the tracker has not given out, calls
+    /// are recorded all the same; readers find no name for it, until it is given out.
+    #[inline]
+    pub const fn from_raw(number: u16) -> NameId {
+        NameId(number)
+    }
+
+    /// Its number, as events have it; 0 for none.
+    #[inline]
+    pub const fn raw(self) -> u16 {
+        self.0
+    }
 }
 
 /// The memory of a buffer. Discriminants are tt-metal's.
@@ -425,6 +438,14 @@ pub enum ProgramBinaryStatus {
     InFlight = 1,
     /// There.
     Committed = 2,
+}
+
+impl ProgramBinaryStatus {
+    /// The status with this tt-metal code.
+    pub fn from_code(code: u8) -> Option<ProgramBinaryStatus> {
+        use ProgramBinaryStatus::*;
+        [NotSent, InFlight, Committed].get(usize::from(code)).copied()
+    }
 }
 
 /// The result of loading a kernel.
