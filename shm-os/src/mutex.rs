@@ -293,6 +293,7 @@ impl<T> Drop for ForkMutex<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::bias::HELD;
     use std::panic::{AssertUnwindSafe, catch_unwind};
     use std::sync::Arc;
 
@@ -414,6 +415,94 @@ mod tests {
         used(&lock);
         assert_eq!(lock.get_mut(|| unreachable!()), Some(&mut 1));
         assert_eq!(lock.lock.get().now(), FREE);
+    }
+
+    /// What a signal handler finds that interrupted its own thread inside.
+    #[test]
+    fn a_thread_that_is_inside_finds_it_busy() {
+        let lock = ForkMutex::new(1).unwrap();
+        let nested = || lock.with(|| unreachable!(), |_| lock.try_with(|value| *value));
+        for allowed in [allow_heavy_fences(), false] {
+            // The first to enter gets the bias, if there is one.
+            lock.lock.get().set(FREE);
+            lock.lock.get().allow_bias(allowed);
+            for _ in 0..3 {
+                assert_eq!(nested(), Some(Err(TryWithError::Busy)));
+                assert_eq!(is_biased(&lock), allowed);
+                assert_eq!(lock.try_with(|value| *value), Ok(1));
+                let twice = lock.try_with(|_| lock.try_with(|value| *value));
+                assert_eq!(twice, Ok(Err(TryWithError::Busy)));
+            }
+        }
+    }
+
+    #[test]
+    fn one_that_tries_takes_the_bias_of_a_thread_that_is_not_inside() {
+        let lock = ForkMutex::new(1).unwrap();
+        assert!(is_biased_at_first(&lock));
+        std::thread::scope(|threads| {
+            let tries = threads.spawn(|| lock.try_with(|value| *value += 1));
+            assert_eq!(tries.join().unwrap(), Ok(()));
+        });
+        assert_eq!(lock.lock.get().now(), FREE);
+        assert_eq!(used(&lock), Some(2));
+    }
+
+    #[test]
+    fn one_that_tries_leaves_a_thread_that_is_inside_its_bias() {
+        let lock = ForkMutex::new(1).unwrap();
+        assert!(is_biased_at_first(&lock));
+        let busy = || std::thread::scope(|threads| threads.spawn(|| lock.try_with(|_| ())).join().unwrap());
+        let found = lock.with(
+            || unreachable!(),
+            |value| {
+                *value += 1;
+                (0..3).map(|_| busy()).collect::<Vec<_>>()
+            },
+        );
+        assert_eq!(found, Some(vec![Err(TryWithError::Busy); 3]));
+        assert_eq!(is_biased(&lock), allow_heavy_fences());
+        assert_eq!((busy(), used(&lock)), (Ok(()), Some(2)));
+    }
+
+    /// The one that waits finds the lock held for a moment by the one that tries, and goes on sleeping or is woken.
+    #[test]
+    fn one_that_waits_gets_it_whatever_others_try() {
+        let lock = ForkMutex::new(0).unwrap();
+        assert!(is_biased_at_first(&lock));
+        let is_over = AtomicBool::new(false);
+        std::thread::scope(|threads| {
+            threads.spawn(|| {
+                while !is_over.load(Ordering::Relaxed) {
+                    let _ = lock.try_with(|_| ());
+                }
+            });
+            let waits = threads.spawn(|| lock.with(|| unreachable!(), |value| *value += 1));
+            while !waits.is_finished() {
+                lock.with(|| unreachable!(), |_| std::thread::yield_now());
+            }
+            is_over.store(true, Ordering::Relaxed);
+        });
+        assert_eq!(used(&lock), Some(1));
+    }
+
+    #[test]
+    fn trying_changes_nothing_where_there_is_no_value() {
+        let lock = ForkMutex::new(1).unwrap();
+        for (state, error) in [
+            (WIPED, TryWithError::Busy),
+            (HELD, TryWithError::Busy),
+            (NO_VALUE, TryWithError::NoValue),
+            (ENDED, TryWithError::NoValue),
+        ] {
+            lock.lock.get().set(state);
+            assert_eq!((lock.try_with(|_| ()), lock.lock.get().now()), (Err(error), state));
+        }
+        // A child of a process in which it ended.
+        lock.lock.get().set(FREE);
+        lock.end();
+        lock.lock.get().set(WIPED);
+        assert_eq!(lock.try_with(|_| ()), Err(TryWithError::NoValue));
     }
 
     /// Otherwise the next call would use what belongs to the parent.

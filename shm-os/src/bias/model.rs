@@ -1,5 +1,5 @@
-//! The lock under loom: the interleavings of an owner and an evictor with up to three preemptions, and both halves of the fence as the full fences
-//! that they stand for together. That membarrier makes them so is the kernel's word; see docs/soundness.md.
+//! The lock under loom: the interleavings of an owner, an evictor, and one that only tries, with up to three preemptions, and both halves of the
+//! fence as the full fences that they stand for together. That membarrier makes them so is the kernel's word; see docs/soundness.md.
 
 use super::{Cell, Platform, State};
 use loom::cell::UnsafeCell;
@@ -104,6 +104,24 @@ impl<const LIGHT: bool, const HEAVY: bool, const RELEASE: bool> Guarded<Model<LI
     fn add(&self, thread: u64) {
         let (found, hold) = self.state.enter(thread);
         assert!(found == super::FREE && hold.is_some());
+        self.add_inside();
+    }
+
+    /// Returns how often it added: once, or not at all if the lock was busy.
+    fn try_add(&self, thread: u64) -> u32 {
+        match self.state.try_enter(thread) {
+            Ok(_hold) => {
+                self.add_inside();
+                1
+            }
+            Err(state) => {
+                assert_eq!(state, super::HELD);
+                0
+            }
+        }
+    }
+
+    fn add_inside(&self) {
         // SAFETY: the lock is held; if that is not so, loom says it.
         self.value.with_mut(|value| unsafe { *value += 1 });
     }
@@ -124,6 +142,34 @@ fn check<const LIGHT: bool, const HEAVY: bool, const RELEASE: bool>() {
         // SAFETY: both have ended.
         let sum = lock.value.with(|value| unsafe { *value });
         assert_eq!(sum, 5, "lost");
+    });
+}
+
+/// Thread 1 has the bias and uses it. Two others try to enter: 3, which then takes the bias away as anybody does, and 4, if
+/// there is `another`. Only one of a check may wait for long: loom does not end while two let each other run.
+fn check_trying<const LIGHT: bool, const HEAVY: bool, const RELEASE: bool>(another: bool) {
+    let mut model = loom::model::Builder::new();
+    model.preemption_bound = Some(if another { 2 } else { 3 });
+    model.check(move || {
+        let lock = Guarded::<Model<LIGHT, HEAVY, RELEASE>>::new();
+        lock.add(1);
+        let [owner, trier] = [0; 2].map(|_| lock.clone());
+        let owner = loom::thread::spawn(move || (0..2).for_each(|_| owner.add(1)));
+        let trier = loom::thread::spawn(move || {
+            let added = trier.try_add(3);
+            if another {
+                return added;
+            }
+            trier.add(3);
+            added + 1
+        });
+        let mut added = if another { lock.try_add(4) } else { 0 };
+        owner.join().unwrap();
+        added += trier.join().unwrap();
+        // SAFETY: both have ended.
+        let sum = lock.value.with(|value| unsafe { *value });
+        assert_eq!(sum, 3 + added, "lost");
+        assert_eq!(lock.try_add(5), 1, "busy though nobody is inside");
     });
 }
 
@@ -153,4 +199,21 @@ fn without_the_evictors_half_of_the_fence_both_are_inside() {
 #[test]
 fn without_release_the_next_does_not_see_what_was_done() {
     fails(check::<true, true, false>);
+}
+
+#[test]
+fn one_that_tries_is_never_inside_with_another() {
+    check_trying::<true, true, true>(false);
+}
+
+#[test]
+fn two_that_try_are_never_inside_with_another() {
+    check_trying::<true, true, true>(true);
+}
+
+#[test]
+fn one_that_tries_needs_both_halves_of_the_fence_and_the_release() {
+    fails(|| check_trying::<false, true, true>(true));
+    fails(|| check_trying::<true, false, true>(true));
+    fails(|| check_trying::<true, true, false>(true));
 }

@@ -1,7 +1,7 @@
 //! The real lock, with the real fence, between real threads that take the bias from each other all the time; and the same
 //! without the fence, which has to go wrong, or it would prove nothing.
 
-use super::{BIASED, FREE, Platform, State};
+use super::{BIASED, FREE, HELD, Hold, Platform, State};
 use crate::mutex::Linux;
 use crate::thread::{allow_heavy_fences, this_thread};
 use crossbeam_utils::Backoff;
@@ -82,6 +82,20 @@ impl<const FENCE: u8> Counter<FENCE> {
 
     fn add(&self) {
         let (_, hold) = self.state.enter(this_thread());
+        self.add_inside(hold);
+    }
+
+    /// Adds unless the lock is busy, and returns whether it did.
+    fn try_add(&self) -> bool {
+        let hold = self.state.try_enter(this_thread()).ok();
+        let is_in = hold.is_some();
+        if is_in {
+            self.add_inside(hold);
+        }
+        is_in
+    }
+
+    fn add_inside(&self, hold: Option<Hold<'_, Hasty<FENCE>>>) {
         if self.inside.load(Ordering::Relaxed) {
             self.overlaps.fetch_add(1, Ordering::Relaxed);
         }
@@ -96,7 +110,7 @@ impl<const FENCE: u8> Counter<FENCE> {
 }
 
 /// Adds in bursts of random length, with stores to memory of its own in between, which keep the next ones waiting in the
-/// core. Returns how often it added.
+/// core. Now and then it only tries. Returns how often it added.
 fn work<const FENCE: u8>(counter: &Counter<FENCE>, seed: u64, until: &dyn Fn() -> bool) -> u64 {
     let mut random = fastrand::Rng::with_seed(seed);
     let far: Vec<AtomicU64> = (0..1 << 16).map(|_| AtomicU64::new(0)).collect();
@@ -104,8 +118,12 @@ fn work<const FENCE: u8>(counter: &Counter<FENCE>, seed: u64, until: &dyn Fn() -
     while !until() {
         for _ in 0..random.u64(1..40) {
             far[random.usize(..far.len())].store(added, Ordering::Relaxed);
-            counter.add();
-            added += 1;
+            if random.u8(..8) == 0 {
+                added += u64::from(counter.try_add());
+            } else {
+                counter.add();
+                added += 1;
+            }
         }
         if random.u8(..4) == 0 {
             std::thread::yield_now();
@@ -172,4 +190,23 @@ fn a_fence_that_is_refused_lets_nobody_in_and_ends_the_bias() {
     assert!(is_in.load(Ordering::Relaxed));
     (0..10).for_each(|_| counter.add());
     assert_eq!(counter.state.now(), FREE);
+}
+
+/// Without the fence nobody can tell whether the owner is inside: who only tries leaves it its bias, though it is idle.
+#[test]
+fn one_that_tries_is_refused_with_the_fence() {
+    let counter = Counter::<REFUSED>::new();
+    (0..2).for_each(|_| counter.add());
+    let biased = counter.state.now();
+    assert!(biased & BIASED != 0);
+    std::thread::scope(|threads| {
+        threads.spawn(|| {
+            assert!(matches!(counter.state.try_enter(this_thread()), Err(HELD)));
+            assert_eq!(counter.state.now(), biased);
+            // Whoever can wait takes it, and nobody gets a bias any more.
+            (0..10).for_each(|_| counter.add());
+        });
+    });
+    assert_eq!(counter.state.now(), FREE);
+    assert!(counter.try_add());
 }
