@@ -25,7 +25,7 @@ impl<R: Record> Workload<'_, R> {
         let unit = self.assignment.dram_share * weights_percent / 100 / parts;
         for layer in 0..layers {
             for (tensor, part) in tensors {
-                let name = self.record.intern(&format!("layers.{layer}.{tensor}"))?;
+                let name = self.record.intern(format!("layers.{layer}.{tensor}"))?;
                 // Whole tiles of 2 KiB.
                 let alloc = self.buffer(BufferType::Dram, (unit * part).next_multiple_of(2048), name);
                 self.record.alloc(&self.mesh, alloc)?;

@@ -108,7 +108,7 @@ fn main() -> Result<()> {
 /// Weights of four layers, and a staging buffer that nobody would see without peaks.
 fn load(tracker: &Tracker, device: Device) -> Result<()> {
     for layer in 0..4 {
-        let name = tracker.intern(&format!("weights.{layer}"))?;
+        let name = tracker.intern(format!("weights.{layer}"))?;
         let _staging = tracker.alloc_guard(device, Alloc::new(BufferType::Dram, 1000, 48 * MIB))?;
         tracker.alloc(device, Alloc::new(BufferType::Dram, layer, 64 * MIB).name(name))?;
     }

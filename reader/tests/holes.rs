@@ -165,7 +165,7 @@ fn a_real_writer_is_read_without_touching_its_holes() {
     let segment = Segment::open(&path).unwrap();
     let device = tracker.register_device(&DeviceInfo { chip_id: 7, ..Default::default() }).unwrap();
     for id in 0..20_000 {
-        let name = tracker.intern(&format!("a name of some length, number {}", id % 3000)).unwrap();
+        let name = tracker.intern(format!("a name of some length, number {}", id % 3000)).unwrap();
         tracker.alloc(device, Alloc::new(BufferType::Dram, id, 64).name(name)).unwrap();
         if id % 1000 == 0 {
             assert!(segment.live_list().exact);

@@ -178,7 +178,8 @@ impl Mesh {
 
 /// The target of a call: a device, or each device of a mesh, slice or array.
 ///
-/// A device that is named twice counts once. If there is none, the call records nothing, checks nothing, and succeeds.
+/// A device that is named twice counts once. If there is none, the call records nothing, checks nothing, and succeeds
+/// ([`Record::kernel_load`](crate::Record::kernel_load) returns [`Loaded::New`](crate::Loaded::New)).
 pub trait Target {
     /// The devices.
     fn devices(&self) -> &[Device];

@@ -3,7 +3,7 @@
 use crate::common::{counters, info, observe, open, open_with};
 use shm_layout::control::Anomaly;
 use tt_shm_reader::Class;
-use tt_shm_writer::{Alloc, Arch, BufferType, CoreMemory, DeviceInfo, Pool, Pools, Record, Source};
+use tt_shm_writer::{Alloc, Arch, BufferType, CoreMemory, DeviceInfo, Pool, Pools, Record, Source, Tracker};
 
 fn pool(banks: u32, bank_bytes: u64) -> Option<Pool> {
     Some(Pool { banks, bank_bytes, alignment: 32 })
@@ -186,4 +186,20 @@ fn a_closed_tracker_has_no_segment_and_its_calls_do_nothing() {
     clone.free(device, 1).unwrap();
     assert_eq!((clone.segment_path(), clone.counters(device)), (None, None));
     clone.close();
+}
+
+#[test]
+fn an_exclusive_tracker_is_closed_in_the_same_way() {
+    let tracker = open().into_exclusive().unwrap();
+    let path = tracker.segment_path().unwrap();
+    let device = tracker.register_device(&info(1)).unwrap();
+    tracker.alloc(device, Alloc::new(BufferType::Dram, 1, 100)).unwrap();
+    let reader = observe(&tracker);
+    tracker.close();
+    assert!(!path.exists() && reader.closed_at().is_some());
+    tracker.alloc(device, Alloc::new(BufferType::Dram, 2, 100)).unwrap();
+    tracker.free(device, 99).unwrap();
+    assert_eq!((tracker.segment_path(), tracker.counters(device)), (None, None));
+    tracker.close();
+    Tracker::disabled().into_exclusive().unwrap().close();
 }

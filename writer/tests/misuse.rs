@@ -92,7 +92,7 @@ fn sizes_beyond_reason() {
 fn no_room_for_names() {
     let tracker = open_with(|builder| builder.name_bytes(64));
     let device = device(&tracker);
-    let first = tracker.intern(&"a".repeat(60)).unwrap();
+    let first = tracker.intern("a".repeat(60)).unwrap();
     assert_eq!(tracker.intern("another"), Err(RecordError::NamesFull));
     assert_eq!(anomalies(&tracker, Anomaly::NamesFull), 1);
     assert!(observe(&tracker).is_degraded());

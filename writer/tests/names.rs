@@ -1,6 +1,7 @@
 //! Names that come after their allocations, and lists that are complete again.
 
 use crate::common::{counters, device, observe, open, open_with};
+use shm_layout::MAX_NAME_LEN;
 use tt_shm_reader::EventKind;
 use tt_shm_writer::{
     Alloc, Allocation, BufferType, CircularBuffer, CoreType, Kernel, KernelType, NameId, Record, RecordError,
@@ -38,6 +39,34 @@ fn a_name_may_come_after_its_allocation() {
 }
 
 #[test]
+fn names_are_bytes() {
+    let tracker = open();
+    let device = device(&tracker);
+    let latin: &[u8] = b"caf\xe9 \0 cr\xe8me";
+    let names = [tracker.intern(latin).unwrap(), tracker.intern(String::from("caf\u{e9}")).unwrap()];
+    assert_eq!([tracker.intern(latin), tracker.intern("caf\u{e9}".as_bytes())], names.map(Ok));
+    assert_eq!((tracker.intern(""), tracker.intern([0_u8; 0])), (Ok(NameId::NONE), Ok(NameId::NONE)));
+    for (id, name) in names.into_iter().enumerate() {
+        tracker.alloc(device, Alloc::new(BufferType::Dram, id as u64, 1).name(name)).unwrap();
+    }
+    let list = observe(&tracker).allocations().list;
+    assert_eq!(list[0].name.as_deref(), Some("caf\u{fffd} \0 cr\u{fffd}me"));
+    assert_eq!(list[1].name.as_deref(), Some("caf\u{e9}"));
+}
+
+#[test]
+fn a_long_name_is_cut_and_found_again() {
+    let tracker = open();
+    let long = format!("{}\u{20ac}\u{20ac}", "a".repeat(MAX_NAME_LEN - 1));
+    let name = tracker.intern(&long).unwrap();
+    assert_eq!(observe(&tracker).name(name.raw()), Some("a".repeat(MAX_NAME_LEN - 1)));
+    assert_eq!(tracker.intern(&long), Ok(name));
+    assert_eq!(tracker.intern("a".repeat(MAX_NAME_LEN - 1)), Ok(name));
+    let bytes = tracker.intern(vec![0xff; 3 * MAX_NAME_LEN]).unwrap();
+    assert_eq!(observe(&tracker).name(bytes.raw()), Some("\u{fffd}".repeat(MAX_NAME_LEN)));
+}
+
+#[test]
 fn what_has_no_row_may_be_named_all_the_same() {
     let tracker = open_with(|builder| builder.live_capacity(1));
     let device = device(&tracker);
@@ -68,7 +97,7 @@ fn lists_that_are_complete_again_are_not_called_degraded() {
     tracker.program_end(device, 1).unwrap();
     assert!(!degraded());
     // A name that did not fit, and one that did.
-    tracker.intern(&"a".repeat(100)).unwrap_err();
+    tracker.intern("a".repeat(100)).unwrap_err();
     assert!(degraded());
     tracker.intern("b").unwrap();
     assert!(!degraded());

@@ -106,7 +106,7 @@ fn intern(rounds: u64) -> Result<()> {
     for _ in 0..rounds {
         let tracker = Tracker::from_env()?;
         let other = tracker.clone();
-        let names = move || (0..5000).try_for_each(|name: u64| other.intern(&name.to_string()).map(drop));
+        let names = move || (0..5000).try_for_each(|name: u64| other.intern(name.to_string()).map(drop));
         let thread = std::thread::spawn(names);
         for _ in 0..CHILDREN {
             if fork()? == 0 {
