@@ -43,6 +43,15 @@ impl Segment {
         Err(ReadError::Busy { file: self.file_name().to_owned(), attempts: ATTEMPTS, cause })
     }
 
+    /// [`Segment::counters`] into a buffer that was used before: what is in it is replaced. Returns the
+    /// position.
+    pub fn counters_into(&self, counters: &mut Vec<Counters>) -> Result<u64, ReadError> {
+        let snapshot = self.counters()?;
+        counters.clear();
+        counters.extend_from_slice(&snapshot.counters);
+        Ok(snapshot.position)
+    }
+
     fn attempt(&self) -> Result<Attempt, ReadError> {
         let words = self.words();
         let mut attached = match Attached::new(&words) {

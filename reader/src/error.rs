@@ -7,8 +7,12 @@ use shm_layout::{Implausible, LayoutError};
 use thiserror::Error;
 use tt_shm_os::{MapError, Namespace};
 
+use crate::backed::Loss;
+use crate::codes;
+
 /// Why a file is not mapped, regardless of its content.
 #[derive(Debug, Error)]
+#[non_exhaustive]
 pub enum FileError {
     /// It could not be opened.
     #[error("cannot open {}: {cause}{}", path.display(), hint(cause))]
@@ -95,6 +99,39 @@ impl FileError {
             | FileError::NotBacked { path, .. } => path,
         }
     }
+
+    /// The stable number of this error: see [`codes`].
+    pub fn code(&self) -> u32 {
+        match self {
+            FileError::Open { cause, .. } => match cause.kind() {
+                io::ErrorKind::NotFound => codes::MISSING,
+                io::ErrorKind::PermissionDenied => codes::NOT_PERMITTED,
+                _ => codes::SYSTEM,
+            },
+            FileError::NotRegular { .. }
+            | FileError::Links { .. }
+            | FileError::Writable { .. }
+            | FileError::Size { .. }
+            | FileError::NotBacked { .. } => codes::REFUSED,
+            FileError::Map { cause: MapError::TooShort { .. }, .. } => codes::BROKEN,
+            FileError::Map { .. } => codes::SYSTEM,
+        }
+    }
+
+    /// The error number of the system call that failed, if one did.
+    pub fn errno(&self) -> Option<i32> {
+        match self {
+            FileError::Open { cause, .. } | FileError::Map { cause: MapError::System { cause, .. }, .. } => {
+                cause.raw_os_error()
+            }
+            _ => None,
+        }
+    }
+}
+
+/// The number of a refused header: without the mark of a segment or table, it is neither.
+fn layout_code(cause: &LayoutError) -> u32 {
+    if matches!(cause, LayoutError::Magic { .. }) { codes::REFUSED } else { codes::LAYOUT }
 }
 
 fn hint(cause: &io::Error) -> &'static str {
@@ -110,6 +147,7 @@ fn hint(cause: &io::Error) -> &'static str {
 
 /// Why a segment is not read.
 #[derive(Debug, Error)]
+#[non_exhaustive]
 pub enum OpenError {
     /// The file was refused.
     #[error(transparent)]
@@ -172,6 +210,24 @@ impl OpenError {
         }
     }
 
+    /// The stable number of this error: see [`codes`].
+    pub fn code(&self) -> u32 {
+        match self {
+            OpenError::File(error) => error.code(),
+            OpenError::Layout { cause, .. } => layout_code(cause),
+            OpenError::Identity { .. } => codes::REFUSED,
+            OpenError::Field { .. } => codes::LAYOUT,
+        }
+    }
+
+    /// The error number of the system call that failed, if one did.
+    pub fn errno(&self) -> Option<i32> {
+        match self {
+            OpenError::File(error) => error.errno(),
+            _ => None,
+        }
+    }
+
     fn open_kind(&self) -> Option<io::ErrorKind> {
         match self {
             OpenError::File(FileError::Open { cause, .. }) => Some(cause.kind()),
@@ -182,6 +238,7 @@ impl OpenError {
 
 /// Why the counters of a segment could not be read.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
 pub enum ReadError {
     /// The process was faster than the reader in every attempt.
     #[error(
@@ -222,10 +279,37 @@ pub enum ReadError {
         /// The number of devices listed.
         listed: usize,
     },
+    /// The segment can no longer be read.
+    #[error("{file}: {cause}; the segment is broken, do not use its figures")]
+    Lost {
+        /// The segment's file name.
+        file: String,
+        /// What happened to it.
+        cause: Loss,
+    },
+}
+
+impl ReadError {
+    /// The stable number of this error: see [`codes`].
+    pub fn code(&self) -> u32 {
+        match self {
+            ReadError::Busy { .. } => codes::BUSY,
+            ReadError::ImplausibleCounters { .. }
+            | ReadError::ImplausibleEvent { .. }
+            | ReadError::UnlistedDevice { .. }
+            | ReadError::Lost { .. } => codes::BROKEN,
+        }
+    }
+
+    /// The error number of the system call that failed: none does.
+    pub fn errno(&self) -> Option<i32> {
+        None
+    }
 }
 
 /// Why a table is not read.
 #[derive(Debug, Error)]
+#[non_exhaustive]
 pub enum TableError {
     /// No aggregator has published one.
     #[error(
@@ -277,6 +361,24 @@ impl TableError {
             TableError::NotFound { .. } => true,
             TableError::File(FileError::Open { cause, .. }) => cause.kind() == io::ErrorKind::NotFound,
             _ => false,
+        }
+    }
+
+    /// The stable number of this error: see [`codes`].
+    pub fn code(&self) -> u32 {
+        match self {
+            TableError::NotFound { .. } => codes::MISSING,
+            TableError::File(error) => error.code(),
+            TableError::Owner { .. } => codes::REFUSED,
+            TableError::Layout { cause, .. } => layout_code(cause),
+        }
+    }
+
+    /// The error number of the system call that failed, if one did.
+    pub fn errno(&self) -> Option<i32> {
+        match self {
+            TableError::File(error) => error.errno(),
+            _ => None,
         }
     }
 }

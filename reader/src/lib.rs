@@ -70,6 +70,9 @@
 //! }
 //! ```
 //!
+//! The peak of a span of time in one process, and what it was made of: [`Span`]. Events without a lifetime,
+//! copied into a buffer: [`Follower`]. Every error has a stable number: [`codes`].
+//!
 //! Times in a segment are ticks of its clock, which [`Segment::calibration`] converts; times in a table are
 //! CLOCK_MONOTONIC nanoseconds.
 
@@ -77,11 +80,14 @@
 
 mod allocations;
 mod backed;
+pub mod codes;
 mod counters;
 mod error;
 mod follow;
 mod freshness;
 mod history;
+mod holdings;
+mod level;
 mod names;
 mod open;
 mod programs;
@@ -89,21 +95,25 @@ mod rows;
 mod segment;
 mod sharing;
 mod snapshot;
+mod span;
 mod table;
 mod telemetry;
 
-pub use allocations::{Allocation, Allocations};
+pub use allocations::{Allocation, Allocations, Listed};
 pub use backed::Loss;
 pub use counters::Snapshot;
 pub use error::{FileError, OpenError, ReadError, TableError};
-pub use follow::Follow;
+pub use follow::{Follow, Follower, ReadFrom};
 pub use freshness::Freshness;
+pub use holdings::{Effect, Held, Holdings, Sum};
+pub use level::UsedMemory;
 pub use open::{MAX_FILE_LEN, is_held, is_held_in};
 pub use programs::{Kernel, Program, ProgramDevice};
 pub use rows::DeviceRow;
 pub use segment::{Segment, segment_paths};
 pub use sharing::{KernelSharing, kernel_sharing};
 pub use snapshot::TableSnapshot;
+pub use span::{DeviceSpan, MemorySpan, PeakRange, Span, SpanPart, SpanReport};
 pub use table::Table;
 
 pub use shm_layout::control::Anomaly;
@@ -130,4 +140,6 @@ const _: () = {
     const fn is_send_and_sync<T: Send + Sync>() {}
     is_send_and_sync::<Segment>();
     is_send_and_sync::<Table>();
+    is_send_and_sync::<Follower>();
+    is_send_and_sync::<Span>();
 };

@@ -15,6 +15,12 @@ impl Segment {
     ///
     /// Invalid UTF-8 is replaced. Not trusted: escape control characters before displaying it.
     pub fn name(&self, id: u16) -> Option<String> {
+        let bytes = self.name_bytes_of(id)?;
+        Some(String::from_utf8(bytes).unwrap_or_else(|e| String::from_utf8_lossy(e.as_bytes()).into_owned()))
+    }
+
+    /// [`Segment::name`] as the bytes that the process gave, which need not be UTF-8.
+    pub fn name_bytes_of(&self, id: u16) -> Option<Vec<u8>> {
         if id == 0 {
             return None;
         }
@@ -27,8 +33,7 @@ impl Segment {
         }
         let index = Word::load(words.name_index.get(usize::from(id))?);
         let (offset, len) = ((index >> 32) as usize, index as u32 as usize);
-        let bytes = self.read_bytes(offset, len)?;
-        Some(String::from_utf8(bytes).unwrap_or_else(|e| String::from_utf8_lossy(e.as_bytes()).into_owned()))
+        self.read_bytes(offset, len)
     }
 
     /// Copies `len` bytes of the names, unless they are too many or not all available.

@@ -1,7 +1,7 @@
 //! Opening a file that another user made: what must hold before any of it is mapped.
 
 use std::os::fd::{AsFd, OwnedFd};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use rustix::fs::{FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
@@ -63,6 +63,34 @@ pub(crate) fn open_in(folder: &ShmFolder, name: &str, min: u64) -> Result<Opened
     let path = folder.path_of(name);
     let held = folder.hold(name).map_err(|cause| FileError::Open { path: path.clone(), cause })?;
     map(&path, open_held(&path, &held)?, min)
+}
+
+/// Maps the file of a descriptor that the caller was given, and returns what that file is called here.
+pub(crate) fn open_fd(given: OwnedFd, min: u64) -> Result<(PathBuf, Opened), FileError> {
+    let path = path_of_fd(&given);
+    let refused = |errno: Errno| FileError::Open { path: path.clone(), cause: errno.into() };
+    let stat = rustix::fs::fstat(&given).map_err(refused)?;
+    require_regular(&path, &stat)?;
+    // Opened anew, if that is possible: who shares the description that a lock belongs to does not see that
+    // lock, and looking for holes moves the offset of all who share it.
+    let own = open_held(&path, &given).ok();
+    let own = own.filter(|fd| rustix::fs::fstat(fd).is_ok_and(|own| inode(&own) == inode(&stat)));
+    let opened = map(&path, own.unwrap_or(given), min)?;
+    Ok((path, opened))
+}
+
+/// The path of an open file, as the system knows it. For messages, and to compare names: another file may be
+/// there by now.
+fn path_of_fd(fd: &OwnedFd) -> PathBuf {
+    let number = std::os::fd::AsRawFd::as_raw_fd(fd);
+    let Ok(path) = std::fs::read_link(format!("/proc/self/fd/{number}")) else {
+        return PathBuf::from(format!("descriptor {number}"));
+    };
+    let is_unlinked = rustix::fs::fstat(fd).is_ok_and(|stat| stat.st_nlink == 0);
+    match path.to_str().and_then(|path| path.strip_suffix(" (deleted)")) {
+        Some(before) if is_unlinked => PathBuf::from(before),
+        _ => path,
+    }
 }
 
 /// Opens the file that a descriptor holds, if it is a regular one.

@@ -65,6 +65,11 @@ impl DeviceRow<'_> {
         })
         .flatten()
     }
+
+    /// Copies the row out; `None` as for [`DeviceRow::read`].
+    pub fn copy(&self) -> Option<DeviceStats> {
+        read_row!(self.latch?, DeviceStats).row()
+    }
 }
 
 impl Table {

@@ -1,6 +1,7 @@
 //! A process's segment, opened and checked.
 
 use std::io;
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicU64;
 
@@ -70,8 +71,7 @@ impl Extents {
 impl Segment {
     /// Opens a segment; returns an error for a file that is not one, or not an honest one.
     pub fn open(path: &Path) -> Result<Segment, OpenError> {
-        let file_name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        Segment::from_opened(path, file_name, open::open(path, size_of::<SegmentHeader>() as u64)?)
+        Segment::from_opened(path, file_name(path), open::open(path, size_of::<SegmentHeader>() as u64)?)
     }
 
     /// Opens an unlinked segment through its process's mapping (a path of [`tt_shm_os::nameless_mappings`]),
@@ -88,6 +88,17 @@ impl Segment {
         let opened = open::open_in(folder, name, size_of::<SegmentHeader>() as u64)?;
         let segment = Segment::from_opened(&folder.path_of(name), name.to_owned(), opened)?;
         Ok(Segment { file_name: format!("pid {pid}: {name}"), is_private: true, ..segment })
+    }
+
+    /// Opens a segment that was opened elsewhere, for example by a helper with more rights that passed the
+    /// descriptor on. The file is checked as one that is opened by its path; it may be unlinked.
+    ///
+    /// The descriptor should be open for reading. It is opened anew if this process may do that; if not, and
+    /// if it is a duplicate of the descriptor that the process itself opened, then [`Segment::is_alive`]
+    /// cannot see its lock.
+    pub fn open_fd(fd: OwnedFd) -> Result<Segment, OpenError> {
+        let (path, opened) = open::open_fd(fd, size_of::<SegmentHeader>() as u64)?;
+        Segment::from_opened(&path, file_name(&path), opened)
     }
 
     fn from_opened(path: &Path, file_name: String, opened: Opened) -> Result<Segment, OpenError> {
@@ -296,9 +307,19 @@ impl Segment {
         (0..words.device_count()).filter_map(|device| words.device(device)).collect()
     }
 
+    /// One device that the process registered.
+    pub fn device(&self, index: usize) -> Option<DeviceEntry> {
+        let words = self.words();
+        (index < words.device_count()).then(|| words.device(index)).flatten()
+    }
+
     pub(crate) fn control(&self, word: usize) -> u64 {
         self.header.control.entries::<1, _>(self.map.words()).get(word).map_or(0, |[word]| Word::load(word))
     }
+}
+
+fn file_name(path: &Path) -> String {
+    path.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 
 /// Checks that a name of the form of a segment's matches this one; any other name says nothing.

@@ -1,5 +1,6 @@
 //! An aggregator's table, opened and checked.
 
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicU64;
 
@@ -95,10 +96,26 @@ impl Table {
 
     /// Opens a table that must belong to `owner`.
     pub fn open_path(path: &Path, owner: u32) -> Result<Table, TableError> {
-        let Opened { backing, map, len, uid, inode } = open::open(path, size_of::<TableHeader>() as u64)?;
-        if uid != owner {
-            return Err(TableError::Owner { path: path.to_owned(), owner: uid, expected: owner });
+        let opened = open::open(path, size_of::<TableHeader>() as u64)?;
+        if opened.uid != owner {
+            return Err(TableError::Owner { path: path.to_owned(), owner: opened.uid, expected: owner });
         }
+        Table::from_opened(path, opened)
+    }
+
+    /// Opens a table that was opened elsewhere. It must belong to root or to the caller (by effective uid), and
+    /// is checked as one that is opened by its path; it may be unlinked.
+    pub fn open_fd(fd: OwnedFd) -> Result<Table, TableError> {
+        let (path, opened) = open::open_fd(fd, size_of::<TableHeader>() as u64)?;
+        let expected = rustix::process::geteuid().as_raw();
+        if opened.uid != 0 && opened.uid != expected {
+            return Err(TableError::Owner { path, owner: opened.uid, expected });
+        }
+        Table::from_opened(&path, opened)
+    }
+
+    fn from_opened(path: &Path, opened: Opened) -> Result<Table, TableError> {
+        let Opened { backing, map, len, inode, .. } = opened;
         let header = TableHeader::read(map.words(), len)
             .map_err(|cause| TableError::Layout { path: path.to_owned(), cause })?;
         let extents = Extents::new(&header);
@@ -129,7 +146,8 @@ impl Table {
         &self.path
     }
 
-    /// Whether the path no longer names this file, so that it should be opened again.
+    /// Whether the path no longer names this file, so that it should be opened again. For a table that was
+    /// opened by descriptor, that is the path that the file had here then.
     pub fn is_replaced(&self) -> bool {
         match rustix::fs::lstat(&self.path) {
             Ok(stat) => open::inode(&stat) != self.inode,

@@ -46,6 +46,27 @@ fn allocations_are_those_that_live() {
 }
 
 #[test]
+fn lists_fill_a_buffer_that_was_used_before() {
+    let mut writer = Writer::new(1);
+    let segment = writer.open();
+    let (mut rows, mut list, mut counters) = (Vec::new(), Vec::new(), Vec::new());
+    for count in [300_u64, 2] {
+        (0..count).for_each(|id| _ = writer.alloc(0, Class::Dram, id, 1));
+        writer.dispatch(0, 9, 0, (400, 401), None);
+        let listed = segment.rows_into(&mut rows);
+        assert_eq!((rows.len() as u64, listed.position), (count + 1, writer.head), "with the program's");
+        assert_eq!(listed, segment.allocations_into(&mut list));
+        assert_eq!((list.len() as u64, listed.exact, listed.missed, listed.unlisted), (count, true, 0, 0));
+        assert_eq!(segment.counters_into(&mut counters).unwrap(), writer.head);
+        assert_eq!(counters, writer.truth(), "not appended");
+        (0..count).for_each(|id| _ = writer.free(0, Class::Dram, id, 1));
+    }
+    assert!(rows.capacity() >= 300, "its memory is kept");
+    assert_eq!(segment.device(0), segment.devices().first().copied());
+    assert_eq!(segment.device(1), None);
+}
+
+#[test]
 fn an_age_counts_from_the_allocation() {
     let mut writer = Writer::new(1);
     let hour = 3_600_000_000_000;

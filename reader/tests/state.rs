@@ -193,6 +193,7 @@ fn names_are_read_at_any_offset() {
     let segment = writer.open();
     for (id, text) in ids.into_iter().zip(texts) {
         assert_eq!(segment.name(id).as_deref(), Some(text));
+        assert_eq!(segment.name_bytes_of(id).as_deref(), Some(text.as_bytes()));
     }
     assert_eq!(segment.name(0), None);
     assert_eq!(segment.name(ids[4] + 1), None, "not given out");
@@ -215,6 +216,7 @@ fn hostile_names() {
     let hostile = hostile.map(|word| writer.index_name(word));
     let longest = writer.index_name(1024);
     let segment = writer.open();
+    assert_eq!(segment.name_bytes_of(broken).as_deref(), Some(&b"a\xffb"[..]), "as it was given");
     assert_eq!(segment.name(broken).as_deref(), Some("a\u{fffd}b"));
     assert_eq!(segment.name(last).as_deref(), Some("\0"), "the last byte is still inside");
     assert_eq!(hostile.map(|id| segment.name(id)), [const { None }; 6]);

@@ -2,11 +2,14 @@
 
 mod common;
 
+mod codes;
+mod descriptors;
 mod events;
 mod holes;
 mod lists;
 mod live;
 mod open;
 mod rows;
+mod span;
 mod state;
 mod table;

@@ -192,6 +192,9 @@ impl MarkerPhase {
 }
 
 impl Event {
+    /// No event: what a buffer is filled with before events are read into it.
+    pub const NONE: Event = bytemuck::zeroed();
+
     /// An event of this kind with everything else unknown.
     #[inline]
     pub fn new(kind: EventKind, device: u8) -> Event {

@@ -41,12 +41,17 @@ pub struct LiveList {
 impl LiveList {
     /// Reads the live list. Takes bounded time, however fast the writer is.
     pub fn read<W: Word>(segment: &SegmentWords<'_, W>) -> LiveList {
-        let mut walk = Walk::new(segment);
+        LiveList::read_into(segment, Vec::new())
+    }
+
+    /// Reads the live list into a vector that was used before; what it holds is dropped, its memory is kept.
+    pub fn read_into<W: Word>(segment: &SegmentWords<'_, W>, rows: Vec<Row>) -> LiveList {
+        let mut walk = Walk::new(segment, rows);
         for _ in 0..RESTARTS {
             if walk.is_exact() {
                 break;
             }
-            walk = Walk::new(segment);
+            walk = Walk::new(segment, walk.read);
         }
         LiveList {
             position: walk.cursor.position(),
@@ -71,14 +76,16 @@ struct Walk {
 }
 
 impl Walk {
-    fn new<W: Word>(segment: &SegmentWords<'_, W>) -> Walk {
+    fn new<W: Word>(segment: &SegmentWords<'_, W>, mut read: Vec<Row>) -> Walk {
         let cursor = Cursor::after(segment.head());
         let published = segment.control.get(ROWS_PUBLISHED).map_or(0, Word::load);
         // Acquire: pairs with the release store by which the writer publishes more rows.
         W::fence_acquire();
         let rows = &segment.rows[..segment.rows.len().min(published as usize)];
+        read.clear();
+        read.reserve(rows.len().min(FIRST_ROWS));
         let mut walk = Walk {
-            read: Vec::with_capacity(rows.len().min(FIRST_ROWS)),
+            read,
             changed: HashMap::new(),
             events: Vec::new(),
             cursor,
