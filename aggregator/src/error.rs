@@ -8,10 +8,52 @@ use tt_shm_os::LimitError;
 
 /// Why an aggregator cannot start.
 #[derive(Debug, Error)]
+#[non_exhaustive]
 pub enum StartError {
     /// The folder of segments cannot be read.
     #[error("cannot read {}: {_0}; is tmpfs mounted there?", tt_shm_os::SHM_DIR)]
     Folder(io::Error),
+}
+
+impl StartError {
+    /// The stable number of this error: see [`tt_shm_reader::codes`].
+    pub fn code(&self) -> u32 {
+        match self {
+            StartError::Folder(_) => tt_shm_reader::codes::SYSTEM,
+        }
+    }
+
+    /// The error number of the system call that failed.
+    pub fn errno(&self) -> Option<i32> {
+        match self {
+            StartError::Folder(cause) => cause.raw_os_error(),
+        }
+    }
+}
+
+/// Why there is nothing to read from.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum SourceError {
+    /// There is no table of a running aggregator, and an aggregation in this process could not start.
+    #[error(transparent)]
+    Start(#[from] StartError),
+}
+
+impl SourceError {
+    /// The stable number of this error: see [`tt_shm_reader::codes`].
+    pub fn code(&self) -> u32 {
+        match self {
+            SourceError::Start(error) => error.code(),
+        }
+    }
+
+    /// The error number of the system call that failed, if one did.
+    pub fn errno(&self) -> Option<i32> {
+        match self {
+            SourceError::Start(error) => error.errno(),
+        }
+    }
 }
 
 /// Why the table cannot be published.

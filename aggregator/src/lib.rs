@@ -1,7 +1,8 @@
 //! Follows the segment of every process and publishes what they use, per device and process, in one table.
 //!
 //! It is used in two ways: as a daemon ([`run_daemon`]) that publishes the table, and embedded
-//! ([`Aggregator`]) in a tool that finds no daemon. Both show the same rows.
+//! ([`Aggregator`]) in a tool that finds no daemon. Both show the same rows, and [`Source`] reads whichever there
+//! is.
 //!
 //! What happens when
 //!
@@ -49,17 +50,20 @@ mod log;
 mod merge;
 mod model;
 mod observe;
+mod past;
 mod regions;
 mod segments;
+mod source;
 mod table;
 
 pub use aggregator::{Activity, Aggregator};
 pub use config::{Config, Only};
 pub use daemon::{DaemonConfig, run_daemon};
 pub use driver::driver_stats;
-pub use error::{DaemonError, PublishError, ResetError, StartError};
+pub use error::{DaemonError, PublishError, ResetError, SourceError, StartError};
 pub use log::Log;
 pub use observe::Observe;
+pub use source::{Origin, Reading, Source, SourceConfig};
 pub use table::adopt::Adopted;
 pub use table::lockfile::Claim;
 pub use table::publish::TablePublisher;

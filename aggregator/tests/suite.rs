@@ -15,4 +15,5 @@ mod observer;
 mod peaks;
 mod reconsider;
 mod room;
+mod source;
 mod table;

@@ -94,6 +94,11 @@ impl Table {
         }
     }
 
+    /// Opens the table of a running aggregator: that of [`Table::open`], if it is fresh.
+    pub fn open_fresh(ns: &Namespace) -> Option<Table> {
+        Table::open(ns).ok().filter(|table| table.freshness().is_fresh())
+    }
+
     /// Opens a table that must belong to `owner`.
     pub fn open_path(path: &Path, owner: u32) -> Result<Table, TableError> {
         let opened = open::open(path, size_of::<TableHeader>() as u64)?;

@@ -34,7 +34,6 @@ mod demo;
 mod directory;
 pub mod driver;
 mod exit;
-mod past;
 mod private;
 mod private_file;
 #[cfg(test)]
