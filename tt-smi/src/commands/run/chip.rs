@@ -5,50 +5,16 @@
 
 use std::collections::BTreeMap;
 
-use tt_shm_reader::{Class, Counters, Event, EventKind};
+use tt_shm_reader::{Class, Counters, Held, Sum, UsedMemory};
 
-use super::account::{Buffer, Name, Sum};
+/// The number of a name in its process; 0 for none.
+pub(super) type Name = u16;
 
-/// A memory whose peaks are taken apart.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Pool {
-    Dram,
-    L1,
-}
+/// What is used of each memory.
+pub(super) type Used = [u64; UsedMemory::ALL.len()];
 
-/// What is used of each pool.
-pub(super) type Used = [u64; Pool::ALL.len()];
-
-impl Pool {
-    pub(super) const ALL: [Pool; 2] = [Pool::Dram, Pool::L1];
-
-    pub(super) fn all_used(counters: &Counters) -> Used {
-        Pool::ALL.map(|pool| pool.used(counters))
-    }
-
-    pub(super) fn used(self, counters: &Counters) -> u64 {
-        match self {
-            Pool::Dram => counters.dram_used(),
-            Pool::L1 => counters.l1_used(),
-        }
-    }
-
-    pub(super) fn is_part(self) -> fn(Class) -> bool {
-        match self {
-            Pool::Dram => Class::is_dram,
-            Pool::L1 => |class| class.is_l1_buffer() || class == Class::Cb,
-        }
-    }
-
-    /// The memory that an event may make less used.
-    pub(super) fn lowered_by(event: &Event) -> Option<Pool> {
-        match event.kind()? {
-            EventKind::Free if event.class()?.is_dram() => Some(Pool::Dram),
-            EventKind::Free if event.class()?.is_l1_buffer() => Some(Pool::L1),
-            EventKind::KernelDispatch | EventKind::CbFree | EventKind::ProgramEnd => Some(Pool::L1),
-            _ => None,
-        }
-    }
+pub(super) fn all_used(counters: &Counters) -> Used {
+    UsedMemory::ALL.map(|memory| memory.used(counters))
 }
 
 /// The parts of a peak, by process (its place in the list), class and name.
@@ -59,7 +25,7 @@ pub(super) struct Parts {
     pub(super) is_complete: bool,
 }
 
-/// What is used of a pool, and its maximum.
+/// What is used of a memory, and its maximum.
 #[derive(Default)]
 struct Level {
     used: u64,
@@ -80,13 +46,13 @@ pub(super) struct Chip {
     pub(super) accounts: Vec<(usize, usize)>,
     /// The latest time of an event.
     latest: u64,
-    levels: [Level; Pool::ALL.len()],
+    levels: [Level; UsedMemory::ALL.len()],
 }
 
 impl Chip {
-    /// Records that what one process uses of a pool changed.
-    pub(super) fn change(&mut self, pool: Pool, (before, after): (u64, u64), time: u64, number: u64) {
-        let level = &mut self.levels[pool as usize];
+    /// Records that what one process uses of a memory changed.
+    pub(super) fn change(&mut self, memory: UsedMemory, (before, after): (u64, u64), time: u64, number: u64) {
+        let level = &mut self.levels[memory as usize];
         if before == after {
             return;
         }
@@ -102,8 +68,8 @@ impl Chip {
 
     /// Records an event, and what one process used before and after it.
     pub(super) fn event(&mut self, [before, after]: [Used; 2], time: u64, number: u64) {
-        for pool in Pool::ALL {
-            self.change(pool, (before[pool as usize], after[pool as usize]), time, number);
+        for memory in UsedMemory::ALL {
+            self.change(memory, (before[memory as usize], after[memory as usize]), time, number);
         }
         self.latest = self.latest.max(time);
     }
@@ -114,20 +80,20 @@ impl Chip {
     }
 
     /// Whether the composition of the peak is what is held now, and nowhere else.
-    pub(super) fn is_to_copy(&self, pool: Pool) -> bool {
-        let level = &self.levels[pool as usize];
+    pub(super) fn is_to_copy(&self, memory: UsedMemory) -> bool {
+        let level = &self.levels[memory as usize];
         level.peak > 0 && level.copied.is_none()
     }
 
     /// Keeps the composition of the peak, which is about to change.
-    pub(super) fn copy(&mut self, pool: Pool, parts: Parts) {
-        self.levels[pool as usize].copied = Some(parts);
+    pub(super) fn copy(&mut self, memory: UsedMemory, parts: Parts) {
+        self.levels[memory as usize].copied = Some(parts);
     }
 
     /// What the peak was made of, given what is held now, and whether that was at a moment that there was; `None` if there
     /// was no peak.
-    pub(super) fn peak(&self, pool: Pool, now: impl FnOnce() -> Parts) -> Option<Parts> {
-        let level = &self.levels[pool as usize];
+    pub(super) fn peak(&self, memory: UsedMemory, now: impl FnOnce() -> Parts) -> Option<Parts> {
+        let level = &self.levels[memory as usize];
         let parts = (level.peak > 0).then(|| level.copied.clone().unwrap_or_else(now))?;
         Some(Parts { is_complete: parts.is_complete && !level.is_doubtful, ..parts })
     }
@@ -140,9 +106,9 @@ impl Chip {
     }
 
     /// Renames a buffer in the copies of peaks that it is part of: names come after the allocation.
-    pub(super) fn rename(&mut self, process: usize, buffer: &Buffer, name: Name) {
-        let levels = Pool::ALL.into_iter().zip(&mut self.levels);
-        for (_, level) in levels.filter(|(pool, _)| pool.is_part()(buffer.class)) {
+    pub(super) fn rename(&mut self, process: usize, buffer: &Held, name: Name) {
+        let levels = UsedMemory::ALL.into_iter().zip(&mut self.levels);
+        for (_, level) in levels.filter(|(memory, _)| memory.is_part()(buffer.class)) {
             let was_there = buffer.since <= level.reached_by;
             let Some(copied) = level.copied.as_mut().filter(|_| was_there) else { continue };
             if let Some(sum) = copied.sums.get_mut(&(process, buffer.class, buffer.name)) {
@@ -153,8 +119,8 @@ impl Chip {
     }
 
     #[cfg(test)]
-    pub(super) fn used(&self, pool: Pool) -> u64 {
-        self.levels[pool as usize].used
+    pub(super) fn used(&self, memory: UsedMemory) -> u64 {
+        self.levels[memory as usize].used
     }
 }
 
@@ -162,7 +128,7 @@ impl Chip {
 mod tests {
     use super::*;
 
-    const DRAM: Pool = Pool::Dram;
+    const DRAM: UsedMemory = UsedMemory::Dram;
 
     fn parts(sums: impl IntoIterator<Item = (usize, Name, u64)>) -> Parts {
         let sum = |(process, name, bytes)| ((process, Class::Dram, name), Sum { bytes, count: 1 });
@@ -175,7 +141,7 @@ mod tests {
         let now = || parts([(0, 0, 10)]);
         assert!(chip.peak(DRAM, now).is_none() && !chip.is_to_copy(DRAM));
         chip.change(DRAM, (0, 10), 1, 1);
-        assert!(chip.is_to_copy(DRAM) && !chip.is_to_copy(Pool::L1));
+        assert!(chip.is_to_copy(DRAM) && !chip.is_to_copy(UsedMemory::L1));
         assert_eq!(chip.peak(DRAM, now), Some(now()));
         chip.copy(DRAM, now());
         chip.change(DRAM, (10, 3), 2, 2);
@@ -184,7 +150,7 @@ mod tests {
         assert_eq!(chip.peak(DRAM, || unreachable!("it was copied")), Some(now()));
         chip.change(DRAM, (10, 11), 4, 4);
         assert!(chip.is_to_copy(DRAM));
-        assert_eq!((chip.used(DRAM), chip.used(Pool::L1)), (11, 0));
+        assert_eq!((chip.used(DRAM), chip.used(UsedMemory::L1)), (11, 0));
     }
 
     #[test]
@@ -208,7 +174,7 @@ mod tests {
         let mut chip = Chip::default();
         chip.change(DRAM, (0, 10), 1, 5);
         chip.copy(DRAM, parts([(0, 0, 10), (1, 0, 7)]));
-        let buffer = |class, since| Buffer { class, size: 4, name: 0, site: 0, since };
+        let buffer = |class, since| Held { class, size: 4, name: 0, site: 0, since };
         chip.rename(0, &buffer(Class::Dram, 6), 2);
         chip.rename(0, &buffer(Class::L1, 1), 2);
         assert_eq!(chip.names_of(0).collect::<Vec<_>>(), [0], "too late, and of another memory");

@@ -12,10 +12,11 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tt_shm_aggregator::Observe;
-use tt_shm_reader::{Class, Counters, Event, EventKind, NO_DEVICE, Segment, flags};
+use tt_shm_reader::{
+    Class, Counters, Effect, Event, EventKind, Held, Holdings, NO_DEVICE, Segment, Sum, UsedMemory, flags,
+};
 
-use super::account::{Account, Buffer, Effect, Name, Sum};
-use super::chip::{Chip, Parts, Pool};
+use super::chip::{Chip, Name, Parts, all_used};
 use crate::escape::Foreign;
 
 /// Most live buffers that are known by name, of all processes. Beyond this, the names of a process are forgotten.
@@ -86,6 +87,13 @@ pub(super) struct Left {
     pub(super) is_incomplete: bool,
 }
 
+/// One process on one device.
+struct Account {
+    /// The chip, by its place among those of the run.
+    chip: usize,
+    held: Holdings,
+}
+
 /// A process of the run.
 #[derive(Default)]
 struct Process {
@@ -137,20 +145,20 @@ impl Composer {
             return;
         };
         self.events += 1;
-        if let Some(pool) = Pool::lowered_by(event) {
-            self.keep(chip, pool);
+        if let Some(memory) = UsedMemory::lowered_by(event) {
+            self.keep(chip, memory);
         }
         self.learn_names(origin, process, [event.name, event.site]);
         let number = self.events;
         let Some(account) = self.processes[process].accounts[device].as_mut() else { return };
-        let before = Pool::all_used(&account.counters);
-        let known = account.known();
-        let Ok(effect) = account.apply(event, number) else { return self.disown(process) };
-        let after = Pool::all_used(&account.counters);
-        self.buffers = self.buffers + account.known() - known;
+        let held = &mut account.held;
+        let (before, known) = (all_used(held.counters()), held.known());
+        let Ok(effect) = held.apply(event, number) else { return self.disown(process) };
+        let after = all_used(held.counters());
+        self.buffers = self.buffers + held.known() - known;
         if self.buffers > MAX_BUFFERS {
-            self.buffers -= account.known();
-            account.forget_names();
+            self.buffers -= held.known();
+            held.forget_names();
             self.processes[process].left.is_incomplete = true;
         }
         self.chips[chip].event([before, after], time, number);
@@ -164,14 +172,13 @@ impl Composer {
         for (device, counters) in (0..=u8::MAX).zip(devices) {
             let Some(chip) = self.open(origin, process, device) else { continue };
             self.events += 1;
-            Pool::ALL.into_iter().for_each(|pool| self.keep(chip, pool));
+            UsedMemory::ALL.into_iter().for_each(|memory| self.keep(chip, memory));
             let Some(account) = self.processes[process].accounts[usize::from(device)].as_mut() else {
                 continue;
             };
-            self.buffers -= account.known();
-            account.forget_names();
-            let before = std::mem::replace(&mut account.counters, *counters);
-            let used = [Pool::all_used(&before), Pool::all_used(counters)];
+            let before = std::mem::replace(&mut account.held, Holdings::new(*counters));
+            self.buffers -= before.known();
+            let used = [all_used(before.counters()), all_used(counters)];
             self.chips[chip].event(used, time, self.events);
         }
     }
@@ -198,14 +205,14 @@ impl Composer {
 
     fn leave(&mut self, process: usize, time: u64) {
         for chip in self.processes[process].chips() {
-            Pool::ALL.into_iter().for_each(|pool| self.keep(chip, pool));
+            UsedMemory::ALL.into_iter().for_each(|memory| self.keep(chip, memory));
             self.chips[chip].accounts.retain(|(member, _)| *member != process);
         }
         for account in std::mem::take(&mut self.processes[process].accounts).into_iter().flatten() {
-            self.buffers -= account.known();
-            for pool in Pool::ALL {
-                let held = pool.used(&account.counters);
-                self.chips[account.chip].change(pool, (held, 0), time, self.events);
+            self.buffers -= account.held.known();
+            for memory in UsedMemory::ALL {
+                let held = memory.used(account.held.counters());
+                self.chips[account.chip].change(memory, (held, 0), time, self.events);
             }
         }
         self.processes[process].is_over = true;
@@ -246,7 +253,7 @@ impl Composer {
         }
         self.chips[chip].accounts.push((process, device_place));
         accounts.resize_with(accounts.len().max(device_place + 1), || None);
-        accounts[device_place] = Some(Account::new(chip));
+        accounts[device_place] = Some(Account { chip, held: Holdings::default() });
         Some(chip)
     }
 
@@ -267,20 +274,20 @@ impl Composer {
     }
 
     /// Copies the composition of a peak that is about to change.
-    fn keep(&mut self, chip: usize, pool: Pool) {
-        if self.chips[chip].is_to_copy(pool) {
-            let parts = self.compose(chip, pool);
-            self.chips[chip].copy(pool, parts);
+    fn keep(&mut self, chip: usize, memory: UsedMemory) {
+        if self.chips[chip].is_to_copy(memory) {
+            let parts = self.compose(chip, memory);
+            self.chips[chip].copy(memory, parts);
         }
     }
 
     /// What is held of a chip now.
-    fn compose(&self, chip: usize, pool: Pool) -> Parts {
+    fn compose(&self, chip: usize, memory: UsedMemory) -> Parts {
         let mut parts = Parts { is_complete: true, ..Parts::default() };
         for (place, device) in &self.chips[chip].accounts {
             let process = &self.processes[*place];
             let Some(Some(account)) = process.accounts.get(*device) else { continue };
-            for (class, name, sum) in account.parts(pool.is_part()) {
+            for (class, name, sum) in account.held.parts(memory.is_part()) {
                 parts.is_complete &= !process.left.is_incomplete;
                 parts.sums.entry((*place, class, name)).or_default().add(sum);
             }
@@ -311,16 +318,16 @@ impl Composer {
     }
 
     /// Renames a buffer in the peaks that it is part of.
-    fn rename(&mut self, process: usize, device: u8, buffer: &Buffer, name: Name) {
+    fn rename(&mut self, process: usize, device: u8, buffer: &Held, name: Name) {
         if let Some(Some(account)) = self.processes[process].accounts.get(usize::from(device)) {
             self.chips[account.chip].rename(process, buffer, name);
         }
     }
 
     /// What the peak of a chip was made of; `None` if nothing was seen there.
-    pub(super) fn composition(&self, chip_id: u64, pool: Pool) -> Option<Composition> {
+    pub(super) fn composition(&self, chip_id: u64, memory: UsedMemory) -> Option<Composition> {
         let chip = *self.by_chip.get(&chip_id)?;
-        let Parts { sums, is_complete } = self.chips[chip].peak(pool, || self.compose(chip, pool))?;
+        let Parts { sums, is_complete } = self.chips[chip].peak(memory, || self.compose(chip, memory))?;
         let part = |((place, class, name), sum): ((usize, Class, Name), Sum)| {
             let process = &self.processes[place];
             let name = process.names.get(&name).cloned().flatten();
@@ -431,8 +438,8 @@ mod tests {
         }
 
         /// Identity, name, bytes and count of the parts, and whether they are complete.
-        fn peak(&self, chip: u64, pool: Pool) -> (Vec<(u64, String, u64, u64)>, bool) {
-            let Some(found) = self.composer.composition(chip, pool) else { return (Vec::new(), true) };
+        fn peak(&self, chip: u64, memory: UsedMemory) -> (Vec<(u64, String, u64, u64)>, bool) {
+            let Some(found) = self.composer.composition(chip, memory) else { return (Vec::new(), true) };
             let part = |part: Part| {
                 let name = part.name.map_or_else(|| "-".to_owned(), |name| name.to_string());
                 (part.identity, name, part.sum.bytes, part.sum.count)
@@ -452,22 +459,22 @@ mod tests {
         run.name(&one, 0, 1, 10, ADD);
         run.alloc(&one, 0, 2, 20);
         run.alloc(&one, 0, 3, 30);
-        assert_eq!(run.peak(0, Pool::Dram), (vec![part(1, "-", 50, 2), part(1, "add", 10, 1)], true));
+        assert_eq!(run.peak(0, UsedMemory::Dram), (vec![part(1, "-", 50, 2), part(1, "add", 10, 1)], true));
         // The peak is over: from now on there is a copy of it.
         run.free(&one, 0, 1, 10);
         run.name(&one, 0, 2, 20, MATMUL);
         run.name(&one, 0, 3, 30, ADD);
         let renamed = vec![part(1, "add", 40, 2), part(1, "matmul", 20, 1)];
-        assert_eq!(run.peak(0, Pool::Dram), (renamed.clone(), true));
+        assert_eq!(run.peak(0, UsedMemory::Dram), (renamed.clone(), true));
         // This one was not part of it.
         run.alloc(&one, 0, 4, 5);
         run.name(&one, 0, 4, 5, SOFTMAX);
-        assert_eq!(run.peak(0, Pool::Dram), (renamed, true));
+        assert_eq!(run.peak(0, UsedMemory::Dram), (renamed, true));
         // A new peak, by one that gets the id of an earlier one.
         run.alloc(&one, 0, 1, 100);
         run.name(&one, 0, 1, 100, SOFTMAX);
         let parts = vec![part(1, "softmax", 105, 2), part(1, "add", 30, 1), part(1, "matmul", 20, 1)];
-        assert_eq!(run.peak(0, Pool::Dram), (parts, true));
+        assert_eq!(run.peak(0, UsedMemory::Dram), (parts, true));
     }
 
     #[test]
@@ -480,9 +487,9 @@ mod tests {
         run.composer.ended(&two, time);
         run.alloc(&three, 0, 1, 15);
         let both = vec![part(2, "add", 20, 1), part(1, "-", 10, 1)];
-        assert_eq!(run.peak(0, Pool::Dram), (both, true), "10 + 15 is less");
+        assert_eq!(run.peak(0, UsedMemory::Dram), (both, true), "10 + 15 is less");
         run.alloc(&three, 0, 2, 10);
-        assert_eq!(run.peak(0, Pool::Dram), (vec![part(3, "-", 25, 2), part(1, "-", 10, 1)], true));
+        assert_eq!(run.peak(0, UsedMemory::Dram), (vec![part(3, "-", 25, 2), part(1, "-", 10, 1)], true));
         assert_eq!(run.composer.processes[1].names.len(), 1, "still needed when it ended");
     }
 
@@ -495,10 +502,10 @@ mod tests {
         }
         run.alloc(&one, 2, 8, 1);
         for chip in [0, 1, 3] {
-            assert_eq!(run.peak(chip, Pool::Dram), (vec![part(1, "matmul", 10, 1)], true));
+            assert_eq!(run.peak(chip, UsedMemory::Dram), (vec![part(1, "matmul", 10, 1)], true));
         }
-        assert_eq!(run.peak(2, Pool::Dram).0, [part(1, "matmul", 10, 1), part(1, "-", 1, 1)]);
-        assert_eq!(run.peak(0, Pool::L1), (vec![], true));
+        assert_eq!(run.peak(2, UsedMemory::Dram).0, [part(1, "matmul", 10, 1), part(1, "-", 1, 1)]);
+        assert_eq!(run.peak(0, UsedMemory::L1), (vec![], true));
     }
 
     #[test]
@@ -514,9 +521,9 @@ mod tests {
         };
         run.tell(&one, dispatch(5, 70, SOFTMAX));
         run.tell(&one, dispatch(6, 40, ADD));
-        assert_eq!(run.peak(0, Pool::L1).0, [part(1, "softmax", 70, 1), part(1, "-", 10, 1)]);
+        assert_eq!(run.peak(0, UsedMemory::L1).0, [part(1, "softmax", 70, 1), part(1, "-", 10, 1)]);
         run.tell(&one, event(EventKind::Alloc, 0, Class::L1, 2, 31));
-        assert_eq!(run.peak(0, Pool::L1).0, [part(1, "-", 41, 2), part(1, "add", 40, 1)]);
+        assert_eq!(run.peak(0, UsedMemory::L1).0, [part(1, "-", 41, 2), part(1, "add", 40, 1)]);
     }
 
     #[test]
@@ -528,14 +535,17 @@ mod tests {
         counters.apply(&event(EventKind::Alloc, 0, Class::Dram, 2, 50)).unwrap();
         run.time += 1;
         run.composer.counters(&one, run.time, &[counters]);
-        assert_eq!(run.peak(0, Pool::Dram), (vec![part(1, "-", 50, 1)], false));
+        assert_eq!(run.peak(0, UsedMemory::Dram), (vec![part(1, "-", 50, 1)], false));
         // What was allocated in the gap is freed, and named: neither is known.
         run.name(&one, 0, 2, 50, ADD);
         run.alloc(&one, 0, 3, 7);
         run.name(&one, 0, 3, 7, MATMUL);
-        assert_eq!(run.peak(0, Pool::Dram), (vec![part(1, "-", 50, 1), part(1, "matmul", 7, 1)], false));
+        assert_eq!(
+            run.peak(0, UsedMemory::Dram),
+            (vec![part(1, "-", 50, 1), part(1, "matmul", 7, 1)], false)
+        );
         run.free(&one, 0, 2, 50);
-        assert_eq!(run.composer.chips[0].used(Pool::Dram), 7);
+        assert_eq!(run.composer.chips[0].used(UsedMemory::Dram), 7);
         assert!(run.composer.left(1).unwrap().is_incomplete);
     }
 
@@ -544,13 +554,13 @@ mod tests {
         let (mut run, one, two) = (Run::default(), Fake(1), Fake(2));
         run.alloc(&one, 0, 1, 10);
         run.composer.event(&two, 100, &event(EventKind::Alloc, 0, Class::Dram, 1, 20));
-        assert!(run.peak(0, Pool::Dram).1);
+        assert!(run.peak(0, UsedMemory::Dram).1);
         // It was freed before the other one allocated: they never held 30 together.
         run.composer.event(&one, 50, &event(EventKind::Free, 0, Class::Dram, 1, 10));
-        assert!(!run.peak(0, Pool::Dram).1);
+        assert!(!run.peak(0, UsedMemory::Dram).1);
         run.time = 200;
         run.alloc(&one, 0, 2, 100);
-        assert_eq!(run.peak(0, Pool::Dram), (vec![part(1, "-", 100, 1), part(2, "-", 20, 1)], true));
+        assert_eq!(run.peak(0, UsedMemory::Dram), (vec![part(1, "-", 100, 1), part(2, "-", 20, 1)], true));
     }
 
     #[test]
@@ -560,8 +570,8 @@ mod tests {
         run.alloc(&two, 0, 1, 5);
         run.free(&one, 0, 1, 99);
         run.alloc(&one, 0, 2, 1000);
-        assert_eq!(run.composer.chips[0].used(Pool::Dram), 5);
-        assert!(!run.peak(0, Pool::Dram).1);
+        assert_eq!(run.composer.chips[0].used(UsedMemory::Dram), 5);
+        assert!(!run.peak(0, UsedMemory::Dram).1);
         assert_eq!(run.composer.buffers, 1);
     }
 

@@ -5,7 +5,6 @@
 //! until their processes end; one merges their rings, with the lowest priority. The report is made from what they have
 //! when the command has ended.
 
-mod account;
 mod child;
 mod chip;
 mod composition;

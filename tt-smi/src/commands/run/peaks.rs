@@ -3,11 +3,9 @@
 use std::collections::BTreeMap;
 
 use serde::{Serialize, Serializer};
-use tt_shm_reader::{Class, Counters, DeviceStats, device_flags};
+use tt_shm_reader::{Class, Counters, DeviceStats, Sum, UsedMemory, device_flags};
 
 use super::Followed;
-use super::account::Sum;
-use super::chip::Pool;
 use super::composition::Part;
 use super::watch::Observed;
 use crate::directory::{DeviceId, Directory};
@@ -129,22 +127,28 @@ pub(super) fn peaks_on(
     if !is_bounded || on_chip().any(Observed::is_doubtful) {
         figures.iter_mut().for_each(|(_, peak)| peak.range.high = None);
     }
-    let made_of = |pool, key| {
+    let made_of = |memory, key| {
         let peak = figures.iter().find(|(figure, _)| figure.key == key).map(|(_, peak)| peak);
-        made_of(id.chip_id, pool, peak?, all, followed?)
+        made_of(id.chip_id, memory, peak?, all, followed?)
     };
     let made_of = Compositions {
-        dram: made_of(Pool::Dram, "dram_used").unwrap_or_default(),
-        l1: made_of(Pool::L1, "l1_used").unwrap_or_default(),
+        dram: made_of(UsedMemory::Dram, "dram_used").unwrap_or_default(),
+        l1: made_of(UsedMemory::L1, "l1_used").unwrap_or_default(),
     };
     let failed = on_chip().flat_map(|one| one.on(id.chip_id)).map(|counters| counters.failed_allocs).sum();
     let failed_by_class = failed_by_class(id.chip_id, all, followed);
     Some(Peaks { index, id: id.clone(), dram_total, l1_total, figures, made_of, failed, failed_by_class })
 }
 
-/// What the peak of a pool was made of: exact if it is all of an exact peak.
-fn made_of(chip_id: u64, pool: Pool, peak: &Peak, all: &[Observed], followed: &Followed) -> Option<MadeOf> {
-    let composition = followed.composer.composition(chip_id, pool)?;
+/// What the peak of a memory was made of: exact if it is all of an exact peak.
+fn made_of(
+    chip_id: u64,
+    memory: UsedMemory,
+    peak: &Peak,
+    all: &[Observed],
+    followed: &Followed,
+) -> Option<MadeOf> {
+    let composition = followed.composer.composition(chip_id, memory)?;
     let exact = composition.is_complete && peak.range == Interval::exact(composition.bytes());
     let part = |part: Part| {
         let process = all.iter().find(|process| process.identity == part.identity)?;

@@ -5,10 +5,9 @@
 use std::time::Duration;
 
 use serde::{Serialize, Serializer};
-use tt_shm_reader::Class;
+use tt_shm_reader::{Class, Sum};
 
 use super::Followed;
-use super::account::Sum;
 use super::child::End;
 #[cfg(test)]
 use super::child::ExitJson;

@@ -3,9 +3,8 @@
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
-use tt_shm_reader::{Class, Memory as Place};
+use tt_shm_reader::{Class, Memory as Place, Sum};
 
-use super::account::Sum;
 use super::child::End;
 use super::fold::{Folded, fold};
 use super::notices::Notice;
