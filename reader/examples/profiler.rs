@@ -77,7 +77,7 @@ fn mib(bytes: u64) -> String {
     format!("{:.2}", bytes as f64 / MIB as f64)
 }
 
-fn main() -> Result<()> {
+pub(crate) fn main() -> Result<()> {
     let namespace = format!("profiler-{}", std::process::id());
     let tracker = Tracker::builder().enabled(true).namespace(namespace).open()?;
     let device = tracker.register_device(&DeviceInfo { chip_id: 1, ..Default::default() })?;

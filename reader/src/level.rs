@@ -87,7 +87,7 @@ pub(crate) struct Level {
     pub(crate) high: Option<u64>,
     /// The ticks at which `low` was reached; `None` if that is not known, or was before the beginning.
     pub(crate) time: Option<u64>,
-    /// The position of the event that reached it, or from which on it is known.
+    /// The position of the event that reached it; 0 if names that come later cannot be assigned to its parts.
     reached_by: u64,
     made_of: MadeOf,
 }
@@ -136,6 +136,8 @@ impl Level {
     /// Takes in the state at a position after events that were missed, given the counters before them. What the
     /// most was made of has to be kept before.
     pub(crate) fn after_gap(&mut self, before: &Counters, position: u64, held: &Holdings, is_listed: bool) {
+        // What was renamed in the gap is not known: names that come now may not be those of a copy.
+        self.reached_by = 0;
         let after = held.counters();
         let used = self.memory.used(after);
         let (own_before, _) = self.memory.own_peak(before);
@@ -178,5 +180,38 @@ impl Level {
         parts.retain(|_, sum| sum.bytes > 0);
         let bytes = parts.values().fold(0, |all: u64, sum| all.saturating_add(sum.bytes));
         (bytes == self.low).then_some(parts)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn counters(used: u64, peak: u64, reset: u64) -> Counters {
+        let mut counters = Counters { dram_peak_bytes: peak, dram_peak_time: 5, ..Counters::ZERO };
+        counters.classes[Class::Dram as usize].live_bytes = used;
+        counters.peak_reset_time = reset;
+        counters
+    }
+
+    /// Low, high and time after a gap between two states.
+    fn after(before: Counters, after: Counters) -> (u64, Option<u64>, Option<u64>) {
+        let mut level = Level::begin(UsedMemory::Dram, 1, &Holdings::new(before), true);
+        level.keep(&Holdings::new(before));
+        level.after_gap(&before, 9, &Holdings::new(after), true);
+        (level.low, level.high, level.time)
+    }
+
+    #[test]
+    fn the_own_peak_decides_about_a_gap() {
+        let before = counters(10, 100, 0);
+        assert_eq!(after(before, counters(20, 100, 0)), (20, Some(100), None), "not risen");
+        assert_eq!(after(before, counters(20, 101, 0)), (101, Some(101), Some(5)), "risen");
+        assert_eq!(after(before, counters(20, 101, 3)), (101, None, Some(5)), "reset, and risen since");
+        assert_eq!(after(before, counters(20, 30, 3)), (30, None, Some(5)), "reset");
+        assert_eq!(after(before, counters(20, 30, 0)), (30, None, Some(5)), "fallen, so it was reset");
+        assert_eq!(after(before, counters(20, 30, 5)), (30, None, None), "what was held at the reset");
+        let at_peak = counters(100, 100, 0);
+        assert_eq!(after(at_peak, counters(0, 100, 0)), (100, Some(100), None), "no room above it");
     }
 }

@@ -1,5 +1,6 @@
 //! The peak of a span of time, and what it was made of: exact, bounded or unknown, and never wrong.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -306,6 +307,28 @@ fn a_peak_that_was_seen_later_settles_what_was_missed() {
     assert_eq!(parts(dram(&report)).unwrap(), [("big", 1001, 1)]);
 }
 
+/// In the gap 1 got the name that 2 had all along, and then another: 2 keeps its name.
+#[test]
+fn a_name_after_a_gap_is_given_to_nothing_else() {
+    let host = Host::new();
+    let rename = |name: &str| {
+        host.tracker.name(host.device, Allocation::Buffer(1), host.name(name), NameId::NONE).unwrap();
+    };
+    let mut span = host.begin();
+    host.alloc(1, 10);
+    host.alloc_named(2, 20, "x");
+    host.alloc(3, 30);
+    host.free(3);
+    span.poll();
+    rename("x");
+    host.lap(1);
+    span.poll();
+    rename("y");
+    let report = span.end();
+    assert_eq!(dram(&report).peak.exact(), Some(60));
+    assert_eq!(parts(dram(&report)).unwrap(), [("-", 40, 2), ("x", 20, 1)]);
+}
+
 #[test]
 fn a_process_that_doubts_itself_is_never_exact() {
     let doubts: [fn(&Host); 2] =
@@ -441,6 +464,109 @@ fn a_span_is_polled_on_another_thread() {
     if let Some(made_of) = parts(dram) {
         assert_eq!(made_of, [("-", truth.dram_peak_bytes, truth.dram_peak_count)]);
     }
+}
+
+/// What a process did, kept by the test: what is live by id, and since the span began the most that was used and its parts.
+#[derive(Default)]
+struct Truth {
+    live: BTreeMap<u64, (u64, usize)>,
+    used: u64,
+    peak: u64,
+    at_peak: BTreeMap<u64, (u64, usize)>,
+}
+
+impl Truth {
+    fn begin(&mut self) {
+        (self.peak, self.at_peak) = (self.used, self.live.clone());
+    }
+
+    fn alloc(&mut self, id: u64, bytes: u64, name: usize) {
+        self.live.insert(id, (bytes, name));
+        self.used += bytes;
+        if self.used > self.peak {
+            self.begin();
+        }
+    }
+
+    fn free(&mut self, id: u64) {
+        self.used -= self.live.remove(&id).map_or(0, |(bytes, _)| bytes);
+    }
+
+    /// Bytes and numbers at the peak by name.
+    fn parts(&self) -> BTreeMap<usize, (u64, u64)> {
+        let mut parts = BTreeMap::new();
+        for (bytes, name) in self.at_peak.values() {
+            let part: &mut (u64, u64) = parts.entry(*name).or_default();
+            *part = (part.0 + bytes, part.1 + 1);
+        }
+        parts
+    }
+}
+
+/// Random histories with polls, laps and resets: what is called exact is true, and a range contains the truth.
+#[test]
+fn no_claim_about_a_span_is_false() {
+    const NAMES: [&str; 4] = ["-", "a", "b", "c"];
+    let (mut exact, mut bounded, mut unbounded, mut composed) = (0, 0, 0, 0);
+    for seed in 0..200 {
+        let mut random = fastrand::Rng::with_seed(seed);
+        let host = Host::new();
+        let names = NAMES.map(|name| if name == "-" { NameId::NONE } else { host.name(name) });
+        let mut truth = Truth::default();
+        let (mut span, mut began_with) = (None, 0);
+        let (begin, is_reset, busy) = (random.u32(1..200), random.bool(), random.u64(1..10));
+        for step in 0..random.u32(200..800) {
+            if step == begin {
+                (began_with, span) = (truth.used, Some(host.begin()));
+                truth.begin();
+            }
+            match random.u64(0..100) {
+                0..=1 if is_reset => host.tracker.reset_peaks(host.device).unwrap(),
+                // The busier, the more of them are lapped.
+                2..20 if random.u64(0..busy * busy) == 0 => _ = span.as_mut().map(Span::poll),
+                0..60 => {
+                    let (id, bytes, name) = (random.u64(0..20), random.u64(1..1000), random.usize(0..4));
+                    if !truth.live.contains_key(&id) {
+                        let alloc = Alloc::new(BufferType::Dram, id, bytes).name(names[name]);
+                        host.tracker.alloc(host.device, alloc).unwrap();
+                        truth.alloc(id, bytes, name);
+                    }
+                }
+                _ => {
+                    if let Some(id) = truth.live.keys().copied().nth(random.usize(0..20)) {
+                        host.free(id);
+                        truth.free(id);
+                    }
+                }
+            }
+        }
+        let report = span.unwrap().end();
+        let (dram, peak) = (dram(&report), dram(&report).peak);
+        assert_eq!((dram.begin_bytes, dram.end_bytes), (began_with, Some(truth.used)), "seed {seed}");
+        let is_in = peak.low <= truth.peak && peak.high.is_none_or(|high| truth.peak <= high);
+        assert!(is_in, "seed {seed}: {} is not in {peak:?}", truth.peak);
+        assert!(report.missed > 0 || peak.exact().is_some(), "seed {seed}");
+        exact += usize::from(peak.exact().is_some());
+        bounded += usize::from(peak.exact().is_none() && peak.high.is_some());
+        unbounded += usize::from(peak.high.is_none());
+        if let Some(parts) = parts(dram) {
+            assert_eq!(parts.iter().map(|(_, bytes, _)| bytes).sum::<u64>(), peak.low, "seed {seed}");
+            if report.missed == 0 {
+                let expected = truth.parts().into_iter();
+                let expected = expected.map(|(name, (bytes, count))| (NAMES[name], bytes, count));
+                let mut expected: Vec<_> = expected.collect();
+                let mut parts = parts;
+                expected.sort_unstable();
+                parts.sort_unstable();
+                assert_eq!(parts, expected, "seed {seed}");
+                composed += 1;
+            }
+        } else {
+            assert!(report.missed > 0, "seed {seed}");
+        }
+    }
+    let counts = [exact, bounded, unbounded, composed];
+    assert!(counts.iter().all(|count| *count > 5), "each case is there: {counts:?}");
 }
 
 #[test]

@@ -5,6 +5,7 @@ mod common;
 mod codes;
 mod descriptors;
 mod events;
+mod examples;
 mod holes;
 mod lists;
 mod live;
