@@ -1,0 +1,993 @@
+/* tt_shm: reports the memory of Tenstorrent devices, and reads what processes report.
+ *
+ * Written by cbindgen from capi/src: `UPDATE_EXPECTED=1 cargo test -p tt-shm-capi header`. docs/embedding.md has examples.
+ *
+ * Results. Functions return 0 (TT_SHM_OK) or a positive TT_SHM_ERR_... number; none has two meanings, and none changes.
+ * tt_shm_strerror() says what a number means, tt_shm_last_error() what the last failed call of the thread was about.
+ * Errors of recording are counted where monitors see them, make no total wrong, and are no reason to stop.
+ *
+ * Handles are numbers that look like pointers. Null, closed handles and those of another kind are refused.
+ *
+ * Structs begin with `size`: set it to sizeof. All other fields may be zero. A library that is newer than the caller takes
+ * what a shorter struct lacks as zero; one that is older refuses a longer struct unless what it does not know is zero, and
+ * fills what it does not know with zeros. In an array all elements have the size of the first.
+ *
+ * Arrays that are filled: `capacity` says how many elements there is room for, and may be 0 (then the pointer may be null);
+ * `total` is set to how many there are.
+ *
+ * Threads. Every function may be called by any thread at any time, also while another closes the handle, in functions that
+ * run at exit, and in a forked child, which gets a segment of its own at its first call of a tracker. None may be called
+ * in a signal handler, except with a handle of tt_shm_tracker_without_waiting().
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+
+#ifndef TT_SHM_H
+#define TT_SHM_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+// Success.
+#define TT_SHM_OK 0
+
+// A free or name of something that is not live. Nothing changed.
+#define TT_SHM_ERR_UNMATCHED_FREE 1
+
+// An allocation of something that is live. Nothing changed.
+#define TT_SHM_ERR_DOUBLE_ALLOC 2
+
+// A free with a different size than was requested. The allocation is freed.
+#define TT_SHM_ERR_SIZE_MISMATCH 3
+
+// The device is not registered with this tracker.
+#define TT_SHM_ERR_UNKNOWN_DEVICE 4
+
+// More devices than a segment lists.
+#define TT_SHM_ERR_DEVICE_LIST_FULL 5
+
+// No room in /dev/shm for the counters of another device.
+#define TT_SHM_ERR_NO_ROOM 6
+
+// More names, or more bytes of names, than a segment holds.
+#define TT_SHM_ERR_NAMES_FULL 7
+
+// A size that no device can hold.
+#define TT_SHM_ERR_SIZE_OUT_OF_RANGE 8
+
+// A dispatch of a program that has neither kernels nor circular buffers.
+#define TT_SHM_ERR_UNKNOWN_PROGRAM 9
+
+// The lane is out of range.
+#define TT_SHM_ERR_LANE_OUT_OF_RANGE 10
+
+// This forked process could not create a segment of its own.
+#define TT_SHM_ERR_FORKED_WITHOUT_SEGMENT 11
+
+// The call would have had to wait, and was made with a handle that does not. Nothing changed.
+#define TT_SHM_ERR_BUSY 12
+
+// The namespace is not valid.
+#define TT_SHM_ERR_OPEN_NAMESPACE 32
+
+// A setting is out of range.
+#define TT_SHM_ERR_OPEN_SETTING 33
+
+// The process may not create files of the required size.
+#define TT_SHM_ERR_OPEN_LIMIT 34
+
+// The segment's file could not be created.
+#define TT_SHM_ERR_OPEN_CREATE 35
+
+// The segment's file could not be mapped.
+#define TT_SHM_ERR_OPEN_MAP 36
+
+// There is no room in /dev/shm for a segment.
+#define TT_SHM_ERR_OPEN_NO_ROOM 37
+
+// The kernel is too old: Linux 5.14 is needed.
+#define TT_SHM_ERR_OPEN_OLD_KERNEL 38
+
+// The segment could not be linked under its name.
+#define TT_SHM_ERR_OPEN_PUBLISH 39
+
+// The file does not exist: its process may have ended, or no aggregator runs.
+#define TT_SHM_ERR_NOT_FOUND 64
+
+// The file may not be read by this user.
+#define TT_SHM_ERR_NOT_PERMITTED 65
+
+// The file is not a segment or table, or not an honest one.
+#define TT_SHM_ERR_REFUSED 66
+
+// The file has a layout that this version does not know.
+#define TT_SHM_ERR_LAYOUT 67
+
+// The process was faster than its reader in every attempt: try again.
+#define TT_SHM_ERR_READ_BUSY 68
+
+// The segment has figures that no honest process can have.
+#define TT_SHM_ERR_BROKEN 69
+
+// A system call failed.
+#define TT_SHM_ERR_IO 70
+
+// A pointer that must not be null is.
+#define TT_SHM_ERR_NULL 128
+
+// The handle was closed, is one of another kind, or never was one.
+#define TT_SHM_ERR_HANDLE 129
+
+// The `size` at the beginning of a struct is impossible, or the struct is that of a newer header and uses what this
+// version does not have.
+#define TT_SHM_ERR_SIZE 130
+
+// A text that must be UTF-8 is not.
+#define TT_SHM_ERR_UTF8 131
+
+// An error in this library. Nothing more can be said of the call.
+#define TT_SHM_ERR_PANIC 132
+
+// An argument has a value that there is not, such as a type that is not defined.
+#define TT_SHM_ERR_VALUE 133
+
+// A pointer is not aligned for its type.
+#define TT_SHM_ERR_ALIGNMENT 134
+
+// Too many handles are open.
+#define TT_SHM_ERR_TOO_MANY 135
+
+// Another thread is using the handle, which is for one at a time.
+#define TT_SHM_ERR_IN_USE 136
+
+// A number that is not known.
+#define TT_SHM_UNKNOWN UINT64_MAX
+
+// `device` of an event that concerns no single device.
+#define TT_SHM_NO_DEVICE UINT8_MAX
+
+// A buffer in DRAM. Buffer types have tt-metal's numbers.
+#define TT_SHM_BUFFER_DRAM 0
+
+// A buffer in the L1 of Tensix cores.
+#define TT_SHM_BUFFER_L1 1
+
+// A buffer in host memory.
+#define TT_SHM_BUFFER_SYSTEM_MEMORY 2
+
+// A buffer in the small-buffer region of L1.
+#define TT_SHM_BUFFER_L1_SMALL 3
+
+// A trace buffer, in DRAM.
+#define TT_SHM_BUFFER_TRACE 4
+
+// Memory classes, as in counters, events and rows: buffers in DRAM.
+#define TT_SHM_CLASS_DRAM 0
+
+// Trace buffers, in DRAM.
+#define TT_SHM_CLASS_TRACE 1
+
+// Buffers in L1.
+#define TT_SHM_CLASS_L1 2
+
+// Buffers in the small-buffer region of L1.
+#define TT_SHM_CLASS_L1_SMALL 3
+
+// Program-local L1: circular buffers and the like.
+#define TT_SHM_CLASS_CB 4
+
+// Binaries of application kernels.
+#define TT_SHM_CLASS_KERNEL_APPLICATION 5
+
+// Binaries of fabric kernels.
+#define TT_SHM_CLASS_KERNEL_FABRIC 6
+
+// Binaries of dispatch kernels.
+#define TT_SHM_CLASS_KERNEL_DISPATCH 7
+
+// Host memory.
+#define TT_SHM_CLASS_SYSTEM_MEMORY 8
+
+// Room for classes in a struct; unused ones are zero.
+#define TT_SHM_CLASSES 16
+
+// Lanes of a device: its sub-devices, each of which runs a program of its own.
+#define TT_SHM_LANES 8
+
+// A kernel of a user's program. Kernel types have the numbers of the proof of concept.
+#define TT_SHM_KERNEL_APPLICATION 0
+
+// A kernel that routes traffic between devices.
+#define TT_SHM_KERNEL_FABRIC 1
+
+// A kernel that serves a command queue.
+#define TT_SHM_KERNEL_DISPATCH 2
+
+// Compute cores.
+#define TT_SHM_CORES_TENSIX 0
+
+// Ethernet cores.
+#define TT_SHM_CORES_ETHERNET 1
+
+// A program's binary is not on the device: launching sends it. The numbers are tt-metal's.
+#define TT_SHM_BINARY_NOT_SENT 0
+
+// A program's binary is on its way.
+#define TT_SHM_BINARY_IN_FLIGHT 1
+
+// A program's binary is on the device.
+#define TT_SHM_BINARY_COMMITTED 2
+
+// A step begins.
+#define TT_SHM_MARKER_BEGIN 0
+
+// A step ends.
+#define TT_SHM_MARKER_END 1
+
+// A single moment.
+#define TT_SHM_MARKER_INSTANT 2
+
+// What has a name: a buffer.
+#define TT_SHM_KIND_BUFFER 0
+
+// What has a name: a circular buffer of a program.
+#define TT_SHM_KIND_CB 1
+
+// What has a name: a kernel.
+#define TT_SHM_KIND_KERNEL 2
+
+// Architectures: Grayskull.
+#define TT_SHM_ARCH_GRAYSKULL 1
+
+// Wormhole B0.
+#define TT_SHM_ARCH_WORMHOLE 2
+
+// Blackhole.
+#define TT_SHM_ARCH_BLACKHOLE 3
+
+// Quasar.
+#define TT_SHM_ARCH_QUASAR 4
+
+// Bits of `tt_shm_device_info.known`: `dram_bytes`.
+#define TT_SHM_KNOWN_DRAM (1 << 0)
+
+// `dram_channels`.
+#define TT_SHM_KNOWN_DRAM_CHANNELS (1 << 1)
+
+// `tensix_cores` and `l1_per_core`.
+#define TT_SHM_KNOWN_L1 (1 << 2)
+
+// `eth_cores` and `eth_l1_per_core`.
+#define TT_SHM_KNOWN_ETH (1 << 3)
+
+// `pci`.
+#define TT_SHM_KNOWN_PCI (1 << 4)
+
+// `logical_id`.
+#define TT_SHM_KNOWN_LOGICAL (1 << 5)
+
+// `board`.
+#define TT_SHM_KNOWN_BOARD (1 << 6)
+
+// `arch`.
+#define TT_SHM_KNOWN_ARCH (1 << 7)
+
+// `sub_device`.
+#define TT_SHM_KNOWN_SUB_DEVICE (1 << 8)
+
+// `hybrid`.
+#define TT_SHM_KNOWN_HYBRID (1 << 9)
+
+// `pools[TT_SHM_POOL_DRAM]`.
+#define TT_SHM_KNOWN_POOL_DRAM (1 << 12)
+
+// `pools[TT_SHM_POOL_TRACE]`.
+#define TT_SHM_KNOWN_POOL_TRACE (1 << 13)
+
+// `pools[TT_SHM_POOL_L1]`.
+#define TT_SHM_KNOWN_POOL_L1 (1 << 14)
+
+// `pools[TT_SHM_POOL_L1_SMALL]`.
+#define TT_SHM_KNOWN_POOL_L1_SMALL (1 << 15)
+
+// `l1_base`.
+#define TT_SHM_KNOWN_L1_BASE (1 << 16)
+
+// `grid_columns` and `grid_rows`.
+#define TT_SHM_KNOWN_GRID (1 << 17)
+
+// Pools of an allocator: DRAM buffers.
+#define TT_SHM_POOL_DRAM 0
+
+// Trace buffers.
+#define TT_SHM_POOL_TRACE 1
+
+// L1 buffers.
+#define TT_SHM_POOL_L1 2
+
+// Small L1 buffers.
+#define TT_SHM_POOL_L1_SMALL 3
+
+// Bits of `tt_shm_buffer.known` and others: `address`.
+#define TT_SHM_HAS_ADDRESS (1 << 0)
+
+// `bytes_per_bank`.
+#define TT_SHM_HAS_BYTES_PER_BANK (1 << 1)
+
+// `occupied_bytes`.
+#define TT_SHM_HAS_OCCUPIED (1 << 2)
+
+// `program` of a kernel: otherwise its program has the kernel's id.
+#define TT_SHM_HAS_PROGRAM (1 << 3)
+
+// `free_bytes` and `largest_free_bytes`.
+#define TT_SHM_HAS_FREE (1 << 4)
+
+// `needed_per_bank_bytes` and `banks`.
+#define TT_SHM_HAS_NEEDED (1 << 5)
+
+// Bits of `tt_shm_options.flags`: tracking is on, whatever the environment says.
+#define TT_SHM_OPEN_ENABLED (1 << 0)
+
+// Tracking is off, whatever the environment says.
+#define TT_SHM_OPEN_DISABLED (1 << 1)
+
+// Allocations without a call site get the backtrace of the caller. Slow.
+#define TT_SHM_OPEN_BACKTRACE (1 << 2)
+
+// What this tracker reports is no memory of tt-metal's allocators: a tap in this process goes on reporting those.
+// Without this bit it stands back, so that nothing counts twice.
+#define TT_SHM_OPEN_BESIDE_TAP (1 << 3)
+
+// Kinds of events: a buffer was allocated.
+#define TT_SHM_EVENT_ALLOC 1
+
+// A buffer was freed.
+#define TT_SHM_EVENT_FREE 2
+
+// A circular buffer was allocated.
+#define TT_SHM_EVENT_CB_ALLOC 8
+
+// A circular buffer was freed.
+#define TT_SHM_EVENT_CB_FREE 9
+
+// A kernel was loaded.
+#define TT_SHM_EVENT_KERNEL_LOAD 10
+
+// A kernel was unloaded.
+#define TT_SHM_EVENT_KERNEL_UNLOAD 11
+
+// A program was dispatched.
+#define TT_SHM_EVENT_KERNEL_DISPATCH 16
+
+// An allocation failed.
+#define TT_SHM_EVENT_ALLOC_FAILED 17
+
+// A marker.
+#define TT_SHM_EVENT_MARKER 18
+
+// Peaks were reset.
+#define TT_SHM_EVENT_PEAK_RESET 19
+
+// The device was opened.
+#define TT_SHM_EVENT_DEVICE_OPEN 20
+
+// The device was closed.
+#define TT_SHM_EVENT_DEVICE_CLOSE 21
+
+// How full the kernel ring buffer is.
+#define TT_SHM_EVENT_GAUGE 22
+
+// Nothing of a program is left.
+#define TT_SHM_EVENT_PROGRAM_END 23
+
+// Something live got a name.
+#define TT_SHM_EVENT_NAME 24
+
+// Flags of events: on ethernet cores.
+#define TT_SHM_FLAG_ETHERNET (1 << 0)
+
+// Resident.
+#define TT_SHM_FLAG_RESIDENT (1 << 1)
+
+// A dispatch that found the binary cached.
+#define TT_SHM_FLAG_CACHED (1 << 2)
+
+// Tracking began after the real load.
+#define TT_SHM_FLAG_LATE (1 << 3)
+
+// A circular buffer inside an L1 buffer, with no bytes of its own.
+#define TT_SHM_FLAG_GLOBAL (1 << 4)
+
+// Of a failure: free bytes are those of one bank.
+#define TT_SHM_FLAG_PER_BANK (1 << 5)
+
+// The occupied size is not known: `bytes` is the requested size.
+#define TT_SHM_FLAG_REQUESTED (1 << 6)
+
+// Freed because its device was closed.
+#define TT_SHM_FLAG_DROPPED (1 << 7)
+
+// The version of this interface: the major number in the high 16 bits, which changes when a caller would have to be
+// compiled again, and the minor in the low ones, which grows when something is added.
+#define TT_SHM_ABI_VERSION (1 << 16)
+
+// A tracker.
+typedef struct tt_shm_tracker tt_shm_tracker;
+
+// How a tracker is opened. What is zero or null comes from the environment, or else is the default.
+typedef struct tt_shm_options {
+  // `sizeof(tt_shm_options)`.
+  uint32_t size;
+  // `TT_SHM_OPEN_...` bits.
+  uint32_t flags;
+  // The namespace, instead of `TT_SHM_NAMESPACE`.
+  const char *name_space;
+  // The name that monitors show, at most 64 bytes, instead of that of this process.
+  const char *process_name;
+  // Slots of the event ring, a power of two.
+  uint64_t ring_slots;
+  // Most rows of the live list.
+  uint64_t live_capacity;
+  // Most bytes of interned names.
+  uint64_t name_bytes;
+} tt_shm_options;
+
+// A pool of an allocator: every buffer in it occupies its bytes per bank in each of its banks.
+typedef struct tt_shm_pool {
+  // Number of banks.
+  uint64_t banks;
+  // Bytes of each bank that can be allocated.
+  uint64_t bank_bytes;
+  // Alignment of allocations; 0 if unknown.
+  uint64_t alignment;
+} tt_shm_pool;
+
+// A device, that is, one allocator on one chip: what a host knows of it, and what a segment says.
+typedef struct tt_shm_device_info {
+  // `sizeof(tt_shm_device_info)`.
+  uint32_t size;
+  // Architecture, `TT_SHM_ARCH_...`.
+  uint32_t arch;
+  // `TT_SHM_KNOWN_...` bits of the fields that are known. A field whose bit is not set is ignored.
+  uint64_t known;
+  // Stable id of the chip, the same in every process. Always known.
+  uint64_t chip_id;
+  // Distinguishes several allocators on one chip; 0 for the only one. Always known.
+  uint64_t allocator;
+  // The host's own number for it.
+  uint64_t logical_id;
+  // Sub-device that the allocator belongs to.
+  uint64_t sub_device;
+  // 1 if the allocator works in hybrid mode, in which not every buffer occupies every bank.
+  uint64_t hybrid;
+  // DRAM of the chip in bytes.
+  uint64_t dram_bytes;
+  // DRAM channels.
+  uint64_t dram_channels;
+  // Tensix cores.
+  uint64_t tensix_cores;
+  // L1 bytes of each Tensix core.
+  uint64_t l1_per_core;
+  // Ethernet cores.
+  uint64_t eth_cores;
+  // L1 bytes of each ethernet core.
+  uint64_t eth_l1_per_core;
+  // Lowest address in the L1 of a core that the L1 pool provides.
+  uint64_t l1_base;
+  // Columns of the grid of cores.
+  uint64_t grid_columns;
+  // Rows of that grid.
+  uint64_t grid_rows;
+  // PCI address: domain << 16 | bus << 8 | device << 3 | function.
+  uint64_t pci;
+  // Pools of the allocator, by `TT_SHM_POOL_...`.
+  struct tt_shm_pool pools[4];
+  // Board name such as `n300`, at most 32 bytes, with a zero after it.
+  char board[40];
+} tt_shm_device_info;
+
+// A device that was registered with a tracker, and the index of a device in a segment.
+typedef uint8_t tt_shm_device;
+
+// An interned name; 0 for none.
+typedef uint16_t tt_shm_name;
+
+// A buffer that was allocated.
+typedef struct tt_shm_buffer {
+  // `sizeof(tt_shm_buffer)`.
+  uint32_t size;
+  // `TT_SHM_BUFFER_...`.
+  uint32_t type_;
+  // The host's id: identifies one live buffer per device.
+  uint64_t id;
+  // Requested bytes on each device.
+  uint64_t bytes;
+  // `TT_SHM_HAS_...` bits of `address`, `bytes_per_bank` and `occupied_bytes`.
+  uint64_t known;
+  // Its address on the device.
+  uint64_t address;
+  // Aligned bytes in each bank: it occupies that in every bank of its pool.
+  uint64_t bytes_per_bank;
+  // Bytes that it occupies on each device, whatever its pool.
+  uint64_t occupied_bytes;
+  // Number of cores that it is spread over; 0 if unknown.
+  uint32_t cores;
+  // What it is for.
+  tt_shm_name name;
+  // Where in the host's code it was allocated.
+  tt_shm_name site;
+  // Core ranges that it lies on.
+  tt_shm_name core_ranges;
+  // Zero.
+  uint16_t reserved[3];
+} tt_shm_buffer;
+
+// A circular buffer. It occupies L1 from the dispatch of its program on.
+typedef struct tt_shm_cb {
+  // `sizeof(tt_shm_cb)`.
+  uint32_t size;
+  // Number of cores.
+  uint32_t cores;
+  // Its program.
+  uint64_t program;
+  // Its id, which identifies it within its program.
+  uint64_t id;
+  // Bytes on each core.
+  uint64_t bytes_per_core;
+  // `TT_SHM_HAS_ADDRESS`, or 0.
+  uint64_t known;
+  // Its address in L1.
+  uint64_t address;
+  // 1 if it lies inside an L1 buffer that is reported by itself, so that it has no bytes of its own.
+  uint32_t globally_allocated;
+  // What it is for.
+  tt_shm_name name;
+  // Core ranges that it lies on: rectangles `x,y-x,y` with spaces between them.
+  tt_shm_name core_ranges;
+} tt_shm_cb;
+
+// A kernel binary, as loaded to a number of cores.
+typedef struct tt_shm_kernel {
+  // `sizeof(tt_shm_kernel)`.
+  uint32_t size;
+  // `TT_SHM_KERNEL_...`.
+  uint32_t type_;
+  // Its id.
+  uint64_t id;
+  // `TT_SHM_HAS_PROGRAM`, or 0.
+  uint64_t known;
+  // The program that runs it.
+  uint64_t program;
+  // Bytes of the binary on each core.
+  uint64_t binary_bytes;
+  // A hash of the binary; 0 for none.
+  uint64_t hash;
+  // Number of cores.
+  uint32_t cores;
+  // `TT_SHM_CORES_...`.
+  uint32_t core_type;
+  // What it is for.
+  tt_shm_name name;
+  // Core ranges that it lies on.
+  tt_shm_name core_ranges;
+  // Zero.
+  uint32_t reserved;
+} tt_shm_kernel;
+
+// A dispatch of a program.
+typedef struct tt_shm_dispatch_info {
+  // `sizeof(tt_shm_dispatch_info)`.
+  uint32_t size;
+  // How often it is dispatched in a row, as when a trace is replayed; 0 is taken as once.
+  uint32_t times;
+  // Its program.
+  uint64_t program;
+  // The sub-device that runs it, below `TT_SHM_LANES`.
+  uint8_t lane;
+  // The command queue that it came by.
+  uint8_t queue;
+  // What the program does.
+  tt_shm_name name;
+  // Zero.
+  uint32_t reserved;
+} tt_shm_dispatch_info;
+
+// An allocation that failed, with the state of the allocator at that time.
+typedef struct tt_shm_failure {
+  // `sizeof(tt_shm_failure)`.
+  uint32_t size;
+  // `TT_SHM_CLASS_...`.
+  uint32_t class_;
+  // Bytes requested.
+  uint64_t request_bytes;
+  // `TT_SHM_HAS_FREE` and `TT_SHM_HAS_NEEDED` bits.
+  uint64_t known;
+  // Bytes that were free.
+  uint64_t free_bytes;
+  // Largest free block.
+  uint64_t largest_free_bytes;
+  // Bytes needed in each bank.
+  uint64_t needed_per_bank_bytes;
+  // Banks.
+  uint32_t banks;
+  // 1 if free bytes and the largest free block are those of one bank, 0 if of all.
+  uint32_t per_bank;
+} tt_shm_failure;
+
+// The program dispatched last in a lane. All zero in a lane that has none.
+typedef struct tt_shm_lane {
+  // Its id.
+  uint64_t program;
+  // Bytes of its circular buffers.
+  uint64_t cb_bytes;
+  // Bytes of its kernels on Tensix cores.
+  uint64_t kernel_bytes;
+  // Bytes of its kernels on ethernet cores.
+  uint64_t kernel_eth_bytes;
+} tt_shm_lane;
+
+// One class on one device.
+typedef struct tt_shm_class_counters {
+  // Bytes occupied now.
+  uint64_t live_bytes;
+  // Allocations live now.
+  uint64_t live_count;
+  // Bytes ever occupied.
+  uint64_t alloc_bytes;
+  // Allocations ever made.
+  uint64_t alloc_count;
+  // Largest `live_bytes` since the last reset.
+  uint64_t peak_bytes;
+  // When that was first reached, in ticks.
+  uint64_t peak_time;
+  // `live_count` at that time.
+  uint64_t peak_count;
+  // Bytes requested for what is live now.
+  uint64_t requested_bytes;
+  // The part of `live_bytes` for which only the requested size is known.
+  uint64_t requested_basis_bytes;
+} tt_shm_class_counters;
+
+// All counters of one process on one device. Times are ticks of the segment's clock, in a snapshot of a table
+// CLOCK_MONOTONIC nanoseconds.
+typedef struct tt_shm_counters {
+  // `sizeof(tt_shm_counters)`.
+  uint32_t size;
+  // 1 while the process reports the device as open.
+  uint32_t open;
+  // Position of the last event counted.
+  uint64_t position;
+  // Its time.
+  uint64_t time;
+  // DRAM used: DRAM and trace buffers.
+  uint64_t dram_used_bytes;
+  // L1 used: L1 and L1_SMALL buffers and resident circular buffers.
+  uint64_t l1_used_bytes;
+  // Ethernet L1 used.
+  uint64_t eth_used_bytes;
+  // Largest DRAM used since the last reset.
+  uint64_t dram_peak_bytes;
+  // When that was first reached.
+  uint64_t dram_peak_time;
+  // Largest L1 used since the last reset.
+  uint64_t l1_peak_bytes;
+  // When that was first reached.
+  uint64_t l1_peak_time;
+  // Largest ethernet L1 used since the last reset.
+  uint64_t eth_peak_bytes;
+  // When that was first reached.
+  uint64_t eth_peak_time;
+  // Time of the last reset of peaks, 0 if there was none.
+  uint64_t peak_reset_time;
+  // Dispatches.
+  uint64_t dispatches;
+  // Dispatches that found the binary cached.
+  uint64_t cached_dispatches;
+  // Time of the last dispatch, 0 if there was none.
+  uint64_t last_dispatch_time;
+  // Circular buffer bytes of resident programs.
+  uint64_t cb_resident_bytes;
+  // Kernel bytes of resident programs on Tensix cores.
+  uint64_t kernel_resident_bytes;
+  // Kernel bytes of resident programs on ethernet cores.
+  uint64_t kernel_resident_eth_bytes;
+  // Fabric and dispatch kernels on Tensix cores.
+  uint64_t system_kernel_bytes;
+  // Fabric and dispatch kernels on ethernet cores.
+  uint64_t system_kernel_eth_bytes;
+  // Bytes of all loaded kernels, of all types and on all cores.
+  uint64_t kernel_loaded_bytes;
+  // Allocations that failed.
+  uint64_t failed_allocs;
+  // Time of the last failure, 0 if there was none.
+  uint64_t last_failed_time;
+  // Kernel ring buffer: size, 0 if never reported.
+  uint64_t kernel_ring_total_bytes;
+  // Kernel ring buffer: bytes used.
+  uint64_t kernel_ring_used_bytes;
+  // Kernel ring buffer: programs in it.
+  uint64_t kernel_ring_programs;
+  // Bits of the lanes that have a resident program.
+  uint64_t resident_lanes;
+  // The resident program of each lane.
+  struct tt_shm_lane lanes[TT_SHM_LANES];
+  // By `TT_SHM_CLASS_...`.
+  struct tt_shm_class_counters classes[TT_SHM_CLASSES];
+} tt_shm_counters;
+
+#ifdef __cplusplus
+extern "C" {
+#endif // __cplusplus
+
+// `AllocationClient::is_enabled`: 1 if `TT_ALLOC_TRACKING_ENABLED` is `1` and this process has a tracker.
+int32_t tt_shm_client_is_enabled(void);
+
+// `AllocationClient::report_allocation`. A repetition adds a reference; the first size and type stay, and a repetition that
+// differs from them counts as a misuse.
+int32_t tt_shm_client_allocation(int32_t device_id,
+                                 uint64_t bytes,
+                                 uint8_t buffer,
+                                 uint64_t id);
+
+// `AllocationClient::report_deallocation`: takes a reference back, and the last one frees.
+int32_t tt_shm_client_deallocation(int32_t device_id, uint64_t id);
+
+// `AllocationClient::report_cb_allocation`. A repetition replaces the size, and counts as a misuse.
+int32_t tt_shm_client_cb_allocation(int32_t device_id, uint64_t bytes, uint64_t id);
+
+// `AllocationClient::report_cb_deallocation`. The size is checked unless it is 0.
+int32_t tt_shm_client_cb_deallocation(int32_t device_id, uint64_t bytes, uint64_t id);
+
+// `AllocationClient::report_kernel_load`: the bytes on all cores. A repetition is a cached dispatch. Fabric kernels are on
+// ethernet cores, all others on Tensix cores.
+int32_t tt_shm_client_kernel_load(int32_t device_id,
+                                  uint64_t bytes,
+                                  uint64_t id,
+                                  uint8_t kernel_type);
+
+// `AllocationClient::report_kernel_unload`. The size is checked unless it is 0.
+int32_t tt_shm_client_kernel_unload(int32_t device_id, uint64_t bytes, uint64_t id);
+
+// What a code means: a text that stays. Every number has one.
+const char *tt_shm_strerror(int32_t code);
+
+// What the last call of this thread that failed was about, with its operands: which device, id, file. Empty if none
+// failed. Valid until the next call of this thread that fails; calls that succeed leave it.
+const char *tt_shm_last_error(void);
+
+// The `errno` of the last call of this thread that failed; 0 if no system call failed.
+int32_t tt_shm_last_errno(void);
+
+// Whether this process reports by itself: 1 if an enabled tracker is open that was not opened with
+// `TT_SHM_OPEN_BESIDE_TAP`. The tap asks this.
+int32_t tt_shm_is_reporting(void);
+
+// The version of this library's interface, `TT_SHM_ABI_VERSION` of the header that it was built with. A host may compare
+// the high 16 bits with those of its own header.
+uint32_t tt_shm_abi_version(void);
+
+// The version of this library, such as `0.1.0`.
+const char *tt_shm_version(void);
+
+// Opens a tracker, which makes a segment of its own if tracking is enabled: monitors add up all trackers of a process.
+// Most hosts want `tt_shm_tracker_for_process`. `options` may be null. If tracking is disabled (see
+// `TT_ALLOC_TRACKING_ENABLED`), the tracker's calls do nothing and succeed.
+int32_t tt_shm_tracker_open(const struct tt_shm_options *options,
+                            struct tt_shm_tracker **tracker);
+
+// The one tracker of this process, opened by the environment at the first call; later calls give the same handle. For
+// all libraries and threads of the process. If it was closed, it stays closed.
+int32_t tt_shm_tracker_for_process(struct tt_shm_tracker **tracker);
+
+// Ends the tracker's reports: the segment is closed and removed. From then on the handle is refused, also while other
+// threads are in calls with it.
+int32_t tt_shm_tracker_close(struct tt_shm_tracker *tracker);
+
+// Another handle of the tracker, whose calls never wait for other threads: they fail with `TT_SHM_ERR_BUSY` instead. For
+// crash handlers. It is closed with the tracker.
+//
+// In a signal handler only markers, failures, states and gauges of devices, resets of peaks and counters are safe, with
+// devices and names from before: they use no heap.
+int32_t tt_shm_tracker_without_waiting(struct tt_shm_tracker *tracker,
+                                       struct tt_shm_tracker **without_waiting);
+
+// Whether the tracker's calls record anything; 0 also for what is no open tracker.
+int32_t tt_shm_tracker_is_enabled(struct tt_shm_tracker *tracker);
+
+// The file that this process writes, as a text with a zero at its end, cut to `capacity` bytes. `needed` (may be null) is
+// what the whole of it needs; 0 if tracking is disabled.
+int32_t tt_shm_tracker_path(struct tt_shm_tracker *tracker,
+                            char *text,
+                            size_t capacity,
+                            size_t *needed);
+
+// Registers a device. One that is known already, by chip and allocator, keeps its number, and new facts are added.
+int32_t tt_shm_register_device(struct tt_shm_tracker *tracker,
+                               const struct tt_shm_device_info *info,
+                               tt_shm_device *device);
+
+// Gives a name, of `length` bytes, a number for use in later calls. Longer ones than 1024 bytes are cut; an empty one has
+// number 0.
+int32_t tt_shm_intern(struct tt_shm_tracker *tracker,
+                      const char *name,
+                      size_t length,
+                      tt_shm_name *number);
+
+// Records that a buffer of this many requested bytes was allocated on a device. What it occupies is not known then: a host
+// that knows calls `tt_shm_alloc_on`.
+int32_t tt_shm_alloc(struct tt_shm_tracker *tracker,
+                     tt_shm_device device,
+                     uint32_t buffer,
+                     uint64_t id,
+                     uint64_t bytes);
+
+// Records that a buffer was allocated on devices, with everything that the host knows of it.
+int32_t tt_shm_alloc_on(struct tt_shm_tracker *tracker,
+                        const tt_shm_device *devices,
+                        size_t device_count,
+                        const struct tt_shm_buffer *buffer);
+
+// Records that buffers were allocated, with the lock taken once. The first that is refused ends it: `recorded` (may be
+// null) says how many were recorded before, and those after it are not tried.
+int32_t tt_shm_alloc_many(struct tt_shm_tracker *tracker,
+                          const tt_shm_device *devices,
+                          size_t device_count,
+                          const struct tt_shm_buffer *buffers,
+                          size_t buffer_count,
+                          size_t *recorded);
+
+// Records that a buffer was freed on a device.
+int32_t tt_shm_free(struct tt_shm_tracker *tracker, tt_shm_device device, uint64_t id);
+
+// Records that a buffer was freed on devices.
+int32_t tt_shm_free_on(struct tt_shm_tracker *tracker,
+                       const tt_shm_device *devices,
+                       size_t device_count,
+                       uint64_t id);
+
+// Records that a buffer was freed, and checks the size that was requested for it.
+int32_t tt_shm_free_sized(struct tt_shm_tracker *tracker,
+                          const tt_shm_device *devices,
+                          size_t device_count,
+                          uint64_t id,
+                          uint64_t bytes);
+
+// Records that a buffer was freed because its device was closed, not by the program.
+int32_t tt_shm_free_dropped(struct tt_shm_tracker *tracker,
+                            const tt_shm_device *devices,
+                            size_t device_count,
+                            uint64_t id);
+
+// Records that buffers were freed, as `tt_shm_alloc_many` does that they were allocated.
+int32_t tt_shm_free_many(struct tt_shm_tracker *tracker,
+                         const tt_shm_device *devices,
+                         size_t device_count,
+                         const uint64_t *ids,
+                         size_t id_count,
+                         size_t *recorded);
+
+// Gives something live (`TT_SHM_KIND_...`) a name after it was reported, and a site unless that is 0. `program` is that of
+// a circular buffer.
+int32_t tt_shm_name_live(struct tt_shm_tracker *tracker,
+                         const tt_shm_device *devices,
+                         size_t device_count,
+                         uint32_t kind,
+                         uint64_t program,
+                         uint64_t id,
+                         tt_shm_name name,
+                         tt_shm_name site);
+
+// The same for something that another thread may have freed meanwhile: then nothing is done.
+int32_t tt_shm_name_if_live(struct tt_shm_tracker *tracker,
+                            const tt_shm_device *devices,
+                            size_t device_count,
+                            uint32_t kind,
+                            uint64_t program,
+                            uint64_t id,
+                            tt_shm_name name);
+
+// Records that a circular buffer was allocated. It is resident from the next dispatch of its program on.
+int32_t tt_shm_cb_alloc(struct tt_shm_tracker *tracker,
+                        const tt_shm_device *devices,
+                        size_t device_count,
+                        const struct tt_shm_cb *cb);
+
+// Records that a circular buffer was freed. `bytes` is checked unless it is `TT_SHM_UNKNOWN`.
+int32_t tt_shm_cb_free(struct tt_shm_tracker *tracker,
+                       const tt_shm_device *devices,
+                       size_t device_count,
+                       uint64_t program,
+                       uint64_t id,
+                       uint64_t bytes);
+
+// Records that a kernel was loaded. If it was loaded already, this is a cached dispatch of a program, and `cached` (may be
+// null) becomes 1, otherwise 0.
+int32_t tt_shm_kernel_load(struct tt_shm_tracker *tracker,
+                           const tt_shm_device *devices,
+                           size_t device_count,
+                           const struct tt_shm_kernel *kernel,
+                           uint32_t *cached);
+
+// Records that a kernel was unloaded, whichever programs ran it. `bytes`, on all cores, is checked unless it is
+// `TT_SHM_UNKNOWN`.
+int32_t tt_shm_kernel_unload(struct tt_shm_tracker *tracker,
+                             const tt_shm_device *devices,
+                             size_t device_count,
+                             uint64_t id,
+                             uint64_t bytes);
+
+// Records that a program was launched: those of its kernels that were not sent before are loaded, and it is dispatched.
+// `binary_status` is `TT_SHM_BINARY_...`.
+int32_t tt_shm_launch(struct tt_shm_tracker *tracker,
+                      const tt_shm_device *devices,
+                      size_t device_count,
+                      const struct tt_shm_dispatch_info *dispatch,
+                      const struct tt_shm_kernel *kernels,
+                      size_t kernel_count,
+                      uint32_t binary_status);
+
+// Records that a program whose binary is on the device was dispatched again, in lane 0 and by command queue 0.
+int32_t tt_shm_dispatch(struct tt_shm_tracker *tracker,
+                        tt_shm_device device,
+                        uint64_t program);
+
+// The same on devices, with everything that the host knows of it.
+int32_t tt_shm_dispatch_on(struct tt_shm_tracker *tracker,
+                           const tt_shm_device *devices,
+                           size_t device_count,
+                           const struct tt_shm_dispatch_info *dispatch);
+
+// Records that a program was destroyed: its circular buffers are freed and the kernels that it loaded are unloaded.
+int32_t tt_shm_program_end(struct tt_shm_tracker *tracker,
+                           const tt_shm_device *devices,
+                           size_t device_count,
+                           uint64_t program);
+
+// Records that an allocation failed.
+int32_t tt_shm_alloc_failed(struct tt_shm_tracker *tracker,
+                            const tt_shm_device *devices,
+                            size_t device_count,
+                            const struct tt_shm_failure *failure);
+
+// Records the beginning or end of a step, or a moment (`TT_SHM_MARKER_...`).
+int32_t tt_shm_marker(struct tt_shm_tracker *tracker, uint32_t phase, uint64_t id, tt_shm_name name);
+
+// Resets the peaks to what is used now.
+int32_t tt_shm_reset_peaks(struct tt_shm_tracker *tracker, const tt_shm_device *devices, size_t device_count);
+
+// Records that the devices were opened.
+int32_t tt_shm_device_open(struct tt_shm_tracker *tracker, const tt_shm_device *devices, size_t device_count);
+
+// Records that the devices were closed. What was not freed stays reported as live.
+int32_t tt_shm_device_close(struct tt_shm_tracker *tracker, const tt_shm_device *devices, size_t device_count);
+
+// Records how full the kernel ring buffer is.
+int32_t tt_shm_kernel_ring(struct tt_shm_tracker *tracker,
+                           const tt_shm_device *devices,
+                           size_t device_count,
+                           uint64_t total_bytes,
+                           uint64_t used_bytes,
+                           uint64_t programs);
+
+// Records that the sums were compared with those of the device's allocator `made` times, of which `different` found a
+// difference.
+int32_t tt_shm_self_checks(struct tt_shm_tracker *tracker,
+                           uint64_t made,
+                           uint64_t different);
+
+// Records that this process holds memory that it cannot report (`partial` not 0), so that none of its figures is exact, or
+// that it does no longer.
+int32_t tt_shm_partial(struct tt_shm_tracker *tracker,
+                       uint32_t partial);
+
+// This process's own counters of a device, exact as of the last call. `TT_SHM_ERR_UNKNOWN_DEVICE` if tracking is disabled
+// or the device is not registered.
+int32_t tt_shm_own_counters(struct tt_shm_tracker *tracker,
+                            tt_shm_device device,
+                            struct tt_shm_counters *counters);
+
+#ifdef __cplusplus
+}  // extern "C"
+#endif  // __cplusplus
+
+#endif  /* TT_SHM_H */

@@ -1,0 +1,3 @@
+//! The tests of this package, as one program.
+
+mod header;
