@@ -139,6 +139,69 @@
 // Another thread is using the handle, which is for one at a time.
 #define TT_SHM_ERR_IN_USE 136
 
+// Kinds of writers: the process that uses the device.
+#define TT_SHM_SOURCE_RING 1
+
+// A library in that process that listens to its allocator.
+#define TT_SHM_SOURCE_TAP 2
+
+// Another process, on behalf of that process.
+#define TT_SHM_SOURCE_BRIDGE 3
+
+// Bits of `tt_shm_process.flags`: the process closed its segment.
+#define TT_SHM_PROCESS_CLOSED (1 << 0)
+
+// It had no room for all rows or names: totals are exact, lists incomplete.
+#define TT_SHM_PROCESS_DEGRADED (1 << 1)
+
+// It holds memory that it cannot report.
+#define TT_SHM_PROCESS_PARTIAL (1 << 2)
+
+// The segment can no longer be read.
+#define TT_SHM_PROCESS_LOST (1 << 3)
+
+// Its ticks can be converted to times here.
+#define TT_SHM_PROCESS_TIME_KNOWN (1 << 4)
+
+// Bits of `tt_shm_device_stats.flags`: buffers occupy more than there is.
+#define TT_SHM_DEVICE_OVER_CAPACITY (1 << 0)
+
+// Processes disagree about the device.
+#define TT_SHM_DEVICE_CONFLICT (1 << 1)
+
+// A process that could not be read may hold memory on it: figures are lower bounds.
+#define TT_SHM_DEVICE_INCOMPLETE (1 << 2)
+
+// Fabric and dispatch kernels are lower bounds.
+#define TT_SHM_DEVICE_SYSTEM_KERNELS_UNSEEN (1 << 5)
+
+// A process that does not report holds it: figures are lower bounds.
+#define TT_SHM_DEVICE_UNREPORTED_HOLDER (1 << 6)
+
+// Values of `tt_shm_process_stats.state`: the process is alive.
+#define TT_SHM_STATE_ALIVE 1
+
+// The process ended; its row stays for a while.
+#define TT_SHM_STATE_ENDED 2
+
+// Bits of `tt_shm_process_stats.flags`: totals are exact, lists are incomplete.
+#define TT_SHM_STATS_DEGRADED (1 << 0)
+
+// Its events are impossible: it is part of no total.
+#define TT_SHM_STATS_BROKEN (1 << 1)
+
+// Its file was unlinked while it is alive.
+#define TT_SHM_STATS_UNLINKED (1 << 2)
+
+// It closed its segment.
+#define TT_SHM_STATS_CLOSED (1 << 3)
+
+// It is alive, or may be, and cannot be read any more.
+#define TT_SHM_STATS_UNSEEN (1 << 4)
+
+// It holds memory that it cannot report.
+#define TT_SHM_STATS_PARTIAL (1 << 5)
+
 // A number that is not known.
 #define TT_SHM_UNKNOWN UINT64_MAX
 
@@ -411,26 +474,68 @@
 // compiled again, and the minor in the low ones, which grows when something is added.
 #define TT_SHM_ABI_VERSION (1 << 16)
 
+// A process's segment.
+typedef struct tt_shm_segment tt_shm_segment;
+
+// A copy of all rows of a table.
+typedef struct tt_shm_snapshot tt_shm_snapshot;
+
+// An aggregator's table.
+typedef struct tt_shm_table tt_shm_table;
+
 // A tracker.
 typedef struct tt_shm_tracker tt_shm_tracker;
 
-// How a tracker is opened. What is zero or null comes from the environment, or else is the default.
-typedef struct tt_shm_options {
-  // `sizeof(tt_shm_options)`.
+// A path, with a zero at its end.
+typedef struct tt_shm_path {
+  // The text.
+  char text[256];
+} tt_shm_path;
+
+// A process, as its segment describes it.
+typedef struct tt_shm_process {
+  // `sizeof(tt_shm_process)`.
   uint32_t size;
-  // `TT_SHM_OPEN_...` bits.
+  // `TT_SHM_SOURCE_...`.
+  uint32_t source;
+  // Identity of the segment, which no other one has.
+  uint64_t identity;
+  // Process id as the process sees it. For display: pids are reused.
+  uint32_t pid;
+  // Process id as seen from here, if it is alive and the system confirms it; otherwise 0.
+  uint32_t pid_here;
+  // Owner of the file.
+  uint32_t uid;
+  // `TT_SHM_PROCESS_...` bits.
   uint32_t flags;
-  // The namespace, instead of `TT_SHM_NAMESPACE`.
-  const char *name_space;
-  // The name that monitors show, at most 64 bytes, instead of that of this process.
-  const char *process_name;
-  // Slots of the event ring, a power of two.
+  // Pid of the process that it is written on behalf of; 0 if that is the writer.
+  uint64_t on_behalf_of;
+  // When the process was started, in clock ticks since boot; 0 if unknown.
+  uint64_t start_time;
+  // When the segment was created, CLOCK_MONOTONIC of the process.
+  uint64_t created_ns;
+  // When it was closed, in ticks; 0 if it was not, or if that is not known.
+  uint64_t closed_at;
+  // Slots of its ring.
   uint64_t ring_slots;
-  // Most rows of the live list.
-  uint64_t live_capacity;
-  // Most bytes of interned names.
-  uint64_t name_bytes;
-} tt_shm_options;
+  // Position of its last event.
+  uint64_t head;
+  // Number of its devices.
+  uint64_t devices;
+  // Live allocations that are not listed because there was no room.
+  uint64_t unlisted;
+  // How often it compared its sums with those of the device's allocator.
+  uint64_t self_checks;
+  // How often such a comparison found a difference.
+  uint64_t self_checks_different;
+  // Number of misuses: unmatched free, double alloc, size mismatch, unlisted, unknown device, device list full, names
+  // full, size out of range, unknown program, device conflict, no room, lane out of range.
+  uint64_t anomalies[16];
+  // Its name. Not trusted: escape control characters before displaying it.
+  char name[72];
+  // The name of the file.
+  char file_name[256];
+} tt_shm_process;
 
 // A pool of an allocator: every buffer in it occupies its bytes per bank in each of its banks.
 typedef struct tt_shm_pool {
@@ -486,11 +591,427 @@ typedef struct tt_shm_device_info {
   char board[40];
 } tt_shm_device_info;
 
-// A device that was registered with a tracker, and the index of a device in a segment.
-typedef uint8_t tt_shm_device;
+// The program dispatched last in a lane. All zero in a lane that has none.
+typedef struct tt_shm_lane {
+  // Its id.
+  uint64_t program;
+  // Bytes of its circular buffers.
+  uint64_t cb_bytes;
+  // Bytes of its kernels on Tensix cores.
+  uint64_t kernel_bytes;
+  // Bytes of its kernels on ethernet cores.
+  uint64_t kernel_eth_bytes;
+} tt_shm_lane;
+
+// One class on one device.
+typedef struct tt_shm_class_counters {
+  // Bytes occupied now.
+  uint64_t live_bytes;
+  // Allocations live now.
+  uint64_t live_count;
+  // Bytes ever occupied.
+  uint64_t alloc_bytes;
+  // Allocations ever made.
+  uint64_t alloc_count;
+  // Largest `live_bytes` since the last reset.
+  uint64_t peak_bytes;
+  // When that was first reached, in ticks.
+  uint64_t peak_time;
+  // `live_count` at that time.
+  uint64_t peak_count;
+  // Bytes requested for what is live now.
+  uint64_t requested_bytes;
+  // The part of `live_bytes` for which only the requested size is known.
+  uint64_t requested_basis_bytes;
+} tt_shm_class_counters;
+
+// All counters of one process on one device. Times are ticks of the segment's clock, in a snapshot of a table
+// CLOCK_MONOTONIC nanoseconds.
+typedef struct tt_shm_counters {
+  // `sizeof(tt_shm_counters)`.
+  uint32_t size;
+  // 1 while the process reports the device as open.
+  uint32_t open;
+  // Position of the last event counted.
+  uint64_t position;
+  // Its time.
+  uint64_t time;
+  // DRAM used: DRAM and trace buffers.
+  uint64_t dram_used_bytes;
+  // L1 used: L1 and L1_SMALL buffers and resident circular buffers.
+  uint64_t l1_used_bytes;
+  // Ethernet L1 used.
+  uint64_t eth_used_bytes;
+  // Largest DRAM used since the last reset.
+  uint64_t dram_peak_bytes;
+  // When that was first reached.
+  uint64_t dram_peak_time;
+  // Largest L1 used since the last reset.
+  uint64_t l1_peak_bytes;
+  // When that was first reached.
+  uint64_t l1_peak_time;
+  // Largest ethernet L1 used since the last reset.
+  uint64_t eth_peak_bytes;
+  // When that was first reached.
+  uint64_t eth_peak_time;
+  // Time of the last reset of peaks, 0 if there was none.
+  uint64_t peak_reset_time;
+  // Dispatches.
+  uint64_t dispatches;
+  // Dispatches that found the binary cached.
+  uint64_t cached_dispatches;
+  // Time of the last dispatch, 0 if there was none.
+  uint64_t last_dispatch_time;
+  // Circular buffer bytes of resident programs.
+  uint64_t cb_resident_bytes;
+  // Kernel bytes of resident programs on Tensix cores.
+  uint64_t kernel_resident_bytes;
+  // Kernel bytes of resident programs on ethernet cores.
+  uint64_t kernel_resident_eth_bytes;
+  // Fabric and dispatch kernels on Tensix cores.
+  uint64_t system_kernel_bytes;
+  // Fabric and dispatch kernels on ethernet cores.
+  uint64_t system_kernel_eth_bytes;
+  // Bytes of all loaded kernels, of all types and on all cores.
+  uint64_t kernel_loaded_bytes;
+  // Allocations that failed.
+  uint64_t failed_allocs;
+  // Time of the last failure, 0 if there was none.
+  uint64_t last_failed_time;
+  // Kernel ring buffer: size, 0 if never reported.
+  uint64_t kernel_ring_total_bytes;
+  // Kernel ring buffer: bytes used.
+  uint64_t kernel_ring_used_bytes;
+  // Kernel ring buffer: programs in it.
+  uint64_t kernel_ring_programs;
+  // Bits of the lanes that have a resident program.
+  uint64_t resident_lanes;
+  // The resident program of each lane.
+  struct tt_shm_lane lanes[TT_SHM_LANES];
+  // By `TT_SHM_CLASS_...`.
+  struct tt_shm_class_counters classes[TT_SHM_CLASSES];
+} tt_shm_counters;
+
+// One event, as it is in shared memory. `docs/layout.md` says which kinds there are and what the fields mean for each.
+typedef struct tt_shm_event {
+  // Position of the event in its ring, from 1.
+  uint64_t stamp;
+  // Ticks of the segment's clock.
+  uint64_t time;
+  // `TT_SHM_EVENT_...`.
+  uint8_t kind;
+  // `TT_SHM_CLASS_...`; of a marker `TT_SHM_MARKER_...`.
+  uint8_t class_;
+  // `TT_SHM_FLAG_...` bits.
+  uint8_t flags;
+  // Index of the device, or `TT_SHM_NO_DEVICE`.
+  uint8_t device;
+  // Name, 0 for none.
+  uint16_t name;
+  // Call site, 0 for none.
+  uint16_t site;
+  // Buffer, circular buffer, kernel, program or step id.
+  uint64_t id;
+  // Bytes occupied on that device.
+  uint64_t bytes;
+  // Device address or `TT_SHM_UNKNOWN`; hash of a kernel's binary.
+  uint64_t address;
+  // Requested bytes of a buffer; program of a circular buffer or kernel.
+  uint64_t aux;
+  // Row of the live list that it writes or clears, or 2^32 - 1.
+  uint32_t row;
+  // Number of cores; 0 if unknown.
+  uint16_t cores;
+  // Name of the core ranges, 0 for none.
+  uint16_t place;
+} tt_shm_event;
+
+// Something live in a process: the event by which it was allocated. `kind` is ALLOC, CB_ALLOC or KERNEL_LOAD.
+typedef struct tt_shm_event tt_shm_allocation;
+
+// How a list of live allocations was read.
+typedef struct tt_shm_listing {
+  // `sizeof(tt_shm_listing)`.
+  uint32_t size;
+  // 1 if the list is exactly that of `position`; 0 if the process was too fast to be read.
+  uint32_t exact;
+  // Position of the last event included.
+  uint64_t position;
+  // Events missed in the last attempt.
+  uint64_t missed;
+  // Live allocations that are not listed because the process had no room.
+  uint64_t unlisted;
+} tt_shm_listing;
+
+// A program on one device.
+typedef struct tt_shm_program {
+  // `sizeof(tt_shm_program)`.
+  uint32_t size;
+  // Index of the device.
+  uint32_t device;
+  // The process's id for it.
+  uint64_t program;
+  // Kernels loaded.
+  uint64_t kernel_count;
+  // Their bytes.
+  uint64_t kernel_bytes;
+  // Circular buffers.
+  uint64_t cb_count;
+  // Their bytes.
+  uint64_t cb_bytes;
+  // Dispatches.
+  uint64_t dispatches;
+  // Dispatches that found the binary on the device.
+  uint64_t cache_hits;
+  // Dispatches that did not.
+  uint64_t cache_misses;
+  // Ticks of the last dispatch; 0 if there was none.
+  uint64_t last_dispatch;
+  // A bit `1 << TT_SHM_KERNEL_...` for each type of its kernels.
+  uint32_t kernel_types;
+  // 1 if tracking began after some of it was loaded.
+  uint32_t late;
+  // Its name, or that of one of its kernels; cut if it is longer. Not trusted.
+  char name[128];
+} tt_shm_program;
 
 // An interned name; 0 for none.
 typedef uint16_t tt_shm_name;
+
+// One moment, on three clocks.
+typedef struct tt_shm_anchor {
+  // The segment's clock.
+  uint64_t ticks;
+  // CLOCK_MONOTONIC, in nanoseconds.
+  uint64_t monotonic_ns;
+  // CLOCK_REALTIME, in nanoseconds.
+  uint64_t realtime_ns;
+  // How long the machine had been suspended by then.
+  uint64_t suspended_ns;
+} tt_shm_anchor;
+
+// The conversion of a segment's ticks to times: the line through two moments.
+typedef struct tt_shm_calibration {
+  // `sizeof(tt_shm_calibration)`.
+  uint32_t size;
+  // The clock: 1 TSC, 2 virtual counter, 3 CLOCK_MONOTONIC.
+  uint32_t clock;
+  // When the segment was created.
+  struct tt_shm_anchor first;
+  // When the conversion was made.
+  struct tt_shm_anchor second;
+} tt_shm_calibration;
+
+// How old a table is.
+typedef struct tt_shm_freshness {
+  // `sizeof(tt_shm_freshness)`.
+  uint32_t size;
+  // 1 if the aggregator counts as running.
+  uint32_t fresh;
+  // 1 if the aggregator has closed the table.
+  uint32_t closed;
+  // 1 if the path names another table by now: open it again.
+  uint32_t replaced;
+  // The last heartbeat of the aggregator, CLOCK_MONOTONIC.
+  uint64_t heartbeat_ns;
+  // How long ago that was; `TT_SHM_UNKNOWN` if it is from another boot.
+  uint64_t age_ns;
+  // The longest that the aggregator sleeps at present.
+  uint64_t interval_ns;
+} tt_shm_freshness;
+
+// What a snapshot is of.
+typedef struct tt_shm_snapshot_info {
+  // `sizeof(tt_shm_snapshot_info)`.
+  uint32_t size;
+  // 1 if all rows are of one generation.
+  uint32_t consistent;
+  // The last generation included.
+  uint64_t generation;
+  // Everything that processes had reported by this time is included, CLOCK_MONOTONIC.
+  uint64_t as_of_ns;
+  // Devices.
+  uint64_t devices;
+  // Processes.
+  uint64_t processes;
+  // Usages.
+  uint64_t usages;
+  // Events folded.
+  uint64_t events;
+  // Events missed because they were overwritten.
+  uint64_t missed;
+  // Files refused at this moment.
+  uint64_t refused;
+  // Processes that are alive, or may be, and cannot be read.
+  uint64_t unseen;
+  // The start of the window that peaks refer to, CLOCK_MONOTONIC.
+  uint64_t window_since_ns;
+} tt_shm_snapshot_info;
+
+// A peak. It is exact if `low` = `high`, otherwise it lies between them.
+typedef struct tt_shm_peak {
+  // The largest value that is certain.
+  uint64_t low;
+  // The largest value that is possible; `TT_SHM_UNKNOWN` if it has no bound.
+  uint64_t high;
+  // When `low` was first reached, CLOCK_MONOTONIC; 0 if not known.
+  uint64_t time_ns;
+  // Number of buffers at that time.
+  uint64_t count;
+} tt_shm_peak;
+
+// One class on a device, all processes together.
+typedef struct tt_shm_class_stats {
+  // Bytes occupied now.
+  uint64_t live_bytes;
+  // Allocations live now.
+  uint64_t live_count;
+  // Bytes ever allocated by the processes alive now.
+  uint64_t alloc_bytes;
+  // Allocations ever made by the processes alive now.
+  uint64_t alloc_count;
+  // Largest `live_bytes`.
+  struct tt_shm_peak peak;
+  // Bytes requested for what is live now.
+  uint64_t requested_bytes;
+  // The part of `live_bytes` for which only the requested size is known.
+  uint64_t requested_basis_bytes;
+} tt_shm_class_stats;
+
+// A device, all processes together.
+typedef struct tt_shm_device_stats {
+  // `sizeof(tt_shm_device_stats)`.
+  uint32_t size;
+  // Its row, which usages name.
+  uint32_t row;
+  // `TT_SHM_DEVICE_...` bits.
+  uint64_t flags;
+  // Stable id of the chip. `tt_shm_snapshot_device_info` has more.
+  uint64_t chip_id;
+  // Processes that use it.
+  uint64_t processes;
+  // DRAM that the allocators can provide; `TT_SHM_UNKNOWN` if not known.
+  uint64_t dram_total_bytes;
+  // DRAM used.
+  uint64_t dram_used_bytes;
+  // L1 that the allocators can provide; `TT_SHM_UNKNOWN` if not known.
+  uint64_t l1_total_bytes;
+  // L1 of Tensix cores used.
+  uint64_t l1_used_bytes;
+  // L1 of ethernet cores used.
+  uint64_t eth_used_bytes;
+  // Circular buffer bytes of resident programs.
+  uint64_t cb_resident_bytes;
+  // Application kernel bytes of resident programs on Tensix cores.
+  uint64_t kernel_resident_bytes;
+  // Application kernel bytes of resident programs on ethernet cores.
+  uint64_t kernel_resident_eth_bytes;
+  // Fabric and dispatch kernels on Tensix cores.
+  uint64_t system_kernel_bytes;
+  // Fabric and dispatch kernels on ethernet cores.
+  uint64_t system_kernel_eth_bytes;
+  // Dispatches of the processes alive now.
+  uint64_t dispatches;
+  // Of those, the ones that found the binary cached.
+  uint64_t cached_dispatches;
+  // Allocations that failed, of the processes alive now.
+  uint64_t failed_allocs;
+  // Kernel ring buffer: size, 0 if never reported.
+  uint64_t kernel_ring_total_bytes;
+  // Kernel ring buffer: bytes used.
+  uint64_t kernel_ring_used_bytes;
+  // Kernel ring buffer: programs in it.
+  uint64_t kernel_ring_programs;
+  // Largest DRAM used.
+  struct tt_shm_peak dram_peak;
+  // Largest L1 used.
+  struct tt_shm_peak l1_peak;
+  // Largest ethernet L1 used.
+  struct tt_shm_peak eth_peak;
+  // Largest `cb_resident_bytes`; has no count.
+  struct tt_shm_peak cb_resident_peak;
+  // Largest sum of resident and system kernels on Tensix cores; has no count.
+  struct tt_shm_peak kernel_resident_peak;
+  // By `TT_SHM_CLASS_...`.
+  struct tt_shm_class_stats classes[TT_SHM_CLASSES];
+} tt_shm_device_stats;
+
+// A process, as the aggregator sees it. Times are CLOCK_MONOTONIC.
+typedef struct tt_shm_process_stats {
+  // `sizeof(tt_shm_process_stats)`.
+  uint32_t size;
+  // Its row, which usages name.
+  uint32_t row;
+  // `TT_SHM_STATE_...`.
+  uint32_t state;
+  // `TT_SHM_SOURCE_...`.
+  uint32_t source;
+  // `TT_SHM_STATS_...` bits.
+  uint64_t flags;
+  // Identity of its segment.
+  uint64_t identity;
+  // Process id as the process sees it.
+  uint64_t pid;
+  // Owner of the segment.
+  uint64_t uid;
+  // Pid of the process that it is written on behalf of; 0 if that is the writer.
+  uint64_t on_behalf_of;
+  // When the segment was created.
+  uint64_t started_ns;
+  // When its end was noticed; 0 while it is alive.
+  uint64_t ended_ns;
+  // Time of its last event, 0 if there was none.
+  uint64_t last_event_ns;
+  // Position of that event.
+  uint64_t position;
+  // Events missed because they were overwritten.
+  uint64_t missed;
+  // Live allocations without a row.
+  uint64_t unlisted;
+  // Number of devices that it registered.
+  uint64_t devices;
+  // Its name. Not trusted.
+  char name[72];
+} tt_shm_process_stats;
+
+// One process's use of one device.
+typedef struct tt_shm_usage {
+  // `sizeof(tt_shm_usage)`.
+  uint32_t size;
+  // 1 if what the process claims about the device contradicts what is taken as true.
+  uint32_t conflict;
+  // Row of the process.
+  uint64_t process;
+  // Row of the device.
+  uint64_t device;
+  // The process's own number for the device; `TT_SHM_UNKNOWN` if it has none.
+  uint64_t logical_id;
+  // The allocator of the device that it uses.
+  uint64_t allocator;
+  // Its counters, with times in CLOCK_MONOTONIC nanoseconds.
+  struct tt_shm_counters counters;
+} tt_shm_usage;
+
+// How a tracker is opened. What is zero or null comes from the environment, or else is the default.
+typedef struct tt_shm_options {
+  // `sizeof(tt_shm_options)`.
+  uint32_t size;
+  // `TT_SHM_OPEN_...` bits.
+  uint32_t flags;
+  // The namespace, instead of `TT_SHM_NAMESPACE`.
+  const char *name_space;
+  // The name that monitors show, at most 64 bytes, instead of that of this process.
+  const char *process_name;
+  // Slots of the event ring, a power of two.
+  uint64_t ring_slots;
+  // Most rows of the live list.
+  uint64_t live_capacity;
+  // Most bytes of interned names.
+  uint64_t name_bytes;
+} tt_shm_options;
+
+// A device that was registered with a tracker, and the index of a device in a segment.
+typedef uint8_t tt_shm_device;
 
 // A buffer that was allocated.
 typedef struct tt_shm_buffer {
@@ -614,107 +1135,6 @@ typedef struct tt_shm_failure {
   uint32_t per_bank;
 } tt_shm_failure;
 
-// The program dispatched last in a lane. All zero in a lane that has none.
-typedef struct tt_shm_lane {
-  // Its id.
-  uint64_t program;
-  // Bytes of its circular buffers.
-  uint64_t cb_bytes;
-  // Bytes of its kernels on Tensix cores.
-  uint64_t kernel_bytes;
-  // Bytes of its kernels on ethernet cores.
-  uint64_t kernel_eth_bytes;
-} tt_shm_lane;
-
-// One class on one device.
-typedef struct tt_shm_class_counters {
-  // Bytes occupied now.
-  uint64_t live_bytes;
-  // Allocations live now.
-  uint64_t live_count;
-  // Bytes ever occupied.
-  uint64_t alloc_bytes;
-  // Allocations ever made.
-  uint64_t alloc_count;
-  // Largest `live_bytes` since the last reset.
-  uint64_t peak_bytes;
-  // When that was first reached, in ticks.
-  uint64_t peak_time;
-  // `live_count` at that time.
-  uint64_t peak_count;
-  // Bytes requested for what is live now.
-  uint64_t requested_bytes;
-  // The part of `live_bytes` for which only the requested size is known.
-  uint64_t requested_basis_bytes;
-} tt_shm_class_counters;
-
-// All counters of one process on one device. Times are ticks of the segment's clock, in a snapshot of a table
-// CLOCK_MONOTONIC nanoseconds.
-typedef struct tt_shm_counters {
-  // `sizeof(tt_shm_counters)`.
-  uint32_t size;
-  // 1 while the process reports the device as open.
-  uint32_t open;
-  // Position of the last event counted.
-  uint64_t position;
-  // Its time.
-  uint64_t time;
-  // DRAM used: DRAM and trace buffers.
-  uint64_t dram_used_bytes;
-  // L1 used: L1 and L1_SMALL buffers and resident circular buffers.
-  uint64_t l1_used_bytes;
-  // Ethernet L1 used.
-  uint64_t eth_used_bytes;
-  // Largest DRAM used since the last reset.
-  uint64_t dram_peak_bytes;
-  // When that was first reached.
-  uint64_t dram_peak_time;
-  // Largest L1 used since the last reset.
-  uint64_t l1_peak_bytes;
-  // When that was first reached.
-  uint64_t l1_peak_time;
-  // Largest ethernet L1 used since the last reset.
-  uint64_t eth_peak_bytes;
-  // When that was first reached.
-  uint64_t eth_peak_time;
-  // Time of the last reset of peaks, 0 if there was none.
-  uint64_t peak_reset_time;
-  // Dispatches.
-  uint64_t dispatches;
-  // Dispatches that found the binary cached.
-  uint64_t cached_dispatches;
-  // Time of the last dispatch, 0 if there was none.
-  uint64_t last_dispatch_time;
-  // Circular buffer bytes of resident programs.
-  uint64_t cb_resident_bytes;
-  // Kernel bytes of resident programs on Tensix cores.
-  uint64_t kernel_resident_bytes;
-  // Kernel bytes of resident programs on ethernet cores.
-  uint64_t kernel_resident_eth_bytes;
-  // Fabric and dispatch kernels on Tensix cores.
-  uint64_t system_kernel_bytes;
-  // Fabric and dispatch kernels on ethernet cores.
-  uint64_t system_kernel_eth_bytes;
-  // Bytes of all loaded kernels, of all types and on all cores.
-  uint64_t kernel_loaded_bytes;
-  // Allocations that failed.
-  uint64_t failed_allocs;
-  // Time of the last failure, 0 if there was none.
-  uint64_t last_failed_time;
-  // Kernel ring buffer: size, 0 if never reported.
-  uint64_t kernel_ring_total_bytes;
-  // Kernel ring buffer: bytes used.
-  uint64_t kernel_ring_used_bytes;
-  // Kernel ring buffer: programs in it.
-  uint64_t kernel_ring_programs;
-  // Bits of the lanes that have a resident program.
-  uint64_t resident_lanes;
-  // The resident program of each lane.
-  struct tt_shm_lane lanes[TT_SHM_LANES];
-  // By `TT_SHM_CLASS_...`.
-  struct tt_shm_class_counters classes[TT_SHM_CLASSES];
-} tt_shm_counters;
-
 #ifdef __cplusplus
 extern "C" {
 #endif // __cplusplus
@@ -757,6 +1177,141 @@ const char *tt_shm_last_error(void);
 
 // The `errno` of the last call of this thread that failed; 0 if no system call failed.
 int32_t tt_shm_last_errno(void);
+
+// The files in /dev/shm that are named as segments of a namespace (null: that of the environment), sorted. Nothing is
+// opened: by the time it is, a file may be gone or unreadable.
+int32_t tt_shm_segment_list(const char *name_space,
+                            struct tt_shm_path *paths,
+                            size_t capacity,
+                            size_t *total);
+
+// Opens a segment. A file that is not one, or not an honest one, is refused.
+int32_t tt_shm_segment_open(const char *path, struct tt_shm_segment **segment);
+
+// Opens a segment by a descriptor, with the same checks. The caller keeps the descriptor.
+int32_t tt_shm_segment_open_fd(int32_t descriptor, struct tt_shm_segment **segment);
+
+// Closes a segment.
+int32_t tt_shm_segment_close(struct tt_shm_segment *segment);
+
+// The process, as its segment describes it.
+int32_t tt_shm_segment_process(struct tt_shm_segment *segment, struct tt_shm_process *process);
+
+// Whether the process is alive, running or stopped: `alive` becomes 1 or 0. The kernel tells, not a pid.
+int32_t tt_shm_segment_is_alive(struct tt_shm_segment *segment, uint32_t *alive);
+
+// The devices that the process registered, by the index that events and allocations carry.
+int32_t tt_shm_segment_devices(struct tt_shm_segment *segment,
+                               struct tt_shm_device_info *devices,
+                               size_t capacity,
+                               size_t *total);
+
+// The exact counters of all devices at one position, by their index. `position` may be null.
+int32_t tt_shm_segment_counters(struct tt_shm_segment *segment,
+                                struct tt_shm_counters *counters,
+                                size_t capacity,
+                                size_t *total,
+                                uint64_t *position);
+
+// Everything that is live in the process, oldest first. `listing` (may be null) says how exact that is. What is live may
+// change between two calls: where `total` is more than there was room for, call again with more.
+int32_t tt_shm_segment_allocations(struct tt_shm_segment *segment,
+                                   tt_shm_allocation *allocations,
+                                   size_t capacity,
+                                   size_t *total,
+                                   struct tt_shm_listing *listing);
+
+// The programs that have something loaded, allocated or dispatched: one element for each of its devices.
+int32_t tt_shm_segment_programs(struct tt_shm_segment *segment,
+                                struct tt_shm_program *programs,
+                                size_t capacity,
+                                size_t *total);
+
+// The position of the process's last event. Reading from there is reading what happens from now on.
+int32_t tt_shm_segment_head(struct tt_shm_segment *segment, uint64_t *position);
+
+// Copies the events after `position` (0: from the oldest that is kept). `read` is how many there were, `missed` (may be
+// null) how many were overwritten before the first of them, `next` where to read from next. Never waits.
+int32_t tt_shm_segment_read_from(struct tt_shm_segment *segment,
+                                 uint64_t position,
+                                 struct tt_shm_event *events,
+                                 size_t capacity,
+                                 size_t *read,
+                                 uint64_t *missed,
+                                 uint64_t *next);
+
+// The name with this number, as bytes with a zero after them, cut to `capacity`. `needed` (may be null) is what the whole of
+// it needs. `TT_SHM_ERR_NOT_FOUND` if there is none. Not trusted: escape control characters before displaying it.
+int32_t tt_shm_segment_name(struct tt_shm_segment *segment,
+                            tt_shm_name number,
+                            char *text,
+                            size_t capacity,
+                            size_t *needed);
+
+// The conversion of the segment's ticks to times, of this moment: the later it is made, the more precise it is.
+int32_t tt_shm_segment_calibration(struct tt_shm_segment *segment,
+                                   struct tt_shm_calibration *calibration);
+
+// Converts ticks to CLOCK_MONOTONIC nanoseconds.
+int32_t tt_shm_to_monotonic_ns(const struct tt_shm_calibration *calibration,
+                               const uint64_t *ticks,
+                               uint64_t *times,
+                               size_t count);
+
+// Converts ticks to nanoseconds since 1970; `TT_SHM_UNKNOWN` for what cannot be converted, because the machine was suspended
+// meanwhile.
+int32_t tt_shm_to_realtime_ns(const struct tt_shm_calibration *calibration,
+                              const uint64_t *ticks,
+                              uint64_t *times,
+                              size_t count);
+
+// Opens root's table of a namespace (null: that of the environment), or else the caller's own. `TT_SHM_ERR_NOT_FOUND` if no
+// aggregator has published one.
+int32_t tt_shm_table_open(const char *name_space,
+                          struct tt_shm_table **table);
+
+// Opens a table by a descriptor, with the same checks. The caller keeps the descriptor.
+int32_t tt_shm_table_open_fd(int32_t descriptor, struct tt_shm_table **table);
+
+// Closes a table.
+int32_t tt_shm_table_close(struct tt_shm_table *table);
+
+// Whether the aggregator is running, and since when not. An aggregator that was stopped or killed leaves its table as it
+// was: only this tells.
+int32_t tt_shm_table_freshness(struct tt_shm_table *table,
+                               struct tt_shm_freshness *freshness);
+
+// Copies all rows, of one generation if that succeeds. Close the copy.
+int32_t tt_shm_table_snapshot(struct tt_shm_table *table, struct tt_shm_snapshot **snapshot);
+
+// Closes a copy.
+int32_t tt_shm_snapshot_close(struct tt_shm_snapshot *snapshot);
+
+// What the copy is of.
+int32_t tt_shm_snapshot_describe(struct tt_shm_snapshot *snapshot, struct tt_shm_snapshot_info *info);
+
+// The devices.
+int32_t tt_shm_snapshot_devices(struct tt_shm_snapshot *snapshot,
+                                struct tt_shm_device_stats *devices,
+                                size_t capacity,
+                                size_t *total);
+
+// What is taken as true of the device in a row. `TT_SHM_ERR_NOT_FOUND` if there is none.
+int32_t tt_shm_snapshot_device_info(struct tt_shm_snapshot *snapshot,
+                                    uint32_t row,
+                                    struct tt_shm_device_info *info);
+
+// The processes; those that ended stay for a while.
+int32_t tt_shm_snapshot_processes(struct tt_shm_snapshot *snapshot,
+                                  struct tt_shm_process_stats *processes,
+                                  size_t capacity,
+                                  size_t *total);
+
+// The usage of each device by each process.
+int32_t tt_shm_snapshot_usages(struct tt_shm_snapshot *snapshot,
+                               struct tt_shm_usage *usages,
+                               size_t capacity,
+                               size_t *total);
 
 // Whether this process reports by itself: 1 if an enabled tracker is open that was not opened with
 // `TT_SHM_OPEN_BESIDE_TAP`. The tap asks this.

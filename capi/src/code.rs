@@ -213,6 +213,34 @@ impl From<OpenError> for Failure {
     }
 }
 
+/// Errors of the reader, which have a number, an errno and a text.
+macro_rules! reader_errors {
+    ($($error:ty),*) => {$(
+        impl From<$error> for Failure {
+            #[cold]
+            fn from(error: $error) -> Failure {
+                Failure::new(number(error.code()), error.errno(), format_args!("{error}"))
+            }
+        }
+    )*};
+}
+
+reader_errors!(tt_shm_reader::OpenError, tt_shm_reader::ReadError, tt_shm_reader::TableError);
+
+impl From<tt_shm_reader::NameError> for Failure {
+    #[cold]
+    fn from(error: tt_shm_reader::NameError) -> Failure {
+        Failure::new(TT_SHM_ERR_OPEN_NAMESPACE, None, format_args!("{error}"))
+    }
+}
+
+impl From<std::io::Error> for Failure {
+    #[cold]
+    fn from(error: std::io::Error) -> Failure {
+        Failure::new(TT_SHM_ERR_IO, error.raw_os_error(), format_args!("{error}"))
+    }
+}
+
 /// Runs a call; no panic gets out of it.
 #[inline(always)]
 pub(crate) fn call(work: impl FnOnce() -> Done) -> i32 {
@@ -281,6 +309,13 @@ mod tests {
             (TT_SHM_ERR_OPEN_NO_ROOM, codes::OPEN_NO_ROOM),
             (TT_SHM_ERR_OPEN_OLD_KERNEL, codes::OPEN_OLD_KERNEL),
             (TT_SHM_ERR_OPEN_PUBLISH, codes::OPEN_PUBLISH),
+            (TT_SHM_ERR_NOT_FOUND, tt_shm_reader::codes::MISSING),
+            (TT_SHM_ERR_NOT_PERMITTED, tt_shm_reader::codes::NOT_PERMITTED),
+            (TT_SHM_ERR_REFUSED, tt_shm_reader::codes::REFUSED),
+            (TT_SHM_ERR_LAYOUT, tt_shm_reader::codes::LAYOUT),
+            (TT_SHM_ERR_READ_BUSY, tt_shm_reader::codes::BUSY),
+            (TT_SHM_ERR_BROKEN, tt_shm_reader::codes::BROKEN),
+            (TT_SHM_ERR_IO, tt_shm_reader::codes::SYSTEM),
         ];
         for (ours, theirs) in pairs {
             assert_eq!(ours, number(theirs));

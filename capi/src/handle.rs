@@ -6,7 +6,7 @@
 //!
 //! Trackers are looked up by a load and a comparison, since their calls take tens of nanoseconds. So nothing tells whether
 //! a thread is still in a call, and a closed tracker is never freed: its segment is gone, and some kilobytes stay. What is
-//! read has a lock of its own and is freed.
+//! read is in [`crate::objects`], and is freed.
 
 use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 
@@ -16,7 +16,6 @@ use crate::code::{Done, Failure, TT_SHM_ERR_HANDLE, TT_SHM_ERR_NULL, TT_SHM_ERR_
 use crate::raw::Handle;
 
 /// A tracker.
-#[derive(Clone, Copy)]
 pub struct tt_shm_tracker {
     _private: (),
 }
@@ -31,17 +30,23 @@ const MARK_BITS: u32 = 8;
 #[repr(u8)]
 pub(crate) enum Kind {
     Tracker = 0x74,
+    Segment = 0x73,
+    Table = 0x62,
+    Snapshot = 0x6e,
 }
 
 impl Kind {
     fn name(self) -> &'static str {
         match self {
             Kind::Tracker => "tracker",
+            Kind::Segment => "segment",
+            Kind::Table => "table",
+            Kind::Snapshot => "snapshot",
         }
     }
 
     /// A handle that was not given out before.
-    fn number(self, place: usize) -> u64 {
+    pub(crate) fn number(self, place: usize) -> u64 {
         static NEXT: AtomicU64 = AtomicU64::new(1);
         let serial = NEXT.fetch_add(1, Ordering::Relaxed) << PLACE_BITS << MARK_BITS >> MARK_BITS;
         // The lowest bit of the mark's neighbour is free for NO_WAIT.
@@ -66,6 +71,11 @@ impl Kind {
     }
 }
 
+/// The place that a handle names.
+pub(crate) fn place(number: u64) -> usize {
+    number as usize % (1 << PLACE_BITS)
+}
+
 /// The bit of a tracker's handle whose calls do not wait.
 const NO_WAIT: u64 = 1 << (63 - MARK_BITS);
 /// Trackers that may be open at a time; a process has one.
@@ -78,6 +88,8 @@ pub(crate) struct Opened {
     pub(crate) tracker: Tracker,
     /// Whether it reports what no tap sees.
     pub(crate) is_beside_tap: bool,
+    /// The closed one that had its place: so that tools which look for leaks find it.
+    before: AtomicPtr<Opened>,
 }
 
 impl Opened {
@@ -106,8 +118,8 @@ fn at(place: usize) -> Option<&'static Opened> {
 
 /// Gives a tracker a handle.
 pub(crate) fn open(tracker: Tracker, is_beside_tap: bool) -> Done<u64> {
-    let new = Box::new(Opened { number: AtomicU64::new(0), tracker, is_beside_tap });
-    let new: &'static Opened = Box::leak(new);
+    let (number, before) = (AtomicU64::new(0), AtomicPtr::new(std::ptr::null_mut()));
+    let new: &'static Opened = Box::leak(Box::new(Opened { number, tracker, is_beside_tap, before }));
     for (place, free) in OPENED.iter().enumerate() {
         if at(place).is_some_and(|opened| opened.number.load(Ordering::Acquire) != 0) {
             continue;
@@ -115,6 +127,7 @@ pub(crate) fn open(tracker: Tracker, is_beside_tap: bool) -> Done<u64> {
         let number = Kind::Tracker.number(place);
         let before = free.load(Ordering::Acquire);
         new.number.store(number, Ordering::Relaxed);
+        new.before.store(before, Ordering::Relaxed);
         let pointer = std::ptr::from_ref(new).cast_mut();
         // Release: pairs with the Acquire in `at`. If it fails, another thread took the place.
         if free.compare_exchange(before, pointer, Ordering::Release, Ordering::Relaxed).is_ok() {
@@ -129,8 +142,7 @@ pub(crate) fn open(tracker: Tracker, is_beside_tap: bool) -> Done<u64> {
 #[inline(always)]
 pub(crate) fn tracker(handle: Handle<tt_shm_tracker>) -> Done<(&'static Opened, bool)> {
     let number = handle.number();
-    let place = number as usize % (1 << PLACE_BITS);
-    match at(place) {
+    match at(place(number)) {
         // Relaxed: an open tracker is as it was when its handle was given out, whichever way that came here.
         Some(opened) if opened.number.load(Ordering::Relaxed) == number & !NO_WAIT && number != 0 => {
             Ok((opened, number & NO_WAIT == 0))

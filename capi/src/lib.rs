@@ -8,6 +8,7 @@
 //!   arguments and are themselves safe.
 //! - [`handle`] gives out handles. They are numbers, not addresses, so that a closed or foreign one is refused and never
 //!   followed.
+//! - [`objects`] has what is read, by its handle.
 //! - [`code`] has the numbers of errors and the text of the last one.
 //! - [`types`] has the structs, which begin with their size.
 //!
@@ -18,7 +19,10 @@
 pub mod client;
 pub mod code;
 pub mod handle;
+pub mod objects;
 mod raw;
+pub mod segment;
+pub mod table;
 pub mod tap;
 pub mod types;
 pub mod writer;

@@ -262,6 +262,11 @@ impl<T: Versioned> OutStruct<T> {
         Ok(())
     }
 
+    /// The same, unless the pointer is null: the caller does not want it.
+    pub(crate) fn set_if_wanted(self, value: &T) -> Done {
+        if self.0.is_null() { Ok(()) } else { self.set(value) }
+    }
+
     /// The size that the caller has set.
     pub(crate) fn room(self) -> Done<usize> {
         check(self.0, T::NAME)?;
@@ -326,6 +331,14 @@ impl<T: Plain> OutItems<T> {
         Ok(unsafe { std::slice::from_raw_parts_mut(self.0.cast::<MaybeUninit<T>>(), capacity) })
     }
 
+    /// The room, with zeros in it.
+    pub(crate) fn zeroed<'a>(self, capacity: usize) -> Done<&'a mut [T]> {
+        let room = self.get(capacity)?;
+        room.fill(MaybeUninit::zeroed());
+        // SAFETY: all of it was just set, and every pattern of bits is a value.
+        Ok(unsafe { room.assume_init_mut() })
+    }
+
     /// Puts the first of these values there, as far as there is room.
     pub(crate) fn fill(self, capacity: usize, values: impl IntoIterator<Item = T>) -> Done {
         for (place, value) in self.get(capacity)?.iter_mut().zip(values) {
@@ -347,8 +360,15 @@ impl OutItems<c_char> {
 
 /// A handle: a number that looks like a pointer, so that C distinguishes its kinds. Never followed.
 #[repr(transparent)]
-#[derive(Clone, Copy)]
 pub struct Handle<T>(*mut T);
+
+impl<T> Clone for Handle<T> {
+    fn clone(&self) -> Handle<T> {
+        *self
+    }
+}
+
+impl<T> Copy for Handle<T> {}
 
 impl<T> Handle<T> {
     /// Its number; 0 for null.

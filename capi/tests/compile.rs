@@ -1,0 +1,183 @@
+//! Compiles programs with the compilers of this machine, and runs them in a namespace of their own.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// The folder of this package.
+pub fn package() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// The folder in which cargo puts the libraries: that of this program.
+pub fn libraries() -> PathBuf {
+    std::env::current_exe().unwrap().parent().unwrap().to_owned()
+}
+
+/// Whether a program can be started; says once on stderr what is not run without it.
+pub fn has(program: &str, what: &str) -> bool {
+    let found = Command::new(program).arg("--version").output().is_ok_and(|output| output.status.success());
+    if !found {
+        eprintln!("NOT RUN: {what}: there is no {program}");
+    }
+    found
+}
+
+/// A language, as far as compiling it differs.
+#[derive(Clone, Copy)]
+pub enum Language {
+    C,
+    Cpp,
+}
+
+impl Language {
+    /// The compilers that there may be.
+    pub fn compilers(self) -> [&'static str; 2] {
+        match self {
+            Language::C => ["gcc", "clang"],
+            Language::Cpp => ["g++", "clang++"],
+        }
+    }
+
+    fn standard(self) -> &'static str {
+        match self {
+            Language::C => "-std=c11",
+            Language::Cpp => "-std=c++17",
+        }
+    }
+}
+
+/// How a program is linked with the library.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Link {
+    Static,
+    Shared,
+}
+
+/// A temporary folder with the libraries under the names that hosts look for, and a namespace.
+pub struct Place {
+    pub folder: tempfile::TempDir,
+    pub namespace: String,
+}
+
+impl Place {
+    pub fn new() -> Place {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let count = COUNT.fetch_add(1, Ordering::Relaxed);
+        let folder = tempfile::tempdir().unwrap();
+        let library = libraries().join("libtt_shm.so");
+        for name in ["libtt_shm.so", "libtt_shm.so.1"] {
+            std::os::unix::fs::symlink(&library, folder.path().join(name)).unwrap();
+        }
+        std::os::unix::fs::symlink(libraries().join("libtt_shm.a"), folder.path().join("libtt_shm.a"))
+            .unwrap();
+        Place { folder, namespace: format!("capi-{}-{count}", std::process::id()) }
+    }
+
+    /// Compiles a source, without a warning.
+    pub fn compile(
+        &self,
+        compiler: &str,
+        language: Language,
+        source: &Path,
+        link: Link,
+        options: &[&str],
+    ) -> PathBuf {
+        let program = self.folder.path().join("program");
+        let mut command = Command::new(compiler);
+        command.args([language.standard(), "-D_GNU_SOURCE", "-g", "-O1", "-pthread"]);
+        command.args(["-Wall", "-Wextra", "-Werror", "-pedantic"]).args(options);
+        command.arg("-I").arg(package().join("include")).arg("-I").arg(package().join("tests/programs"));
+        command.arg(source).arg("-o").arg(&program);
+        let folder = self.folder.path();
+        match link {
+            Link::Shared => {
+                command.arg(folder.join("libtt_shm.so")).arg(format!("-Wl,-rpath,{}", folder.display()));
+            }
+            Link::Static => {
+                command.arg(folder.join("libtt_shm.a")).args(["-lm", "-ldl"]);
+            }
+        }
+        succeed(&mut command);
+        program
+    }
+
+    /// A command that runs in the namespace.
+    pub fn command(&self, program: impl AsRef<OsStr>) -> Command {
+        let mut command = Command::new(program);
+        command.env("TT_SHM_NAMESPACE", &self.namespace).env_remove("TT_ALLOC_TRACKING_ENABLED");
+        // Anything that a sanitizer finds ends the program.
+        command
+            .env("UBSAN_OPTIONS", "halt_on_error=1:print_stacktrace=1")
+            .env("ASAN_OPTIONS", "abort_on_error=1");
+        command
+    }
+
+    /// The files of the namespace.
+    pub fn files(&self) -> Vec<PathBuf> {
+        let begin = format!("tt-shm.v2.{}.", self.namespace);
+        let entries = std::fs::read_dir("/dev/shm").unwrap().flatten();
+        entries
+            .filter(|entry| entry.file_name().to_string_lossy().starts_with(&begin))
+            .map(|e| e.path())
+            .collect()
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        for file in self.files() {
+            let _ = std::fs::remove_file(file);
+        }
+    }
+}
+
+/// Runs a command that must succeed.
+pub fn succeed(command: &mut Command) -> Output {
+    let output = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
+    let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{command:?}: {}\n{out}\n{err}", output.status);
+    output
+}
+
+const SANITIZERS: &[&str] =
+    &["-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-fno-omit-frame-pointer"];
+
+/// Whether a compiler has the libraries of its sanitizers. gcc's come with it.
+fn has_sanitizers(compiler: &str, what: &str) -> bool {
+    let place = tempfile::tempdir().unwrap();
+    let source = place.path().join("empty.c");
+    std::fs::write(&source, "int main(void) { return 0; }\n").unwrap();
+    let mut command = Command::new(compiler);
+    command.args(["-x", "c"]).args(SANITIZERS).arg(source).arg("-o").arg(place.path().join("empty"));
+    let found = command.output().is_ok_and(|output| output.status.success());
+    if !found {
+        eprintln!("NOT RUN: {what} with the sanitizers of {compiler}: it has none (libclang-rt-dev)");
+    }
+    found
+}
+
+/// Compiles a program with every compiler, linked both ways and with sanitizers, runs each, and expects that nothing is left
+/// of it.
+pub fn run_with_all_compilers(language: Language, name: &str, environment: &[(&str, &str)]) {
+    let source = package().join("tests/programs").join(name);
+    let sanitizers: &[&str] =
+        &["-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-fno-omit-frame-pointer"];
+    let mut ran = 0;
+    for compiler in language.compilers() {
+        if !has(compiler, name) {
+            continue;
+        }
+        for (link, options) in
+            [(Link::Shared, &[] as &[&str]), (Link::Static, &[]), (Link::Shared, sanitizers)]
+        {
+            let place = Place::new();
+            let program = place.compile(compiler, language, &source, link, options);
+            succeed(place.command(program).envs(environment.iter().copied()));
+            assert_eq!(place.files(), Vec::<PathBuf>::new(), "{compiler} {options:?}: left behind");
+            ran += 1;
+        }
+    }
+    assert!(ran > 0, "{name}: there is no compiler");
+}
