@@ -6,17 +6,17 @@ use std::process::{Command, Output};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// The folder of this package.
-pub fn package() -> &'static Path {
+pub(crate) fn package() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
 /// The folder in which cargo puts the libraries: that of this program.
-pub fn libraries() -> PathBuf {
+pub(crate) fn libraries() -> PathBuf {
     std::env::current_exe().unwrap().parent().unwrap().to_owned()
 }
 
 /// Whether a program can be started; says once on stderr what is not run without it.
-pub fn has(program: &str, what: &str) -> bool {
+pub(crate) fn has(program: &str, what: &str) -> bool {
     let found = Command::new(program).arg("--version").output().is_ok_and(|output| output.status.success());
     if !found {
         eprintln!("NOT RUN: {what}: there is no {program}");
@@ -26,14 +26,14 @@ pub fn has(program: &str, what: &str) -> bool {
 
 /// A language, as far as compiling it differs.
 #[derive(Clone, Copy)]
-pub enum Language {
+pub(crate) enum Language {
     C,
     Cpp,
 }
 
 impl Language {
     /// The compilers that there may be.
-    pub fn compilers(self) -> [&'static str; 2] {
+    pub(crate) fn compilers(self) -> [&'static str; 2] {
         match self {
             Language::C => ["gcc", "clang"],
             Language::Cpp => ["g++", "clang++"],
@@ -50,19 +50,19 @@ impl Language {
 
 /// How a program is linked with the library.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Link {
+pub(crate) enum Link {
     Static,
     Shared,
 }
 
 /// A temporary folder with the libraries under the names that hosts look for, and a namespace.
-pub struct Place {
-    pub folder: tempfile::TempDir,
-    pub namespace: String,
+pub(crate) struct Place {
+    pub(crate) folder: tempfile::TempDir,
+    pub(crate) namespace: String,
 }
 
 impl Place {
-    pub fn new() -> Place {
+    pub(crate) fn new() -> Place {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
         let folder = tempfile::tempdir().unwrap();
@@ -76,7 +76,7 @@ impl Place {
     }
 
     /// Compiles a source, without a warning.
-    pub fn compile(
+    pub(crate) fn compile(
         &self,
         compiler: &str,
         language: Language,
@@ -104,7 +104,7 @@ impl Place {
     }
 
     /// A command that runs in the namespace.
-    pub fn command(&self, program: impl AsRef<OsStr>) -> Command {
+    pub(crate) fn command(&self, program: impl AsRef<OsStr>) -> Command {
         let mut command = Command::new(program);
         command.env("TT_SHM_NAMESPACE", &self.namespace).env_remove("TT_ALLOC_TRACKING_ENABLED");
         // Anything that a sanitizer finds ends the program.
@@ -115,7 +115,7 @@ impl Place {
     }
 
     /// The files of the namespace.
-    pub fn files(&self) -> Vec<PathBuf> {
+    pub(crate) fn files(&self) -> Vec<PathBuf> {
         let begin = format!("tt-shm.v2.{}.", self.namespace);
         let entries = std::fs::read_dir("/dev/shm").unwrap().flatten();
         entries
@@ -134,7 +134,7 @@ impl Drop for Place {
 }
 
 /// Runs a command that must succeed.
-pub fn succeed(command: &mut Command) -> Output {
+pub(crate) fn succeed(command: &mut Command) -> Output {
     let output = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
     let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert!(output.status.success(), "{command:?}: {}\n{out}\n{err}", output.status);
@@ -160,7 +160,7 @@ fn has_sanitizers(compiler: &str, what: &str) -> bool {
 
 /// Compiles a program with every compiler, linked both ways and with sanitizers, runs each, and expects that nothing is left
 /// of it.
-pub fn run_with_all_compilers(language: Language, name: &str, environment: &[(&str, &str)]) {
+pub(crate) fn run_with_all_compilers(language: Language, name: &str, environment: &[(&str, &str)]) {
     let source = package().join("tests/programs").join(name);
     let sanitizers: &[&str] =
         &["-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-fno-omit-frame-pointer"];

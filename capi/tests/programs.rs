@@ -28,3 +28,18 @@ fn a_forked_child_reports_for_itself() {
 fn calls_while_the_process_ends_do_no_harm() {
     run_with_all_compilers(Language::C, "atexit.c", &[("TT_ALLOC_TRACKING_ENABLED", "1")]);
 }
+
+#[test]
+fn the_types_of_cpp_end_with_what_they_hold() {
+    run_with_all_compilers(Language::Cpp, "raii.cpp", &[]);
+}
+
+#[test]
+fn the_figures_of_the_proof_of_concept_come_back() {
+    run_with_all_compilers(Language::Cpp, "client.cpp", &[("TT_ALLOC_TRACKING_ENABLED", "1")]);
+}
+
+#[test]
+fn the_client_of_the_proof_of_concept_is_off_unless_it_is_switched_on() {
+    run_with_all_compilers(Language::Cpp, "client.cpp", &[("TT_ALLOC_TRACKING_ENABLED", "yes")]);
+}
