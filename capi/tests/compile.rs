@@ -162,16 +162,16 @@ fn has_sanitizers(compiler: &str, what: &str) -> bool {
 /// of it.
 pub(crate) fn run_with_all_compilers(language: Language, name: &str, environment: &[(&str, &str)]) {
     let source = package().join("tests/programs").join(name);
-    let sanitizers: &[&str] =
-        &["-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-fno-omit-frame-pointer"];
     let mut ran = 0;
     for compiler in language.compilers() {
         if !has(compiler, name) {
             continue;
         }
-        for (link, options) in
-            [(Link::Shared, &[] as &[&str]), (Link::Static, &[]), (Link::Shared, sanitizers)]
-        {
+        let mut ways = vec![(Link::Shared, &[] as &[&str]), (Link::Static, &[])];
+        if has_sanitizers(compiler, name) {
+            ways.push((Link::Shared, SANITIZERS));
+        }
+        for (link, options) in ways {
             let place = Place::new();
             let program = place.compile(compiler, language, &source, link, options);
             succeed(place.command(program).envs(environment.iter().copied()));
