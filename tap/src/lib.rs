@@ -22,6 +22,7 @@ mod older;
 mod per_core;
 mod programs;
 mod rectangles;
+mod requests;
 mod ring;
 mod segment;
 mod settings;

@@ -58,6 +58,11 @@ pub(crate) fn current() -> Option<&'static Segment> {
     })
 }
 
+/// The segment of this process, if it has one.
+pub(crate) fn existing() -> Option<&'static Segment> {
+    SEGMENT.get().filter(|_| !shield::is_detached())
+}
+
 /// This process holds more than it reports, if it reports anything.
 pub(crate) fn partial() {
     if let Some(segment) = SEGMENT.get() {
