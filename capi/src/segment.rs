@@ -410,7 +410,8 @@ pub extern "C" fn tt_shm_segment_read_from(
 ) -> i32 {
     call(|| {
         let segment = objects::get(segment)?;
-        (read.check()?, next.check()?);
+        read.check()?;
+        next.check()?;
         // No more than there may be: what is not filled is left as it is.
         let there = segment.head().saturating_sub(position).saturating_add(2);
         let room = events.zeroed(capacity.min(usize::try_from(there).unwrap_or(usize::MAX)))?;
