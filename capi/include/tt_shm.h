@@ -480,6 +480,9 @@ typedef struct tt_shm_segment tt_shm_segment;
 // A copy of all rows of a table.
 typedef struct tt_shm_snapshot tt_shm_snapshot;
 
+// Figures of all processes, from a table or by an aggregation in this process.
+typedef struct tt_shm_source tt_shm_source;
+
 // An aggregator's table.
 typedef struct tt_shm_table tt_shm_table;
 
@@ -801,6 +804,22 @@ typedef struct tt_shm_calibration {
   // When the conversion was made.
   struct tt_shm_anchor second;
 } tt_shm_calibration;
+
+// Where a snapshot comes from.
+typedef struct tt_shm_origin {
+  // `sizeof(tt_shm_origin)`.
+  uint32_t size;
+  // 1 if this process has aggregated it, 0 if it is an aggregator's table.
+  uint32_t embedded;
+  // The process id of the aggregator, as it sees it; 0 if this process has aggregated it.
+  uint64_t pid;
+  // How old the figures are.
+  uint64_t age_ns;
+  // 1 if rates are known, which takes a second of aggregation.
+  uint32_t rates_known;
+  // Zero.
+  uint32_t reserved;
+} tt_shm_origin;
 
 // How old a table is.
 typedef struct tt_shm_freshness {
@@ -1264,6 +1283,25 @@ int32_t tt_shm_to_realtime_ns(const struct tt_shm_calibration *calibration,
                               const uint64_t *ticks,
                               uint64_t *times,
                               size_t count);
+
+// Opens a source of figures of a namespace (null: that of the environment): the table of a running aggregator, or else an
+// aggregation in this process, which takes some milliseconds.
+int32_t tt_shm_source_open(const char *name_space,
+                           struct tt_shm_source **source);
+
+// Closes a source.
+int32_t tt_shm_source_close(struct tt_shm_source *source);
+
+// Copies all rows as they are now. Changes between a table and an aggregation in this process when an aggregator starts, ends or
+// is replaced; `origin` (may be null) says which it was. Close the copy. A source is for one thread at a time.
+int32_t tt_shm_source_read(struct tt_shm_source *source,
+                           struct tt_shm_snapshot **snapshot,
+                           struct tt_shm_origin *origin);
+
+// Keeps an aggregation in this process going: who reads more than once calls this in between, so that no ring wraps around
+// unseen and peaks stay exact. `wait_ns` (may be null) is how long may pass until the next call.
+int32_t tt_shm_source_poll(struct tt_shm_source *source,
+                           uint64_t *wait_ns);
 
 // Opens root's table of a namespace (null: that of the environment), or else the caller's own. `TT_SHM_ERR_NOT_FOUND` if no
 // aggregator has published one.

@@ -709,6 +709,38 @@ private:
     std::shared_ptr<tt_shm_table> handle_;
 };
 
+// The figures of all processes: the table of a running aggregator, or else an aggregation in this process. For one thread at
+// a time.
+class Source {
+public:
+    // Of a namespace, or of that of the environment.
+    explicit Source(const char* name_space = nullptr) {
+        tt_shm_source* handle = nullptr;
+        check(tt_shm_source_open(name_space, &handle));
+        handle_.reset(handle, tt_shm_source_close);
+    }
+
+    // `origin`, if given, says where the rows come from.
+    Snapshot read(tt_shm_origin* origin = nullptr) {
+        if (origin != nullptr) {
+            origin->size = sizeof *origin;
+        }
+        tt_shm_snapshot* snapshot = nullptr;
+        check(tt_shm_source_read(handle_.get(), &snapshot, origin));
+        return Snapshot(snapshot);
+    }
+
+    // Who reads more than once polls in between, after so many nanoseconds.
+    std::uint64_t poll() {
+        std::uint64_t wait_ns = 0;
+        check(tt_shm_source_poll(handle_.get(), &wait_ns));
+        return wait_ns;
+    }
+
+private:
+    std::shared_ptr<tt_shm_source> handle_;
+};
+
 }  // namespace tt_shm
 
 #endif  // TT_SHM_HPP

@@ -225,7 +225,12 @@ macro_rules! reader_errors {
     )*};
 }
 
-reader_errors!(tt_shm_reader::OpenError, tt_shm_reader::ReadError, tt_shm_reader::TableError);
+reader_errors!(
+    tt_shm_reader::OpenError,
+    tt_shm_reader::ReadError,
+    tt_shm_reader::TableError,
+    tt_shm_aggregator::SourceError
+);
 
 impl From<tt_shm_reader::NameError> for Failure {
     #[cold]

@@ -33,6 +33,7 @@ pub(crate) enum Kind {
     Segment = 0x73,
     Table = 0x62,
     Snapshot = 0x6e,
+    Source = 0x72,
 }
 
 impl Kind {
@@ -42,6 +43,7 @@ impl Kind {
             Kind::Segment => "segment",
             Kind::Table => "table",
             Kind::Snapshot => "snapshot",
+            Kind::Source => "source",
         }
     }
 

@@ -22,6 +22,7 @@ pub mod handle;
 pub mod objects;
 mod raw;
 pub mod segment;
+pub mod source;
 pub mod table;
 pub mod tap;
 pub mod types;

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
 
 use once_cell::race::OnceBox;
+use tt_shm_aggregator::Source;
 use tt_shm_reader::{Segment, Table, TableSnapshot};
 
 use crate::code::{Done, Failure, TT_SHM_ERR_IN_USE};
@@ -29,12 +30,18 @@ pub struct tt_shm_snapshot {
     _private: (),
 }
 
+/// Figures of all processes, from a table or by an aggregation in this process.
+pub struct tt_shm_source {
+    _private: (),
+}
+
 /// What a handle stands for.
 #[derive(Clone)]
 pub(crate) enum Object {
     Segment(Arc<Segment>),
     Table(Arc<Table>),
     Snapshot(Arc<TableSnapshot>),
+    Source(Arc<Mutex<Source>>),
 }
 
 impl Object {
@@ -43,6 +50,7 @@ impl Object {
             Object::Segment(_) => Kind::Segment,
             Object::Table(_) => Kind::Table,
             Object::Snapshot(_) => Kind::Snapshot,
+            Object::Source(_) => Kind::Source,
         }
     }
 }
@@ -70,6 +78,7 @@ held!(
     tt_shm_segment: Segment of Arc<Segment>,
     tt_shm_table: Table of Arc<Table>,
     tt_shm_snapshot: Snapshot of Arc<TableSnapshot>,
+    tt_shm_source: Source of Arc<Mutex<Source>>,
 );
 
 /// Places come in chunks, which are made when they are needed.

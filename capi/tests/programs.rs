@@ -1,45 +1,80 @@
 //! Programs in C and C++ that use the library as hosts do, and check what they see themselves.
 
-use crate::compile::{Language, run_with_all_compilers};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use tt_shm_aggregator::{DaemonConfig, Log, run_daemon};
+use tt_shm_os::Namespace;
+
+use crate::compile::{Language, Link, Place, has, package, run_with_all_compilers};
 
 #[test]
 fn every_call_of_the_writer_is_read_back() {
-    run_with_all_compilers(Language::C, "writer.c", &[]);
+    run_with_all_compilers(Language::C, "writer.c", &[&[]]);
 }
 
 #[test]
 fn misuse_is_refused() {
-    run_with_all_compilers(Language::C, "misuse.c", &[]);
+    run_with_all_compilers(Language::C, "misuse.c", &[&[]]);
 }
 
 #[test]
 fn threads_lose_nothing() {
-    run_with_all_compilers(Language::C, "threads.c", &[]);
+    run_with_all_compilers(Language::C, "threads.c", &[&[]]);
 }
 
 #[test]
 fn a_forked_child_reports_for_itself() {
     // What a child finds behind its parent's lock it never touches, and neither frees: that is no leak.
     let options = [("ASAN_OPTIONS", "abort_on_error=1:detect_leaks=0")];
-    run_with_all_compilers(Language::C, "fork.c", &options);
+    run_with_all_compilers(Language::C, "fork.c", &[&options]);
 }
 
 #[test]
 fn calls_while_the_process_ends_do_no_harm() {
-    run_with_all_compilers(Language::C, "atexit.c", &[("TT_ALLOC_TRACKING_ENABLED", "1")]);
+    run_with_all_compilers(Language::C, "atexit.c", &[&[("TT_ALLOC_TRACKING_ENABLED", "1")]]);
 }
 
 #[test]
 fn the_types_of_cpp_end_with_what_they_hold() {
-    run_with_all_compilers(Language::Cpp, "raii.cpp", &[]);
+    run_with_all_compilers(Language::Cpp, "raii.cpp", &[&[]]);
 }
 
 #[test]
 fn the_figures_of_the_proof_of_concept_come_back() {
-    run_with_all_compilers(Language::Cpp, "client.cpp", &[("TT_ALLOC_TRACKING_ENABLED", "1")]);
+    let environments = ["1", "yes", ""].map(|value| [("TT_ALLOC_TRACKING_ENABLED", value)]);
+    // On, and twice off.
+    run_with_all_compilers(Language::Cpp, "client.cpp", &environments.each_ref().map(|one| &one[..]));
 }
 
 #[test]
-fn the_client_of_the_proof_of_concept_is_off_unless_it_is_switched_on() {
-    run_with_all_compilers(Language::Cpp, "client.cpp", &[("TT_ALLOC_TRACKING_ENABLED", "yes")]);
+fn all_processes_are_read_without_an_aggregator() {
+    run_with_all_compilers(Language::Cpp, "table.cpp", &[&[]]);
+}
+
+/// With an aggregator of this test's own.
+#[test]
+fn all_processes_are_read_from_a_table() {
+    let [compiler, _] = Language::Cpp.compilers();
+    if !has(compiler, "table.cpp") {
+        return;
+    }
+    let place = Place::new();
+    let source = package().join("tests/programs/table.cpp");
+    let program = place.compile(compiler, Language::Cpp, &source, Link::Shared, &[]);
+    let config = DaemonConfig {
+        namespace: Namespace::new(&place.namespace).unwrap(),
+        stats_interval: None,
+        driver: None,
+        regions: None,
+        log: Log::default(),
+    };
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|threads| {
+        let daemon = threads.spawn(|| run_daemon(config, &stop));
+        let output = place.command(program).arg("table").output();
+        stop.store(true, Ordering::Relaxed);
+        daemon.join().unwrap().unwrap();
+        let output = output.unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    });
 }

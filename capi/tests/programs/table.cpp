@@ -1,0 +1,79 @@
+// All processes: by an aggregation in this process, and by the table of an aggregator that the test has started.
+
+#include "check.h"
+#include "tt_shm.hpp"
+
+using namespace tt_shm;
+
+static void check_rows(const Snapshot& snapshot, const Device& device) {
+    const auto info = snapshot.describe();
+    EQUAL(info.devices, 1);
+    EQUAL(info.processes, 1);
+    const auto devices = snapshot.devices();
+    EQUAL(devices[0].chip_id, 7);
+    EQUAL(devices[0].dram_used_bytes, 4096);
+    EQUAL(devices[0].dram_total_bytes, 12 * 1024);
+    EQUAL(devices[0].l1_total_bytes, TT_SHM_UNKNOWN);
+    EQUAL(devices[0].classes[TT_SHM_CLASS_DRAM].live_count, 1);
+    TRUE(devices[0].dram_peak.low >= 4096 && devices[0].dram_peak.high >= devices[0].dram_peak.low);
+    const auto described = snapshot.device_info(devices[0].row);
+    EQUAL(described.pools[TT_SHM_POOL_DRAM].banks, 12);
+    const auto processes = snapshot.processes();
+    EQUAL(processes[0].state, TT_SHM_STATE_ALIVE);
+    EQUAL(processes[0].source, TT_SHM_SOURCE_RING);
+    EQUAL(std::string(processes[0].name) == "rows", 1);
+    const auto usages = snapshot.usages();
+    EQUAL(usages.size(), 1);
+    EQUAL(usages[0].process, processes[0].row);
+    EQUAL(usages[0].device, devices[0].row);
+    EQUAL(usages[0].counters.dram_used_bytes, device.counters()->dram_used_bytes);
+    EQUAL(usages[0].counters.size, sizeof(tt_shm_counters));
+    try {
+        snapshot.device_info(77);
+        TRUE(false);
+    } catch (const Error& error) {
+        EQUAL(error.code().value(), TT_SHM_ERR_NOT_FOUND);
+    }
+}
+
+int main(int count, char**) {
+    Options options;
+    options.enabled = true;
+    options.process_name = "rows";
+    Tracker tracker(options);
+    auto info = device_info(7);
+    info.known = TT_SHM_KNOWN_POOL_DRAM;
+    info.pools[TT_SHM_POOL_DRAM] = {12, 1024, 32};
+    Device device = tracker.device(info);
+    TRUE(!device.alloc(BufferType::Dram, 1, 4096));
+
+    Source source;
+    auto origin = sized<tt_shm_origin>();
+    if (count == 1) {
+        while (source.read(&origin).devices().empty() || source.read().devices()[0].dram_used_bytes != 4096) {
+            source.poll();
+        }
+        check_rows(source.read(), device);
+        EQUAL(origin.embedded, 1);
+        TRUE(source.poll() > 0);
+        TRUE(!device.free(1));
+        // What has just happened is merged a moment later.
+        while (source.read().devices()[0].dram_used_bytes != 0) {
+            source.poll();
+        }
+        return 0;
+    }
+    // The table lags behind by as long as its aggregator sleeps.
+    const auto is_there = [&] {
+        const auto devices = source.read(&origin).devices();
+        return origin.embedded == 0 && !devices.empty() && devices[0].dram_used_bytes == 4096;
+    };
+    while (!is_there()) {
+        source.poll();
+    }
+    check_rows(source.read(), device);
+    Table table;
+    TRUE(table.freshness().fresh != 0 && table.freshness().replaced == 0 && table.freshness().closed == 0);
+    check_rows(table.snapshot(), device);
+    return 0;
+}
