@@ -36,7 +36,8 @@ impl Place {
         Place { missed: start, ..Place::after(start) }
     }
 
-    /// Takes the next event, if it has happened.
+    /// Takes the next event, if it has happened. Inlined: out of line, the event would be copied once more.
+    #[inline(always)]
     fn next(&mut self, words: &Words<'_>) -> Option<Event> {
         for _ in 0..ATTEMPTS {
             let before = self.cursor.position();
@@ -64,6 +65,7 @@ impl Place {
 
     /// Continues in the middle of what the ring still has, so that the writer does not overtake again at
     /// once. The cursor's own way, to the head, would miss more than was lost.
+    #[cold]
     fn resume(&mut self, before: u64, words: &Words<'_>) {
         let behind = words.ring.len() as u64 / 2;
         let resume = self.cursor.position().saturating_sub(behind).max(before.saturating_add(1));
