@@ -1040,10 +1040,10 @@ typedef struct tt_shm_buffer {
   uint32_t type_;
   // The host's id: identifies one live buffer per device.
   uint64_t id;
-  // Requested bytes on each device.
-  uint64_t bytes;
   // `TT_SHM_HAS_...` bits of `address`, `bytes_per_bank` and `occupied_bytes`.
   uint64_t known;
+  // Requested bytes on each device.
+  uint64_t bytes;
   // Its address on the device.
   uint64_t address;
   // Aligned bytes in each bank: it occupies that in every bank of its pool.

@@ -153,6 +153,14 @@ pub(crate) fn tracker(handle: Handle<tt_shm_tracker>) -> Done<(&'static Opened, 
     }
 }
 
+/// The same for a handle whose calls wait; `None` for any other.
+#[inline(always)]
+pub(crate) fn waiting(handle: Handle<tt_shm_tracker>) -> Option<&'static Opened> {
+    let number = handle.number();
+    // Relaxed: as above. A closed tracker has number 0, as null has.
+    at(place(number)).filter(|opened| opened.number.load(Ordering::Relaxed) == number && number != 0)
+}
+
 /// Takes a handle back without ending the reports of its tracker, which has another one.
 pub(crate) fn forget(number: u64) {
     if let Some(opened) = trackers().find(|opened| opened.has_number(number)) {

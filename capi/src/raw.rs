@@ -112,17 +112,28 @@ fn check<T>(pointer: *const T, what: &str) -> Done {
 pub struct In<T>(*const T);
 
 impl<T: Versioned> In<T> {
-    /// The struct.
-    #[inline(always)]
+    /// A copy of the struct.
     pub(crate) fn get(self) -> Done<T> {
         check(self.0, T::NAME)?;
+        if let Some(value) = self.in_place() {
+            return Ok(*value);
+        }
         // SAFETY: not null and aligned; the caller's struct begins with its size.
         let size = unsafe { self.0.cast::<u32>().read() };
-        if size as usize == size_of::<T>() {
-            // SAFETY: the caller's struct is that long, and every pattern of bits is a value.
-            return Ok(unsafe { self.0.read() });
-        }
         self.resized(plausible(size, T::NAME)?)
+    }
+
+    /// The struct where it is, if it is one of this version: the caller has just stored its fields one by one, and a copy,
+    /// which loads several at once, would wait until all of them have left the core.
+    #[inline(always)]
+    pub(crate) fn in_place<'a>(self) -> Option<&'a T> {
+        if self.0.is_null() || !self.0.is_aligned() {
+            return None;
+        }
+        // SAFETY: not null and aligned; the caller's struct begins with its size.
+        let size = unsafe { self.0.cast::<u32>().read() };
+        // SAFETY: the caller's struct is that long, every pattern of bits is a value, and nobody changes it during the call.
+        (size as usize == size_of::<T>()).then(|| unsafe { &*self.0 })
     }
 
     /// The struct, or `None` for a null pointer.
@@ -166,6 +177,15 @@ impl<T: Plain> Items<T> {
         }
         // SAFETY: not null, aligned, not longer than memory; the caller has that many there during the call.
         Ok(unsafe { std::slice::from_raw_parts(self.0, count) })
+    }
+}
+
+impl Items<u8> {
+    /// The only element, if there is one.
+    #[inline(always)]
+    pub(crate) fn one(self, count: usize) -> Option<u8> {
+        // SAFETY: not null; the caller has one there.
+        (count == 1 && !self.0.is_null()).then(|| unsafe { self.0.read() })
     }
 }
 

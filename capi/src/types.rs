@@ -252,10 +252,12 @@ pub struct tt_shm_buffer {
     pub type_: u32,
     /// The host's id: identifies one live buffer per device.
     pub id: u64,
-    /// Requested bytes on each device.
-    pub bytes: u64,
+    // Between id and bytes: the caller has just stored both, and if they were neighbours they would be loaded at once, which
+    // waits until both have left the core.
     /// `TT_SHM_HAS_...` bits of `address`, `bytes_per_bank` and `occupied_bytes`.
     pub known: u64,
+    /// Requested bytes on each device.
+    pub bytes: u64,
     /// Its address on the device.
     pub address: u64,
     /// Aligned bytes in each bank: it occupies that in every bank of its pool.
@@ -625,9 +627,10 @@ pub(crate) fn buffer_type(code: u32) -> Done<BufferType> {
 }
 
 impl tt_shm_buffer {
+    /// The buffer; its type was checked. Not in a `Result`, which would put it together from parts that a later load waits for.
     #[inline(always)]
-    pub(crate) fn alloc(&self) -> Done<Alloc> {
-        let mut alloc = Alloc::new(buffer_type(self.type_)?, self.id, self.bytes)
+    pub(crate) fn alloc(&self, buffer_type: BufferType) -> Alloc {
+        let mut alloc = Alloc::new(buffer_type, self.id, self.bytes)
             .cores(self.cores)
             .core_ranges(NameId::from_raw(self.core_ranges))
             .name(NameId::from_raw(self.name))
@@ -641,7 +644,7 @@ impl tt_shm_buffer {
         if self.known & TT_SHM_HAS_OCCUPIED != 0 {
             alloc = alloc.occupied(self.occupied_bytes);
         }
-        Ok(alloc)
+        alloc
     }
 }
 

@@ -6,8 +6,8 @@
 use std::ffi::c_char;
 
 use tt_shm_writer::{
-    Alloc, Allocation, Device, Dispatch, Launch, Loaded, MarkerPhase, NameId, OpenError, ProgramBinaryStatus,
-    Record, RecordError, Tracker,
+    Alloc, Allocation, BufferType, Device, Dispatch, Launch, Loaded, MarkerPhase, NameId, OpenError,
+    ProgramBinaryStatus, Record, RecordError, Tracker,
 };
 
 use crate::code::{Done, Failure, TT_SHM_ERR_HANDLE, TT_SHM_ERR_VALUE, call};
@@ -52,7 +52,6 @@ macro_rules! on_each {
 }
 
 /// Calls `work` with the devices. Uses no heap, so that it may be used by crash handlers.
-#[inline(always)]
 fn with_devices(devices: Items<tt_shm_device>, count: usize, work: impl FnOnce(&[Device]) -> Done) -> Done {
     match devices.get(count)? {
         [device] => work(&[Device::from_raw(*device)]),
@@ -288,9 +287,28 @@ pub extern "C" fn tt_shm_alloc_on(
     device_count: usize,
     buffer: In<tt_shm_buffer>,
 ) -> i32 {
-    on_each!(tracker, devices, device_count, |record, target| done(
-        record.alloc(target, buffer.get()?.alloc()?)
-    ))
+    // As almost always: the rest is out of the way.
+    if let (Some(opened), Some(device)) = (handle::waiting(tracker), devices.one(device_count))
+        && let Some(buffer) = buffer.in_place()
+        && let Some(buffer_type) = u8::try_from(buffer.type_).ok().and_then(BufferType::from_code)
+    {
+        return call(|| done(opened.tracker.alloc(Device::from_raw(device), buffer.alloc(buffer_type))));
+    }
+    alloc_on(tracker, devices, device_count, buffer)
+}
+
+#[cold]
+#[inline(never)]
+fn alloc_on(
+    tracker: Handle<tt_shm_tracker>,
+    devices: Items<tt_shm_device>,
+    device_count: usize,
+    buffer: In<tt_shm_buffer>,
+) -> i32 {
+    on_each!(tracker, devices, device_count, |record, target| {
+        let buffer = buffer.get()?;
+        done(record.alloc(target, buffer.alloc(buffer_type(buffer.type_)?)))
+    })
 }
 
 /// Records that buffers were allocated, with the lock taken once. The first that is refused ends it: `recorded` (may be
@@ -306,8 +324,11 @@ pub extern "C" fn tt_shm_alloc_many(
 ) -> i32 {
     on_each!(tracker, devices, device_count, |record, target| {
         recorded.set_if_wanted(0)?;
-        let allocs =
-            buffers.copied(buffer_count)?.iter().map(tt_shm_buffer::alloc).collect::<Done<Vec<_>>>()?;
+        let allocs = buffers.copied(buffer_count)?;
+        let allocs = allocs
+            .iter()
+            .map(|buffer| Ok(buffer.alloc(buffer_type(buffer.type_)?)))
+            .collect::<Done<Vec<_>>>()?;
         let result = record.alloc_many(target, &allocs);
         recorded.set_if_wanted(result.map_or_else(|error| error.done, |()| allocs.len()))?;
         Ok(result?)
@@ -510,6 +531,22 @@ pub extern "C" fn tt_shm_dispatch(
 /// The same on devices, with everything that the host knows of it.
 #[unsafe(no_mangle)]
 pub extern "C" fn tt_shm_dispatch_on(
+    tracker: Handle<tt_shm_tracker>,
+    devices: Items<tt_shm_device>,
+    device_count: usize,
+    dispatch: In<tt_shm_dispatch_info>,
+) -> i32 {
+    if let (Some(opened), Some(device)) = (handle::waiting(tracker), devices.one(device_count))
+        && let Some(dispatch) = dispatch.in_place()
+    {
+        return call(|| done(opened.tracker.dispatch(Device::from_raw(device), dispatch.dispatch())));
+    }
+    dispatch_on(tracker, devices, device_count, dispatch)
+}
+
+#[cold]
+#[inline(never)]
+fn dispatch_on(
     tracker: Handle<tt_shm_tracker>,
     devices: Items<tt_shm_device>,
     device_count: usize,

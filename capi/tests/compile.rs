@@ -3,6 +3,7 @@
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// The folder of this package.
@@ -10,9 +11,22 @@ pub(crate) fn package() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// The folder in which cargo puts the libraries: that of this program.
-pub(crate) fn libraries() -> PathBuf {
-    std::env::current_exe().unwrap().parent().unwrap().to_owned()
+/// The folder with the libraries, which cargo does not build for a test by itself: built once, as the test is.
+pub(crate) fn libraries() -> &'static Path {
+    static FOLDER: OnceLock<PathBuf> = OnceLock::new();
+    FOLDER.get_or_init(|| {
+        // target/debug/deps/suite-..., or release.
+        let program = std::env::current_exe().unwrap();
+        let folder = program.parent().unwrap().parent().unwrap().to_owned();
+        let mut command = Command::new(std::env::var_os("CARGO").unwrap_or("cargo".into()));
+        command.args(["build", "--quiet", "--locked", "--package", "tt-shm-capi"]).current_dir(package());
+        command.arg("--target-dir").arg(folder.parent().unwrap());
+        if folder.ends_with("release") {
+            command.arg("--release");
+        }
+        succeed(&mut command);
+        folder
+    })
 }
 
 /// Whether a program can be started; says once on stderr what is not run without it.

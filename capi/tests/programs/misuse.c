@@ -93,7 +93,7 @@ static void sizes(void) {
     tt_shm_device device;
     tt_shm_tracker *tracker = tracker_with_device(&device);
     /* An older caller's: what it lacks is zero. */
-    tt_shm_buffer buffer = {.size = 24, .type_ = TT_SHM_BUFFER_DRAM, .id = 1, .bytes = 100, .known = UINT64_MAX};
+    tt_shm_buffer buffer = {.size = 32, .type_ = TT_SHM_BUFFER_DRAM, .id = 1, .bytes = 100, .address = 9, .name = 9};
     OK(tt_shm_alloc_on(tracker, &device, 1, &buffer));
     EQUAL(own(tracker, device).dram_used_bytes, 100);
     /* A newer caller's: what is not known here must be zero. */
