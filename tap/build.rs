@@ -7,4 +7,6 @@ fn main() {
     println!("cargo:rustc-cdylib-link-arg=-Wl,-Bsymbolic");
     println!("cargo:rerun-if-changed=build.rs");
     println!("cargo:rustc-cdylib-link-arg=-Wl,-z,nodelete");
+    // By this name the C library finds it, whatever the file was loaded from: capi/src/tap.rs.
+    println!("cargo:rustc-cdylib-link-arg=-Wl,-soname,libtt_shm_tap.so");
 }

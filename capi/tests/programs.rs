@@ -1,11 +1,12 @@
 //! Programs in C and C++ that use the library as hosts do, and check what they see themselves.
 
+use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use tt_shm_aggregator::{DaemonConfig, Log, run_daemon};
 use tt_shm_os::Namespace;
 
-use crate::compile::{Language, Link, Place, has, package, run_with_all_compilers};
+use crate::compile::{Language, Link, Place, has, package, run_with_all_compilers, succeed};
 
 #[test]
 fn every_call_of_the_writer_is_read_back() {
@@ -77,4 +78,21 @@ fn all_processes_are_read_from_a_table() {
         let output = output.unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     });
+}
+
+#[test]
+fn a_tap_stands_back_when_the_host_reports_by_itself() {
+    let [compiler, _] = Language::C.compilers();
+    if !has(compiler, "tap.c") {
+        return;
+    }
+    let place = Place::new();
+    let source = package().join("tests/programs/tap.c");
+    let program = place.compile(compiler, Language::C, &source, Link::Shared, &["-ldl"]);
+    let (text, tap) = (place.folder.path().join("fake.c"), place.folder.path().join("of-any-name.so"));
+    std::fs::write(&text, "int ended;\nint tt_shm_tap_detach(void) { return ++ended, 1; }\n").unwrap();
+    let mut fake = Command::new(compiler);
+    fake.args(["-shared", "-fPIC", "-Wl,-soname,libtt_shm_tap.so"]).arg(text).arg("-o").arg(&tap);
+    succeed(&mut fake);
+    succeed(place.command(program).arg(tap).env("TT_ALLOC_TRACKING_ENABLED", "1"));
 }

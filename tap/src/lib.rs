@@ -15,6 +15,7 @@ mod chips;
 mod cxx;
 mod doing;
 mod hooks;
+mod host;
 mod metal;
 mod needs;
 mod notes;

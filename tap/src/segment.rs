@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use tt_shm_writer::{OpenError, Pools, Record, Source, Tracker};
 
+use crate::host;
 use crate::notes;
 use crate::shield::{self, PerProcess};
 
@@ -43,13 +44,17 @@ impl Slot {
 
 static SEGMENT: PerProcess<Segment> = PerProcess::new();
 
-/// The segment of this process; `None` if it cannot be opened.
+/// The segment of this process; `None` if it cannot be opened, or if the process reports by itself.
 pub(crate) fn current() -> Option<&'static Segment> {
     // A call that began before reports ended must not begin anew.
     if shield::is_detached() {
         return None;
     }
     SEGMENT.try_get_or_make(|| {
+        if host::reports_by_itself() {
+            notes::note("the process reports by itself, through tt_shm: nothing is added to that");
+            return None;
+        }
         // Loading this library is what switches tracking on.
         let opened = Tracker::builder().enabled(true).source(Source::Tap).backtrace(false).open();
         let say = |error: &OpenError| notes::unobserved(&format!("no segment could be made: {error}"));
