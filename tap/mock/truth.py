@@ -904,6 +904,31 @@ def detached():
     ttnn.close_mesh_device(mesh)
 
 
+def itself(first=False):
+    """A host that reports by itself, through the C library: the tap stands back, whichever of them comes first."""
+    library = ctypes.CDLL(os.environ["CAPI"])
+
+    def report():
+        os.environ["TT_ALLOC_TRACKING_ENABLED"] = "1"
+        tracker = ctypes.c_void_p()
+        equal("itself", "open", library.tt_shm_tracker_for_process(ctypes.byref(tracker)), 0)
+
+    if first:
+        report()
+    mesh = open_mesh()
+    held = [tensor(mesh, [1, 1, 256, 256])]
+    if not first:
+        Truth(mesh).check("the tap reports")
+        report()
+    held.append(tensor(mesh, [1, 1, 64, 64]))
+    sources = [one["source"] for one in ask("snapshot")["processes"] if one["pid"] == os.getpid()]
+    equal("itself", "who reports", sources, ["ring"])
+    listed = ask("allocations", "--pid", str(os.getpid()))["allocations"]
+    equal("itself", "what the tap reports", listed, [])
+    held.clear()
+    ttnn.close_mesh_device(mesh)
+
+
 def randomly(steps):
     """Operations in random order, with as many comparisons as it takes."""
     mesh = open_mesh()
@@ -969,6 +994,8 @@ SCENARIOS = {
     "host": host,
     "begun": begun,
     "hold": hold,
+    "itself": itself,
+    "itself-first": lambda: itself(True),
 }
 
 if __name__ == "__main__":

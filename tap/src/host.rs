@@ -6,6 +6,8 @@
 //! reported here (`tt_shm_tap_detach`).
 
 use std::ffi::{c_int, c_void};
+use std::ptr;
+use std::sync::atomic::AtomicPtr;
 
 use crate::metal;
 
@@ -41,7 +43,10 @@ fn said() -> Option<Said> {
     };
     // Finds it in libtt_metal.so and in what that is linked with.
     let in_metal = metal::library().and_then(ask);
-    let is_reporting = in_metal.or_else(|| ask(libc::RTLD_DEFAULT))?;
+    // Python loads libraries for itself alone, so that only their names find them.
+    static LIBRARY: AtomicPtr<c_void> = AtomicPtr::new(ptr::null_mut());
+    let by_name = || metal::loaded(c"libtt_shm.so.1", &LIBRARY).and_then(ask);
+    let is_reporting = in_metal.or_else(|| ask(libc::RTLD_DEFAULT)).or_else(by_name)?;
     Some(Said { is_in_metal: in_metal.is_some(), is_reporting })
 }
 

@@ -107,7 +107,8 @@ fn ttnn() -> Option<*mut c_void> {
     loaded(c"_ttnncpp.so", &LIBRARY)
 }
 
-fn loaded(name: &CStr, known: &AtomicPtr<c_void>) -> Option<*mut c_void> {
+/// A library that is loaded, by its name. The handle is never closed.
+pub(crate) fn loaded(name: &CStr, known: &AtomicPtr<c_void>) -> Option<*mut c_void> {
     // Relaxed: a handle, of which only the dynamic linker knows the meaning.
     let mut handle = known.load(Ordering::Relaxed);
     if handle.is_null() {
