@@ -48,6 +48,12 @@ fn the_figures_of_the_proof_of_concept_come_back() {
 }
 
 #[test]
+fn the_calls_for_tt_metal_are_those_of_its_allocator() {
+    let environments = ["1", "0"].map(|value| [("TT_ALLOC_TRACKING_ENABLED", value)]);
+    run_with_all_compilers(Language::Cpp, "metal.cpp", &environments.each_ref().map(|one| &one[..]));
+}
+
+#[test]
 fn all_processes_are_read_without_an_aggregator() {
     run_with_all_compilers(Language::Cpp, "table.cpp", &[&[]]);
 }
