@@ -4,13 +4,13 @@
 //! compares them), and `include/tt_shm.hpp` for C++. What the calls do is what those of `tt-shm-writer` and
 //! `tt-shm-reader` do; here is how they are reached from C:
 //!
-//! - [`raw`] turns pointers into values, and is the only place that follows one. Exported functions have its types as
+//! - `raw` turns pointers into values, and is the only place that follows one. Exported functions have its types as
 //!   arguments and are themselves safe.
-//! - [`handle`] gives out handles. They are numbers, not addresses, so that a closed or foreign one is refused and never
+//! - `handle` gives out handles. They are numbers, not addresses, so that a closed or foreign one is refused and never
 //!   followed.
-//! - [`objects`] has what is read, by its handle.
-//! - [`code`] has the numbers of errors and the text of the last one.
-//! - [`types`] has the structs, which begin with their size.
+//! - `objects` has what is read, by its handle.
+//! - `code` has the numbers of errors and the text of the last one.
+//! - `types` has the structs, which begin with their size.
 //!
 //! No panic crosses: it becomes `TT_SHM_ERR_PANIC`.
 
