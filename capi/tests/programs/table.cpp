@@ -3,6 +3,9 @@
 #include "check.h"
 #include "tt_shm.hpp"
 
+#include <chrono>
+#include <thread>
+
 using namespace tt_shm;
 
 // The row of this program's device: a tt-metal that runs on this machine has rows of its own.
@@ -18,6 +21,18 @@ static std::optional<tt_shm_device_stats> own_device(const Snapshot& snapshot) {
 static bool uses(const Snapshot& snapshot, std::uint64_t bytes) {
     const auto device = own_device(snapshot);
     return device && device->dram_used_bytes == bytes;
+}
+
+// What has just happened is merged, or published, a moment later.
+static void wait_for(Source& source, std::uint64_t bytes, bool embedded) {
+    auto origin = sized<tt_shm_origin>();
+    for (int round = 0; round < 10000; round++) {
+        if (uses(source.read(&origin), bytes) && (origin.embedded != 0) == embedded) {
+            return;
+        }
+        std::this_thread::sleep_for(std::chrono::nanoseconds(source.poll()));
+    }
+    TRUE(false);
 }
 
 static void check_rows(const Snapshot& snapshot, const Device& device) {
@@ -62,26 +77,14 @@ int main(int count, char**) {
     TRUE(!device.alloc(BufferType::Dram, 1, 4096));
 
     Source source;
-    auto origin = sized<tt_shm_origin>();
-    if (count == 1) {
-        while (!uses(source.read(&origin), 4096)) {
-            source.poll();
-        }
-        check_rows(source.read(), device);
-        EQUAL(origin.embedded, 1);
-        TRUE(source.poll() > 0);
+    const bool embedded = count == 1;
+    wait_for(source, 4096, embedded);
+    check_rows(source.read(), device);
+    if (embedded) {
         TRUE(!device.free(1));
-        // What has just happened is merged a moment later.
-        while (!uses(source.read(), 0)) {
-            source.poll();
-        }
+        wait_for(source, 0, true);
         return 0;
     }
-    // The table lags behind by as long as its aggregator sleeps.
-    while (!uses(source.read(&origin), 4096) || origin.embedded != 0) {
-        source.poll();
-    }
-    check_rows(source.read(), device);
     Table table;
     TRUE(table.freshness().fresh != 0 && table.freshness().replaced == 0 && table.freshness().closed == 0);
     check_rows(table.snapshot(), device);
