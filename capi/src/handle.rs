@@ -83,9 +83,15 @@ const NO_WAIT: u64 = 1 << (63 - MARK_BITS);
 /// Trackers that may be open at a time; a process has one.
 const TRACKERS: usize = 1024;
 
+/// Whether a number in the table is that of an open tracker. That of a closed one is turned over, and thereby names another
+/// place: whatever a caller passes as a handle, it is not found there, and looking one up is a single comparison.
+fn is_open(number: u64) -> bool {
+    number >> (64 - MARK_BITS) == u64::from(Kind::Tracker as u8)
+}
+
 /// An open tracker. Never freed.
 pub(crate) struct Opened {
-    /// Its handle; 0 when it was closed.
+    /// Its handle, turned over when it was closed: see [`is_open`].
     number: AtomicU64,
     pub(crate) tracker: Tracker,
     /// Whether it reports what no tap sees.
@@ -100,9 +106,17 @@ impl Opened {
         self.number.load(Ordering::Acquire) == number
     }
 
+    /// Its handle is refused from now on. At most one of several threads turns the number over.
+    fn forget(&self) {
+        let number = self.number.load(Ordering::Acquire);
+        if is_open(number) {
+            let _ = self.number.compare_exchange(number, !number, Ordering::AcqRel, Ordering::Relaxed);
+        }
+    }
+
     /// Ends its reports. From now on its handle is refused.
     pub(crate) fn close(&self) {
-        self.number.store(0, Ordering::Release);
+        self.forget();
         self.tracker.close();
     }
 }
@@ -123,7 +137,7 @@ pub(crate) fn open(tracker: Tracker, is_beside_tap: bool) -> Done<u64> {
     let (number, before) = (AtomicU64::new(0), AtomicPtr::new(std::ptr::null_mut()));
     let new: &'static Opened = Box::leak(Box::new(Opened { number, tracker, is_beside_tap, before }));
     for (place, free) in OPENED.iter().enumerate() {
-        if at(place).is_some_and(|opened| opened.number.load(Ordering::Acquire) != 0) {
+        if at(place).is_some_and(|opened| is_open(opened.number.load(Ordering::Acquire))) {
             continue;
         }
         let number = Kind::Tracker.number(place);
@@ -141,12 +155,11 @@ pub(crate) fn open(tracker: Tracker, is_beside_tap: bool) -> Done<u64> {
 }
 
 /// An open tracker by its handle, and whether its calls wait.
-#[inline(always)]
 pub(crate) fn tracker(handle: Handle<tt_shm_tracker>) -> Done<(&'static Opened, bool)> {
     let number = handle.number();
     match at(place(number)) {
         // Relaxed: an open tracker is as it was when its handle was given out, whichever way that came here.
-        Some(opened) if opened.number.load(Ordering::Relaxed) == number & !NO_WAIT && number != 0 => {
+        Some(opened) if opened.number.load(Ordering::Relaxed) == number & !NO_WAIT => {
             Ok((opened, number & NO_WAIT == 0))
         }
         _ => Err(Kind::Tracker.refused(number)),
@@ -157,20 +170,27 @@ pub(crate) fn tracker(handle: Handle<tt_shm_tracker>) -> Done<(&'static Opened, 
 #[inline(always)]
 pub(crate) fn waiting(handle: Handle<tt_shm_tracker>) -> Option<&'static Opened> {
     let number = handle.number();
-    // Relaxed: as above. A closed tracker has number 0, as null has.
-    at(place(number)).filter(|opened| opened.number.load(Ordering::Relaxed) == number && number != 0)
+    // Relaxed: as above.
+    at(place(number)).filter(|opened| opened.number.load(Ordering::Relaxed) == number)
+}
+
+/// The same for a handle whose calls do not wait. An error for any other that is not [`waiting`].
+#[cold]
+#[inline(never)]
+pub(crate) fn not_waiting(handle: Handle<tt_shm_tracker>) -> Done<&'static Opened> {
+    tracker(handle).map(|(opened, _)| opened)
 }
 
 /// Takes a handle back without ending the reports of its tracker, which has another one.
 pub(crate) fn forget(number: u64) {
     if let Some(opened) = trackers().find(|opened| opened.has_number(number)) {
-        opened.number.store(0, Ordering::Release);
+        opened.forget();
     }
 }
 
 /// All open trackers.
 pub(crate) fn trackers() -> impl Iterator<Item = &'static Opened> {
-    (0..TRACKERS).filter_map(at).filter(|opened| opened.number.load(Ordering::Acquire) != 0)
+    (0..TRACKERS).filter_map(at).filter(|opened| is_open(opened.number.load(Ordering::Acquire)))
 }
 
 /// The handle of the same tracker whose calls do not wait.
@@ -192,6 +212,16 @@ mod tests {
         let (one, two) = (Kind::Tracker.number(5), Kind::Tracker.number(5));
         assert!(one != two && one & 0xffff == 5 && two >> 56 == 0x74);
         assert_eq!((one & NO_WAIT, two & NO_WAIT), (0, 0));
+    }
+
+    #[test]
+    fn no_number_finds_a_closed_tracker() {
+        let number = open(Tracker::disabled(), false).unwrap();
+        let opened = at(place(number)).unwrap();
+        opened.close();
+        opened.close();
+        let left = opened.number.load(Ordering::Relaxed);
+        assert!(!is_open(left) && place(left) % TRACKERS != place(number) % TRACKERS);
     }
 
     #[test]

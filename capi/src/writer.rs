@@ -32,11 +32,11 @@ const MOST_DEVICES: usize = 256;
 macro_rules! on {
     ($handle:expr, |$record:ident| $work:expr) => {
         call(|| {
-            let (opened, waits) = handle::tracker($handle)?;
-            if waits {
+            if let Some(opened) = handle::waiting($handle) {
                 let $record = &opened.tracker;
                 $work
             } else {
+                let opened = handle::not_waiting($handle)?;
                 let $record = &opened.tracker.without_waiting();
                 $work
             }
