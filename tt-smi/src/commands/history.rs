@@ -66,26 +66,26 @@ struct DeviceHistory {
 struct Row<'a> {
     start: u64,
     memory: Option<&'a Bucket>,
-    /// The newest that began by its end and is not older than it.
+    /// The bucket of telemetry that it lies in, which may be longer.
     telemetry: Option<&'a TelemetryBucket>,
 }
 
 impl DeviceHistory {
     /// One for each bucket in which anything is known, oldest first.
-    fn rows(&self, length: u64) -> Vec<Row<'_>> {
-        let number = |start: u64| start / length;
+    fn rows(&self, resolution: usize) -> Vec<Row<'_>> {
+        let (length, measured_length) = (HISTORY_RESOLUTIONS[resolution], TELEMETRY_RESOLUTIONS[resolution]);
         let telemetry = self.telemetry.as_deref().unwrap_or_default();
         // Telemetry may reach further back than the span does.
-        let first = self.memory.first().map(|bucket| number(bucket.start));
-        let numbers: BTreeSet<u64> = self.memory.iter().map(|bucket| number(bucket.start)).collect();
-        let measured = telemetry.iter().map(|bucket| number(bucket.start));
-        let numbers = numbers.into_iter().chain(measured.filter(|at| first.is_none_or(|first| *at >= first)));
-        let row = |at: u64| Row {
-            start: at * length,
-            memory: self.memory.iter().find(|bucket| number(bucket.start) == at),
-            telemetry: telemetry.iter().rfind(|bucket| number(bucket.start) == at),
+        let first = self.memory.first().map_or(0, |bucket| bucket.start);
+        let measured = telemetry.iter().map(|bucket| bucket.start).filter(|start| *start >= first);
+        let known = self.memory.iter().map(|bucket| bucket.start).chain(measured);
+        let starts: BTreeSet<u64> = known.map(|start| start / length * length).collect();
+        let row = |start: u64| Row {
+            start,
+            memory: self.memory.iter().find(|bucket| bucket.start / length * length == start),
+            telemetry: telemetry.iter().find(|one| one.start / measured_length == start / measured_length),
         };
-        numbers.collect::<BTreeSet<u64>>().into_iter().map(row).collect()
+        starts.into_iter().map(row).collect()
     }
 }
 
@@ -126,7 +126,7 @@ impl History<'_> {
 
     fn write_table(&self, out: &mut dyn Write, history: &DeviceHistory, paint: Paint) -> io::Result<()> {
         use Align::{Left, Right};
-        let rows = history.rows(self.length());
+        let rows = history.rows(self.resolution);
         let is_known = |measure: &&Measure| {
             rows.iter().any(|row| row.telemetry.is_some_and(|t| t.trend(measure.told).is_some()))
         };
@@ -166,7 +166,7 @@ impl History<'_> {
         let heads: Vec<String> = CSV_HEADS.map(str::to_owned).into_iter().chain(measured).collect();
         let lines = self.each().flat_map(|(device, history)| {
             history
-                .rows(self.length())
+                .rows(self.resolution)
                 .into_iter()
                 .map(move |row| self.csv_line(device, &row))
                 .collect::<Vec<_>>()
@@ -383,7 +383,7 @@ mod tests {
         let telemetry = Some(vec![measured(3, 1), measured(5, 2), measured(7, 3)]);
         let history = DeviceHistory { memory: vec![memory(4), memory(5)], telemetry };
         let rows: Vec<_> = history
-            .rows(LENGTH)
+            .rows(1)
             .iter()
             .map(|row| {
                 let value = row.telemetry.map(|bucket| bucket.trends[0].range().2);
@@ -393,11 +393,22 @@ mod tests {
         assert_eq!(rows, [(4, Some(4), None), (5, Some(5), Some(2)), (7, None, Some(3))]);
     }
 
+    /// A minute has eight buckets of memory in each of telemetry.
+    #[test]
+    fn what_was_measured_in_two_seconds_holds_for_all_of_them() {
+        let memory =
+            (8..17).map(|number| Bucket { start: number * HISTORY_RESOLUTIONS[0], ..Bucket::zeroed() });
+        let measured = TelemetryBucket { start: TELEMETRY_RESOLUTIONS[0], ..measured(0, 1) };
+        let history = DeviceHistory { memory: memory.collect(), telemetry: Some(vec![measured]) };
+        let known: Vec<bool> = history.rows(0).iter().map(|row| row.telemetry.is_some()).collect();
+        assert_eq!(known, [[true; 8].as_slice(), &[false]].concat());
+    }
+
     #[test]
     fn an_idle_device_has_rows_of_what_was_measured() {
         let history = DeviceHistory { memory: Vec::new(), telemetry: Some(vec![measured(3, 1)]) };
-        assert_eq!(history.rows(LENGTH).len(), 1);
-        assert_eq!(memory_values(history.rows(LENGTH)[0].memory), [None; 6]);
+        assert_eq!(history.rows(1).len(), 1);
+        assert_eq!(memory_values(history.rows(1)[0].memory), [None; 6]);
     }
 
     #[test]
