@@ -32,13 +32,20 @@ impl Aggregator {
     /// Asks the kernel which processes are alive, each a few times per second.
     pub(crate) fn check_liveness(&mut self, now: u64) {
         for index in 0..self.followers.len() {
-            let follower = &mut self.followers[index];
+            let follower = &self.followers[index];
             if follower.died.is_some() || (now < follower.next_check && !follower.segment.is_closed()) {
                 continue;
             }
-            follower.look();
-            self.refresh(index);
+            self.look_at(index);
         }
+    }
+
+    /// Asks the kernel whether a process is alive, and reads what it reports besides its events. Both at once: whoever
+    /// asks puts off the next check, and if that were without reading, a device whose history asks as often as the
+    /// check is due would keep it from ever being read.
+    fn look_at(&mut self, index: usize) {
+        self.followers[index].look();
+        self.refresh(index);
     }
 
     /// Whether there is a dead process whose memory has not been reclaimed.
@@ -74,11 +81,11 @@ impl Aggregator {
         }
         asked.sort_unstable();
         let mut found = false;
-        for follower in
-            self.followers.iter_mut().filter(|follower| asked.binary_search(&follower.process).is_ok())
-        {
-            follower.look();
-            found |= follower.died.is_some();
+        for index in 0..self.followers.len() {
+            if asked.binary_search(&self.followers[index].process).is_ok() {
+                self.look_at(index);
+                found |= self.followers[index].died.is_some();
+            }
         }
         found
     }
