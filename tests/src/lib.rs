@@ -4,6 +4,7 @@
 //! that are ended, when the test ends or fails. In it run real [`Host`]s: processes that report through
 //! the writer what they are told to, and keep their own [`Truth`] by a model that shares no code with it.
 
+pub mod executable;
 pub mod fuzz;
 pub mod host;
 pub mod hostile;

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use rustix::process::Signal;
 use tt_shm_tests::Space;
+use tt_shm_tests::executable::copy_program;
 use tt_shm_tests::space::{Process, until};
 use tt_smi::attach::call::Caller;
 use tt_smi::attach::load_and_call;
@@ -293,7 +294,7 @@ fn kernel_threads_and_other_users_are_refused() {
     let busy = Busy::start();
     let folder = tempfile::tempdir().unwrap();
     let program = folder.path().join("smi");
-    std::fs::copy(SMI, &program).unwrap();
+    copy_program(SMI, &program);
     std::fs::set_permissions(folder.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
     let mut command = space.command(program.to_str().unwrap());
     command.uid(65534).gid(65534).args(["attach", "--yes", &busy.pid().to_string()]);

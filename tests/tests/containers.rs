@@ -14,6 +14,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use tt_shm_os::Procfs;
 use tt_shm_reader::process_state;
+use tt_shm_tests::executable::copy_program;
 use tt_shm_tests::machine::{Board, Kmd};
 use tt_shm_tests::monitor::{await_exact, snapshot};
 use tt_shm_tests::script::Command;
@@ -302,8 +303,7 @@ fn others_than_root_do_not_look_and_are_told_why() {
     });
     let machine = machine(&[there.pid, silent.0.id()]);
     let program = space.folder_name("smi");
-    std::fs::copy(SMI, &program).unwrap();
-    std::fs::set_permissions(&program, Permissions::from_mode(0o755)).unwrap();
+    copy_program(SMI, &program);
     let stranger = || {
         let mut command = space.command(program.to_str().unwrap());
         command.env("TT_SMI_ROOT", machine.path()).uid(STRANGER).gid(STRANGER).current_dir("/");

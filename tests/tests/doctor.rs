@@ -2,8 +2,8 @@
 
 use crate::common::{HOST, SMI, host, smi};
 use serde_json::Value;
-use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
+use tt_shm_tests::executable::write_script;
 use tt_shm_tests::space::until;
 use tt_shm_tests::{Command, Host, Monitor, Space};
 
@@ -127,8 +127,7 @@ fn of_two_programs_the_first_in_path_is_told() {
         std::fs::create_dir(folder).unwrap();
     }
     std::os::unix::fs::symlink(SMI, this.join("tt-smi")).unwrap();
-    std::fs::write(official.join("tt-smi"), "#!/usr/bin/python3\n").unwrap();
-    std::fs::set_permissions(official.join("tt-smi"), std::fs::Permissions::from_mode(0o755)).unwrap();
+    write_script(official.join("tt-smi"), "#!/usr/bin/python3\n");
     let first = |folders: &[&PathBuf]| {
         let mut command = space.command(SMI);
         command.args(["doctor", "--json"]).env("PATH", std::env::join_paths(folders).unwrap());

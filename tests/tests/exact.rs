@@ -3,7 +3,7 @@
 
 mod common;
 
-use std::os::unix::fs::{PermissionsExt, chown};
+use std::os::unix::fs::chown;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::Stdio;
@@ -20,6 +20,7 @@ use shm_layout::table::usage_flags;
 use tt_shm_aggregator::{Aggregator, Claim, Config, TablePublisher};
 use tt_shm_os::monotonic_ns;
 use tt_shm_reader::{DeviceStats, Table, TableSnapshot};
+use tt_shm_tests::executable::copy_program;
 use tt_shm_tests::hostile::{DEVICE_CHIP, Forged, peak_memory};
 use tt_shm_tests::monitor::snapshot;
 use tt_shm_tests::space::{Process, until};
@@ -365,8 +366,7 @@ fn a_process_that_breaks_leaves_totals_and_peaks() {
 fn strange_host(space: &Space) -> Host {
     // The one of the test may lie where others may not go.
     let program = space.folder_name("host");
-    std::fs::copy(HOST, &program).unwrap();
-    std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+    copy_program(HOST, &program);
     let mut command = space.command(program.to_str().unwrap());
     command.uid(STRANGER).gid(STRANGER).current_dir("/");
     let mut host = Host::spawn(command);

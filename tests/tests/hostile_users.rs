@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use common::{SMI, host, json, segment_of, smi};
 use serde_json::Value;
 use tt_shm_os::{path_of, table_file_name, table_lock_file_name};
+use tt_shm_tests::executable::copy_program;
 use tt_shm_tests::hostile::{Finished, Forged, finish, peak_memory};
 use tt_shm_tests::monitor::snapshot;
 use tt_shm_tests::space::{Process, until};
@@ -35,8 +36,7 @@ fn is_root(test: &str) -> bool {
 /// A program that everybody may run: the one of the test may lie where others may not go.
 fn program_for_all(space: &Space) -> PathBuf {
     let copy = space.folder_name("smi");
-    std::fs::copy(SMI, &copy).unwrap();
-    std::fs::set_permissions(&copy, Permissions::from_mode(0o755)).unwrap();
+    copy_program(SMI, &copy);
     copy
 }
 
@@ -313,8 +313,7 @@ fn a_restarted_daemon_says_which_process_it_cannot_see() {
     }
     let space = Space::new();
     let (smi, program) = (program_for_all(&space), space.folder_name("host"));
-    std::fs::copy(common::HOST, &program).unwrap();
-    std::fs::set_permissions(&program, Permissions::from_mode(0o755)).unwrap();
+    copy_program(common::HOST, &program);
     let start = |program: &Path, arguments: &[&str]| {
         let mut command = space.command(program.to_str().unwrap());
         command.args(arguments).uid(STRANGER).gid(STRANGER).current_dir("/");

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use tt_shm_os::WriteMap;
 use tt_shm_region::{Absence, Fault, Reading, Refusal, Region, Regions};
+use tt_shm_tests::executable::copy_program;
 use tt_shm_tests::region::{REGION_LEN, seconds_ago};
 use tt_shm_tests::{RegionImage, RegionTree};
 
@@ -168,7 +169,7 @@ fn what_belongs_to_another_user_is_denied_by_name() {
     open(tree.region(CHIP), 0o600);
     // Where another user may execute it.
     let program = tree.path().join("test");
-    fs::copy(std::env::current_exe().unwrap(), &program).unwrap();
+    copy_program(std::env::current_exe().unwrap(), &program);
     let mut again = Command::new(program);
     again.args(["--exact", "region_files::what_belongs_to_another_user_is_denied_by_name", "--nocapture"]);
     let output = again.env(FOLDER, tree.path()).uid(65534).gid(65534).current_dir("/").output().unwrap();

@@ -9,6 +9,7 @@ use std::process::{Command, Output, Stdio};
 
 use tempfile::TempDir;
 use tt_shm_tests::Space;
+use tt_shm_tests::executable::{copy_program, write_script};
 use tt_shm_tests::space::Process;
 
 use crate::common::SMI;
@@ -112,8 +113,7 @@ fn programs_of_another_c_library_run_without_the_tap() {
     ran_unobserved(&run(&space, &program), &["is linked with musl", "use a build for glibc"]);
     attach_is_refused(&space, &program, &["is linked with musl", "link the program dynamically, with glibc"]);
     let script = folder.path("script");
-    std::fs::write(&script, format!("#!{}\n", program.display())).unwrap();
-    std::fs::set_permissions(&script, PermissionsExt::from_mode(0o755)).unwrap();
+    write_script(&script, &format!("#!{}\n", program.display()));
     let output = run(&space, &script);
     says(&output, &["not observed: pid ", "is linked with musl"]);
     assert!(output.stdout.starts_with(b"user "), "{output:?}");
@@ -151,7 +151,7 @@ fn programs_with_more_rights_than_their_user() {
     let Some(program) = folder.build(what, "cc", &[], PROGRAM) else { return };
     std::fs::set_permissions(&program, PermissionsExt::from_mode(0o4755)).unwrap();
     let smi = folder.path("smi");
-    std::fs::copy(SMI, &smi).unwrap();
+    copy_program(SMI, &smi);
     let as_nobody = |program: &Path| {
         let mut command = space.command(program.to_str().unwrap());
         command.uid(NOBODY).gid(NOBODY).env_remove("HOME").env("XDG_CACHE_HOME", folder.path("cache"));
@@ -206,8 +206,7 @@ fn what_was_preloaded_before_is_loaded_as_well() {
 fn what_a_command_needs_to_be_run_is_named() {
     let (space, folder) = (Space::new(), Folder::new());
     let write = |name: &str, content: &str| {
-        std::fs::write(folder.path(name), content).unwrap();
-        std::fs::set_permissions(folder.path(name), PermissionsExt::from_mode(0o755)).unwrap();
+        write_script(folder.path(name), content);
         run(&space, &folder.path(name))
     };
     let script = write("script", "#!/no/such/python -u\n");
