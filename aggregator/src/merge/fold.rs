@@ -1,7 +1,7 @@
 //! Folding events in order of time. Consecutive events of one process on one device are folded together, so that their
 //! rows are looked up once.
 
-use shm_layout::{Class, Event, EventKind, Implausible, NO_DEVICE};
+use shm_layout::{Class, Event, EventKind, Implausible, MarkerPhase, NO_DEVICE};
 
 use crate::merge::queue::Batch;
 use crate::model::Model;
@@ -75,7 +75,7 @@ fn fold_by_device(
         }
         let end = match UsageFold::new(model, process, device) {
             Some(mut usage) => usage.fold(device, batch, tally)?,
-            None => skip_device(model.now, device, batch, tally),
+            None => skip_device(model, process, device, batch, tally),
         };
         match end {
             End::Over => {}
@@ -112,10 +112,19 @@ fn fold_out_of_order(
     Ok(())
 }
 
-/// Counts events that concern no device, or one that has no row.
-fn skip_device(now: u64, device: u8, batch: &mut Batch<'_>, tally: &mut Tally) -> End {
-    let recent_from = recent_from(now);
+/// Counts events that concern no device, or one that has no row. A step that ends is noted on the devices of its process.
+fn skip_device(
+    model: &mut Model,
+    process: usize,
+    device: u8,
+    batch: &mut Batch<'_>,
+    tally: &mut Tally,
+) -> End {
+    let recent_from = recent_from(model.now);
     while let Some((time, event)) = batch.event_on(device) {
+        if event.kind() == Some(EventKind::Marker) && event.class == MarkerPhase::End as u8 {
+            model.note_step(process);
+        }
         tally.events += 1;
         tally.recent += u64::from(time >= recent_from);
         tally.last = (time, event.stamp);
@@ -197,14 +206,14 @@ impl<'a> UsageFold<'a> {
                 exchange_resident(resident, usage, device);
             }
         }
+        if matches!(event.kind(), Some(EventKind::KernelDispatch | EventKind::ProgramEnd)) {
+            exchange_resident(resident, usage, device);
+        }
         let used = Used::of(&usage.counters);
         device.exchange_used(self.used, used);
         self.used = used;
         device.observe_from(self.history_since, time);
         device.note(event, usage.process, self.pid, time, time >= self.recent_from);
-        if matches!(event.kind(), Some(EventKind::KernelDispatch | EventKind::ProgramEnd)) {
-            exchange_resident(resident, usage, device);
-        }
         Ok(())
     }
 }

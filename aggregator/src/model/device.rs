@@ -8,7 +8,7 @@ use crate::model::figures::{
     CB_RESIDENT, DRAM, ETH, FIGURES, KERNEL_RESIDENT, L1, Live, Memory, Resident, Share, Sums, Used, compose,
     counted_in, held_alone, own_peaks,
 };
-use crate::model::history::History;
+use crate::model::history::{History, InUse};
 use crate::model::rates::Rate;
 use crate::model::slice::{Doubt, Span};
 use crate::model::timeline::Timeline;
@@ -301,7 +301,15 @@ impl Device {
     /// Notes in the history what is used from `time` on; returns whether a bucket was completed.
     #[inline]
     pub(crate) fn observe(&mut self, time: u64) -> bool {
-        self.history.observe(time, self.sums.bytes[DRAM], self.sums.bytes[L1])
+        let bytes = &self.sums.bytes;
+        let used = InUse {
+            dram: bytes[DRAM],
+            trace: bytes[Class::Trace as usize],
+            l1: bytes[L1],
+            l1_small: bytes[Class::L1Small as usize],
+            cb: bytes[CB_RESIDENT],
+        };
+        self.history.observe(time, &used)
     }
 
     /// Notes what is used in a history that began at `since`, or has not begun yet (`u64::MAX`). What

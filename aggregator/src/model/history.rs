@@ -11,6 +11,19 @@ const FINEST: u64 = HISTORY_RESOLUTIONS[0];
 const _: () = assert!(HISTORY_RESOLUTIONS[1].is_multiple_of(FINEST));
 const _: () = assert!(HISTORY_RESOLUTIONS[2].is_multiple_of(FINEST));
 
+/// What is used on a device, and the parts of it that a graph tells apart.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct InUse {
+    pub(crate) dram: u64,
+    /// A part of DRAM.
+    pub(crate) trace: u64,
+    pub(crate) l1: u64,
+    /// A part of L1.
+    pub(crate) l1_small: u64,
+    /// A part of L1: circular buffers that are resident.
+    pub(crate) cb: u64,
+}
+
 /// The history of one device.
 #[derive(Clone, Debug)]
 pub(crate) struct History {
@@ -34,10 +47,10 @@ impl Default for History {
 impl History {
     /// Notes what is used from `time` on; returns whether a bucket was completed.
     #[inline]
-    pub(crate) fn observe(&mut self, time: u64, dram: u64, l1: u64) -> bool {
+    pub(crate) fn observe(&mut self, time: u64, used: &InUse) -> bool {
         match &mut self.open {
             Some(open) if time < open.start + FINEST => {
-                add(open, dram, l1);
+                add(open, used);
                 if time < open.start {
                     // It began with what was used before.
                     self.doubt(Span { from: time, to: u64::MAX });
@@ -45,7 +58,7 @@ impl History {
                 false
             }
             _ => {
-                self.roll(time, dram, l1);
+                self.roll(time, used);
                 true
             }
         }
@@ -53,17 +66,17 @@ impl History {
 
     /// Closes the open bucket and those after it that ended before `time`, and opens the bucket of `time`.
     #[cold]
-    fn roll(&mut self, time: u64, dram: u64, l1: u64) {
+    fn roll(&mut self, time: u64, used: &InUse) {
         self.rolled = true;
         let start = time - time % FINEST;
         self.flush();
-        let mut fresh = constant(start, dram, l1);
+        let mut fresh = constant(start, used);
         if let Some(open) = self.open {
             // Until `time`, everything was as the last event left it. The caller doubts any time that was not
             // followed.
-            fresh = constant(start, open.dram_last, open.l1_last);
+            fresh = constant(start, &last(&open));
             self.fill(open.start, &fresh);
-            add(&mut fresh, dram, l1);
+            add(&mut fresh, used);
         }
         self.open = Some(fresh);
     }
@@ -79,6 +92,13 @@ impl History {
             for start in (first..end).step_by(length as usize) {
                 ring[index(start, length)] = Bucket { start, flags, ..*to };
             }
+        }
+    }
+
+    /// Counts a step that a process ended.
+    pub(crate) fn note_step(&mut self) {
+        if let Some(open) = &mut self.open {
+            open.steps = open.steps.saturating_add(1);
         }
     }
 
@@ -128,7 +148,8 @@ impl History {
     pub(crate) fn flush(&mut self) {
         let Some(open) = &mut self.open else { return };
         open.flags |= if self.doubtful { bucket_flags::INEXACT } else { 0 };
-        let open = *open;
+        // It is joined with what was flushed of it before, so each step is flushed once.
+        let open = Bucket { steps: std::mem::take(&mut open.steps), ..*open };
         for (ring, length) in self.rings.iter_mut().zip(HISTORY_RESOLUTIONS) {
             let start = open.start - open.start % length;
             let bucket = &mut ring[index(start, length)];
@@ -173,7 +194,9 @@ impl History {
         let in_time = bucket.start != 0 && bucket.start <= now && bucket.start.is_multiple_of(*length);
         let dram = bucket.dram_min <= bucket.dram_last && bucket.dram_last <= bucket.dram_max;
         let l1 = bucket.l1_min <= bucket.l1_last && bucket.l1_last <= bucket.l1_max;
-        if in_time && dram && l1 {
+        let parts = bucket.trace_last <= bucket.dram_last
+            && bucket.l1_small_last.saturating_add(bucket.cb_last) <= bucket.l1_last;
+        if in_time && dram && l1 && parts {
             ring[index(bucket.start, *length)] = *bucket;
         }
     }
@@ -189,26 +212,43 @@ fn index(start: u64, length: u64) -> usize {
 
 /// Notes in a bucket what is used from now on.
 #[inline]
-fn add(bucket: &mut Bucket, dram: u64, l1: u64) {
-    bucket.dram_min = bucket.dram_min.min(dram);
-    bucket.dram_max = bucket.dram_max.max(dram);
-    bucket.dram_last = dram;
-    bucket.l1_min = bucket.l1_min.min(l1);
-    bucket.l1_max = bucket.l1_max.max(l1);
-    bucket.l1_last = l1;
+fn add(bucket: &mut Bucket, used: &InUse) {
+    bucket.dram_min = bucket.dram_min.min(used.dram);
+    bucket.dram_max = bucket.dram_max.max(used.dram);
+    bucket.l1_min = bucket.l1_min.min(used.l1);
+    bucket.l1_max = bucket.l1_max.max(used.l1);
+    set_last(bucket, used);
 }
 
-fn constant(start: u64, dram: u64, l1: u64) -> Bucket {
-    Bucket {
+#[inline]
+fn set_last(bucket: &mut Bucket, used: &InUse) {
+    (bucket.dram_last, bucket.trace_last) = (used.dram, used.trace);
+    (bucket.l1_last, bucket.l1_small_last, bucket.cb_last) = (used.l1, used.l1_small, used.cb);
+}
+
+/// What was used at the end of a bucket.
+fn last(bucket: &Bucket) -> InUse {
+    InUse {
+        dram: bucket.dram_last,
+        trace: bucket.trace_last,
+        l1: bucket.l1_last,
+        l1_small: bucket.l1_small_last,
+        cb: bucket.cb_last,
+    }
+}
+
+fn constant(start: u64, used: &InUse) -> Bucket {
+    let InUse { dram, l1, .. } = *used;
+    let mut bucket = Bucket {
         start,
         dram_min: dram,
         dram_max: dram,
-        dram_last: dram,
         l1_min: l1,
         l1_max: l1,
-        l1_last: l1,
-        flags: 0,
-    }
+        ..bytemuck::Zeroable::zeroed()
+    };
+    set_last(&mut bucket, used);
+    bucket
 }
 
 #[cfg(test)]
@@ -217,12 +257,35 @@ mod tests {
 
     const T0: u64 = HISTORY_RESOLUTIONS[2] * 10;
 
+    fn used(dram: u64, l1: u64) -> InUse {
+        InUse { dram, l1, ..InUse::default() }
+    }
+
+    #[test]
+    fn a_bucket_ends_with_what_was_used_last_and_counts_each_step_once() {
+        let mut history = History::default();
+        let parts = InUse { dram: 9, trace: 4, l1: 8, l1_small: 1, cb: 2 };
+        history.observe(T0, &used(9, 8));
+        history.note_step();
+        history.flush();
+        history.note_step();
+        history.flush();
+        history.flush();
+        history.observe(T0 + 1, &parts);
+        history.observe(T0 + 2 * FINEST, &used(1, 1));
+        history.flush();
+        let seen = |b: &Bucket| (last(b), b.steps);
+        let buckets: Vec<_> = history.buckets(0).iter().map(seen).collect();
+        assert_eq!(buckets, [(parts, 2), (parts, 0), (used(1, 1), 0)]);
+        assert_eq!(history.buckets(1)[0].steps, 2);
+    }
+
     #[test]
     fn a_spike_between_two_flushes_is_kept_at_every_resolution() {
         let mut history = History::default();
-        history.observe(T0, 10, 1);
-        history.observe(T0 + 1, 900, 1);
-        history.observe(T0 + 2, 20, 2);
+        history.observe(T0, &used(10, 1));
+        history.observe(T0 + 1, &used(900, 1));
+        history.observe(T0 + 2, &used(20, 2));
         history.flush();
         for resolution in 0..3 {
             let [bucket] = history.buckets(resolution)[..] else { panic!("one bucket") };
@@ -234,8 +297,8 @@ mod tests {
     #[test]
     fn idle_stretches_are_filled_with_what_was_used() {
         let mut history = History::default();
-        history.observe(T0, 7, 3);
-        assert!(history.observe(T0 + 3 * FINEST, 9, 3));
+        history.observe(T0, &used(7, 3));
+        assert!(history.observe(T0 + 3 * FINEST, &used(9, 3)));
         history.flush();
         let buckets = history.buckets(0);
         let seen: Vec<_> = buckets.iter().map(|b| (b.start - T0, b.dram_min, b.dram_max)).collect();
@@ -247,16 +310,16 @@ mod tests {
     #[test]
     fn a_long_pause_is_filled_at_every_resolution() {
         let mut history = History::default();
-        history.observe(T0, 7, 3);
+        history.observe(T0, &used(7, 3));
         let coarse = HISTORY_RESOLUTIONS[1];
-        history.observe(T0 + 3 * coarse + FINEST, 5, 9);
+        history.observe(T0 + 3 * coarse + FINEST, &used(5, 9));
         history.flush();
         assert_eq!(history.buckets(0).len(), (3 * coarse / FINEST) as usize + 2);
         assert!(history.buckets(0).iter().rev().skip(1).all(|b| (b.dram_min, b.dram_max) == (7, 7)));
         let hour: Vec<_> = history.buckets(1).iter().map(|b| (b.dram_min, b.dram_max, b.l1_max)).collect();
         assert_eq!(hour, [(7, 7, 3), (7, 7, 3), (7, 7, 3), (5, 7, 9)]);
         // However long: nothing is kept that is older than the ring.
-        history.observe(T0 + HISTORY_RESOLUTIONS[2] * 1000, 1, 1);
+        history.observe(T0 + HISTORY_RESOLUTIONS[2] * 1000, &used(1, 1));
         history.flush();
         for resolution in 0..HISTORY_RESOLUTIONS.len() {
             let buckets = history.buckets(resolution);
@@ -269,7 +332,7 @@ mod tests {
     fn the_ring_forgets_what_is_too_old() {
         let mut history = History::default();
         for step in 0..2 * HISTORY_BUCKETS as u64 {
-            history.observe(T0 + step * FINEST, step, 0);
+            history.observe(T0 + step * FINEST, &used(step, 0));
         }
         history.flush();
         let buckets = history.buckets(0);
@@ -281,9 +344,9 @@ mod tests {
     #[test]
     fn an_event_from_before_the_open_bucket_counts_in_it() {
         let mut history = History::default();
-        history.observe(T0, 7, 3);
-        history.observe(T0 + FINEST, 7, 3);
-        assert!(!history.observe(T0 + 1, 9, 3));
+        history.observe(T0, &used(7, 3));
+        history.observe(T0 + FINEST, &used(7, 3));
+        assert!(!history.observe(T0 + 1, &used(9, 3)));
         history.flush();
         let buckets = history.buckets(0);
         let seen: Vec<_> = buckets.iter().map(|b| (b.dram_min, b.dram_max, b.flags)).collect();
@@ -295,7 +358,7 @@ mod tests {
     fn a_doubt_marks_what_it_touches_at_every_resolution() {
         let mut history = History::default();
         for step in 0..4 {
-            history.observe(T0 + step * FINEST, 7, 3);
+            history.observe(T0 + step * FINEST, &used(7, 3));
         }
         history.flush();
         history.doubt(Span { from: T0 + FINEST, to: T0 + 2 * FINEST });
@@ -307,11 +370,13 @@ mod tests {
     #[test]
     fn only_sensible_buckets_are_adopted() {
         let mut history = History::default();
-        let good = constant(T0, 5, 5);
+        let good = constant(T0, &used(5, 5));
         history.adopt(0, &good, T0 + 1);
         history.adopt(0, &Bucket { start: T0 + 1, ..good }, T0 + 2);
         history.adopt(0, &Bucket { start: T0 + 4 * FINEST, ..good }, T0 + 1);
         history.adopt(0, &Bucket { start: T0 - FINEST, dram_min: 6, ..good }, T0 + 1);
+        history.adopt(0, &Bucket { start: T0 - FINEST, trace_last: 6, ..good }, T0 + 1);
+        history.adopt(0, &Bucket { start: T0 - FINEST, l1_small_last: 3, cb_last: 3, ..good }, T0 + 1);
         history.adopt(9, &good, T0 + 1);
         assert_eq!(history.buckets(0), [good]);
     }

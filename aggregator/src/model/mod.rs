@@ -413,6 +413,17 @@ impl Model {
         self.distrusted.remove(&process);
     }
 
+    /// Notes in the history of its devices that a process ended a step.
+    pub(crate) fn note_step(&mut self, process: usize) {
+        let usages = self.processes.get(process).map(|owner| owner.usages.clone());
+        for row in usages.into_iter().flatten().flatten() {
+            let device = self.usages.get(row).and_then(|usage| self.devices.get_mut(usage.device));
+            if let Some(device) = device {
+                device.history.note_step();
+            }
+        }
+    }
+
     /// Sets which processes the merge has passed: their devices are incomplete until what they reported is folded.
     pub(crate) fn set_passed(&mut self, passed: BTreeSet<usize>) {
         self.passed = passed;

@@ -178,7 +178,7 @@ pub mod bucket_flags {
 viewed_struct! {
     /// A bucket of a device's history: a stamped cell. In the table its stamp is its start, plus one for each
     /// time it was written again (0: empty); readers round it down.
-    pub struct Bucket, size 64 {
+    pub struct Bucket, size 96 {
         /// Start of the bucket, a multiple of its length, plus the number of updates.
         0 => pub start: u64,
         /// Smallest DRAM used.
@@ -195,6 +195,14 @@ viewed_struct! {
         48 => pub l1_last: u64,
         /// [Bucket flags](bucket_flags).
         56 => pub flags: u64,
+        /// Last trace buffers: a part of `dram_last`, the rest of which are DRAM buffers.
+        64 => pub trace_last: u64,
+        /// Last buffers in the small-buffer region: a part of `l1_last`.
+        72 => pub l1_small_last: u64,
+        /// Last resident circular buffers: a part of `l1_last`, the rest of which are L1 buffers.
+        80 => pub cb_last: u64,
+        /// Steps that processes on the device ended.
+        88 => pub steps: u64,
     }
 }
 
@@ -210,6 +218,10 @@ impl Bucket {
             l1_max: self.l1_max.max(later.l1_max),
             l1_last: later.l1_last,
             flags: self.flags | later.flags,
+            trace_last: later.trace_last,
+            l1_small_last: later.l1_small_last,
+            cb_last: later.cb_last,
+            steps: self.steps.saturating_add(later.steps),
         }
     }
 }

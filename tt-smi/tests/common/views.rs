@@ -59,6 +59,10 @@ pub(crate) fn history(devices: usize) -> History {
             l1_max: l1,
             l1_last: l1,
             flags: 0,
+            trace_last: 600 * MIB,
+            l1_small_last: MIB,
+            cb_last: if step < 24 { 2 * MIB } else { 24 * MIB },
+            steps: u64::from(step == 0),
         }
     };
     let buckets: Vec<Bucket> = numbers.map(bucket).collect();
