@@ -51,7 +51,7 @@ pub const CLASSES: &[ClassInfo] = &[
         stem: "trace",
         help: "Trace buffers; part of the DRAM used.",
         letter: 'T',
-        colors: [Color::LightCyan, Color::Indexed(214), Color::Indexed(37)],
+        colors: [Color::LightGreen, Color::Indexed(214), Color::Indexed(64)],
     },
     ClassInfo {
         class: Class::L1,

@@ -132,6 +132,8 @@ pub enum Action {
     ZoomOut,
     /// Change the time span.
     Span,
+    /// One graph, or one for each memory.
+    Shape,
     /// Change the drawing characters.
     Signs,
     /// Change the colour theme.

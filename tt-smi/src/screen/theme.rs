@@ -70,6 +70,28 @@ impl Part {
     }
 }
 
+/// How full a memory is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Level {
+    Normal,
+    /// From 75 % on.
+    High,
+    /// From 90 % on.
+    Full,
+}
+
+impl Level {
+    pub(crate) fn of(used: u64, total: Option<u64>) -> Level {
+        let Some(total) = total.filter(|total| *total > 0) else { return Level::Normal };
+        let (used, total) = (u128::from(used), u128::from(total));
+        match () {
+            () if used * 10 >= total * 9 => Level::Full,
+            () if used * 4 >= total * 3 => Level::High,
+            () => Level::Normal,
+        }
+    }
+}
+
 /// What a memory's bar is made of.
 pub(crate) fn parts(held: &Held, memory: Memory) -> Vec<(Part, u64)> {
     let classes = CLASSES.iter().map(|info| info.class).filter(|class| class.memory() == memory);
@@ -149,6 +171,25 @@ impl Theme {
         self.fg(color).add_modifier(Modifier::BOLD)
     }
 
+    /// How full something is: neutral, from 75 % on amber, from 90 % on red. Without colours, percentages say it.
+    pub fn level(&self, used: u64, total: Option<u64>) -> Style {
+        match Level::of(used, total) {
+            Level::Normal => Style::new(),
+            Level::High => self.warn(),
+            Level::Full => self.alarm(),
+        }
+    }
+
+    /// Something that is wrong.
+    pub fn alarm(&self) -> Style {
+        let color = match self.palette {
+            Palette::Safe => Color::Indexed(202),
+            Palette::Light => Color::Indexed(160),
+            _ => Color::LightRed,
+        };
+        self.fg(color).add_modifier(Modifier::BOLD)
+    }
+
     /// A good state.
     pub fn good(&self) -> Style {
         self.fg(match self.palette {
@@ -167,4 +208,20 @@ fn next<T: ValueEnum + PartialEq + Copy>(now: T) -> T {
     let all = T::value_variants();
     let place = all.iter().position(|variant| *variant == now).unwrap_or(0);
     all[(place + 1) % all.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn levels_begin_at_75_and_90_percent() {
+        let level = |used| Level::of(used, Some(1000));
+        assert_eq!(
+            [749, 750, 899, 900, 2000].map(level),
+            [Level::Normal, Level::High, Level::High, Level::Full, Level::Full]
+        );
+        assert_eq!(Level::of(u64::MAX, None), Level::Normal, "unknown is no alarm");
+        assert_eq!(Level::of(u64::MAX, Some(0)), Level::Normal);
+    }
 }

@@ -37,7 +37,7 @@ impl Dots {
     }
 
     /// Dots per character, across and down.
-    fn size(self) -> (usize, usize) {
+    pub(crate) fn size(self) -> (usize, usize) {
         match self {
             Dots::Braille => (2, 4),
             Dots::Blocks => (1, 8),
@@ -115,6 +115,12 @@ impl Canvas {
             _ => '█',
         }
     }
+}
+
+/// The character with these dots, each by its column and its row from the top.
+pub(crate) fn braille(dots: impl Iterator<Item = (usize, usize)>) -> char {
+    let bits = dots.fold(0, |bits, (x, y)| bits | bit(Dots::Braille, x, y));
+    char::from_u32(0x2800 + u32::from(bits)).unwrap_or(' ')
 }
 
 /// The bit of a dot. Braille numbers dots by columns; the last row was added later.

@@ -1,7 +1,10 @@
 //! DRAM and L1 over time, for one device or all.
 
+mod axis;
+mod both;
 mod draw;
-mod window;
+mod readout;
+mod telemetry;
 
 use ratatui::Frame;
 use ratatui::layout::Position;
@@ -9,7 +12,6 @@ use ratatui::text::Line;
 use tt_shm_reader::{HISTORY_BUCKETS, HISTORY_RESOLUTIONS};
 
 use self::draw::ChartLayout;
-use self::window::Window;
 use crate::screen::action::{Action, Motion};
 use crate::screen::data::{Data, History, More, Needs};
 use crate::screen::page::{Page, Reply, Scene};
@@ -17,6 +19,7 @@ use crate::screen::theme::Theme;
 use crate::screen::widgets::device::{draw_headline, draw_none};
 use crate::screen::widgets::graph::Dots;
 use crate::screen::widgets::text::split_top;
+use crate::screen::widgets::window::Window;
 
 /// Names of the resolutions.
 const SPANS: [&str; HISTORY_RESOLUTIONS.len()] = ["minute", "hour", "day"];
@@ -25,6 +28,16 @@ const MOST_ZOOM: u32 = 4;
 /// Columns that the cursor moves by for up and down.
 const LEAP: i64 = 10;
 
+/// How one device is drawn.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Shape {
+    /// DRAM above L1, by class.
+    #[default]
+    Panels,
+    /// Both curves in one graph.
+    Both,
+}
+
 /// Time span, zoom and cursor.
 #[derive(Debug, Default)]
 pub(crate) struct Charts {
@@ -32,6 +45,7 @@ pub(crate) struct Charts {
     zoom: u32,
     /// The number of the bucket under the cursor, so that it moves along with its time.
     cursor: Option<u64>,
+    shape: Shape,
     /// Whether all devices are shown, each in a small graph.
     is_grid: bool,
 }
@@ -98,9 +112,11 @@ impl Charts {
 
     fn note(&self, theme: &Theme) -> String {
         // With colours, no such legend is needed.
-        let both = if Dots::of(theme) == Dots::Letters { "X both, " } else { "" };
+        let is_lettered = Dots::of(theme) == Dots::Letters && (self.is_grid || self.shape == Shape::Both);
+        let both = if is_lettered { "X both, " } else { "" };
         let zoom = if self.zoom > 0 { format!(", zoom {}x", 1 << self.zoom) } else { String::new() };
-        format!("{both}last {}{zoom}", SPANS[self.resolution])
+        let cursor = if self.cursor.is_some() { ", cursor parked: G follows now" } else { "" };
+        format!("{both}last {}{zoom}{cursor}", SPANS[self.resolution])
     }
 }
 
@@ -116,6 +132,12 @@ impl Page for Charts {
             Action::ZoomOut => self.zoom = self.zoom.saturating_sub(1),
             Action::Move(motion) => self.go(motion, scene),
             Action::Open => self.is_grid = !self.is_grid,
+            Action::Shape => {
+                self.shape = match self.shape {
+                    Shape::Panels => Shape::Both,
+                    Shape::Both => Shape::Panels,
+                }
+            }
             Action::Back => return self.back(),
             _ => return Reply::Ignored,
         }
@@ -142,10 +164,10 @@ impl Page for Charts {
             return frame.render_widget(Line::styled(scene.unread("the history"), scene.theme.dim()), rest);
         };
         if self.is_grid {
-            return draw::draw_grid(frame, scene, history, &window, &self.note(scene.theme));
+            return both::draw_grid(frame, scene, history, &window, &self.note(scene.theme));
         }
         draw_headline(frame, scene, device, &self.note(scene.theme));
-        draw::draw_device(frame, scene, device, history, &window);
+        draw::draw_device(frame, scene, device, history, &window, self.shape);
     }
 }
 
