@@ -13,7 +13,13 @@ use tt_smi::lists::suspects::steps::Steps;
 const ENTER: &str = "\r";
 const ESCAPE: &str = "\x1b";
 const F9: &str = "\x1b[20~";
+const UP: &str = "\x1b[A";
 const DOWN: &str = "\x1b[B";
+const F2: &str = "\x1bOQ";
+const F3: &str = "\x1bOR";
+const F4: &str = "\x1bOS";
+const F6: &str = "\x1b[17~";
+const F10: &str = "\x1b[21~";
 const RIGHT: &str = "\x1b[C";
 const LEFT: &str = "\x1b[D";
 
@@ -55,12 +61,15 @@ fn every_view_opens_by_its_digit_and_by_its_tab() {
     ];
     for (digit, mark) in marks {
         terminal.press(digit);
-        terminal.await_text(mark);
+        // The overview has processes, too.
+        terminal.await_screen(mark, |screen| {
+            screen.contains(mark) && screen.contains("all devices") == (digit == "0")
+        });
     }
     // A click on the tab of the processes: SGR mouse, button down and up.
     let tab = terminal.text().lines().nth(1).unwrap().find("4 processes").unwrap();
     terminal.press(&format!("\x1b[<0;{};2M\x1b[<0;{};2m", tab + 1, tab + 1));
-    terminal.await_text("STATE");
+    terminal.await_screen("processes", |screen| screen.contains("STATE") && !screen.contains("all devices"));
     quit(terminal);
     assert!(space.files().is_empty(), "left behind: {:?}", space.files());
 }
@@ -74,7 +83,7 @@ fn help_lists_the_keys_of_the_view_and_escape_never_quits() {
     terminal.press(ESCAPE);
     terminal.await_screen("no help", |screen| !screen.contains("keys: overview"));
     terminal.press("4");
-    terminal.await_text("STATE");
+    terminal.await_screen("processes", |screen| screen.contains("STATE") && !screen.contains("all devices"));
     terminal.press(ESCAPE);
     terminal.await_text("all devices");
     terminal.press("?");
@@ -111,6 +120,96 @@ fn filter_sort_group_and_drill_down() {
     terminal.await_text("PEAK WAS");
     terminal.press(ESCAPE);
     terminal.await_text("STATE");
+    quit(terminal);
+}
+
+/// A host on each of these chips, with this much DRAM.
+fn holder(space: &Space, chips: std::ops::Range<u64>, name: &str, bytes: u64) -> tt_shm_writer::Tracker {
+    let builder = tt_shm_writer::Tracker::builder().enabled(true).namespace(space.namespace().as_str());
+    let tracker = builder.process_name(name).open().unwrap();
+    for chip_id in chips {
+        let device = tracker.register_device(&DeviceInfo { chip_id, ..Default::default() }).unwrap();
+        tracker.alloc(device, Alloc::new(BufferType::Dram, 1, bytes)).unwrap();
+    }
+    tracker
+}
+
+#[test]
+fn a_filter_works_while_it_is_typed_also_on_another_size() {
+    let space = Space::new();
+    let mut terminal = demo(&space, 120, 40);
+    terminal.press("4");
+    terminal.await_screen("three", |screen| pids(screen).len() == 3 && !screen.contains("all devices"));
+    terminal.press(F4);
+    terminal.await_text("filter");
+    terminal.press("ber");
+    let one = terminal.await_screen("one while typing", |screen| pids(screen).len() == 1);
+    assert!(one.contains("ber"), "{one}");
+    terminal.resize(80, 24);
+    terminal.press("t");
+    terminal.await_screen("smaller, and typed on", |screen| screen.contains("bert") && pids(screen).len() == 1);
+    // Esc returns to what was before.
+    terminal.press(ESCAPE);
+    terminal.await_screen("all again", |screen| pids(screen).len() == 3);
+    terminal.press("/");
+    terminal.await_text("filter");
+    terminal.press(&format!("bert{ENTER}"));
+    terminal.await_screen("the filter is said", |screen| screen.contains("1 of 3, bert"));
+    terminal.press(F10);
+    assert!(terminal.await_end().success());
+}
+
+#[test]
+fn a_text_is_searched_and_columns_are_chosen() {
+    let space = Space::new();
+    let mut terminal = demo(&space, 140, 40);
+    terminal.press("4");
+    terminal.await_screen("processes", |screen| screen.contains("KERNELS") && !screen.contains("all devices"));
+    terminal.press(F3);
+    terminal.await_text("search");
+    terminal.press("no such");
+    terminal.await_text("no row has this text");
+    terminal.press(ENTER);
+    terminal.await_screen("closed", |screen| !screen.contains("no row has"));
+    terminal.press(F2);
+    terminal.await_text("[x] KERNELS");
+    // To the last of them, and up to the one before the command.
+    terminal.press(&format!("{DOWN} "));
+    terminal.await_screen("a box is ticked", |screen| screen.contains("[x] NSPID"));
+    terminal.press(ESCAPE);
+    terminal.await_screen("it is there", |screen| screen.contains("NSPID") && !screen.contains("[x]"));
+    terminal.press(F6);
+    terminal.await_text("sort by");
+    terminal.press(ESCAPE);
+    quit(terminal);
+}
+
+/// Alike is one row, which opens; keys go to devices or processes, and the wheel with them.
+#[test]
+fn the_overview_folds_and_its_lists_can_be_used() {
+    let space = Space::new();
+    let _holders: Vec<_> =
+        (0..30).map(|number| holder(&space, 100..104, &format!("job-{number}"), 1000 + number)).collect();
+    let mut terminal = Terminal::start(program(&space, SMI, &["top"]), 80, 24);
+    let folded = terminal.await_text("0-3 x4");
+    assert!(folded.contains("job-29") && !folded.contains("job-0 "), "the largest: {folded}");
+    assert!(folded.contains("more ↓"), "{folded}");
+    terminal.press(ENTER);
+    terminal.await_screen("four rows", |screen| !screen.contains("0-3 x4"));
+    terminal.press(ESCAPE);
+    terminal.await_text("0-3 x4");
+    terminal.press("\t");
+    terminal.press("G");
+    terminal.await_text("job-0");
+    // The wheel, up.
+    terminal.press(&"\x1b[<64;10;15M".repeat(12));
+    terminal.await_screen("the first again", |screen| screen.contains("job-29") && !screen.contains("above"));
+    terminal.press("s");
+    terminal.await_text("sort by");
+    terminal.press(ESCAPE);
+    terminal.await_screen("closed", |screen| !screen.contains("sort by "));
+    terminal.press(ENTER);
+    terminal.await_text("PEAK WAS");
     quit(terminal);
 }
 
@@ -302,9 +401,14 @@ fn only_the_devices_that_were_asked_for_are_shown() {
     let arguments = ["top", "--device", "1", "--device", "0000:84:00.0"];
     let mut terminal = Terminal::start(program(&space, SMI, &arguments), 100, 30);
     let overview = terminal.await_text("2 devices");
+    assert!(overview.contains("1,3 x2"), "they look alike: {overview}");
     let shown =
         |screen: &str| ["81", "82", "83", "84"].map(|bus| screen.contains(&format!("0000:{bus}:00.0")));
-    assert_eq!(shown(&overview), [false, true, false, true], "{overview}");
+    assert_eq!(shown(&overview), [false, true, false, false], "the first stands for both: {overview}");
+    terminal.press(&format!("{ENTER}{DOWN}"));
+    terminal.await_screen("the other one", |screen| shown(screen) == [false, false, false, true]);
+    terminal.press(&format!("{UP}{ESCAPE}"));
+    terminal.await_text("1,3 x2");
     terminal.press("1");
     let detail = terminal.await_text("device 1 ");
     assert_eq!(shown(&detail), [false, true, false, false], "it begins with the first of them: {detail}");

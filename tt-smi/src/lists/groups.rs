@@ -198,4 +198,4 @@ impl fmt::Display for GroupKey {
 }
 
 #[cfg(test)]
-pub(super) mod tests;
+pub(crate) mod tests;

@@ -96,6 +96,11 @@ pub struct Model {
 }
 
 impl Model {
+    /// Whether the driver tells anything of any device.
+    pub fn has_telemetry(&self) -> bool {
+        self.devices.iter().any(|device| device.driver.is_some())
+    }
+
     /// Resolves a reading.
     pub fn new(reading: &Reading) -> Model {
         let Reading { snapshot, origin, clock, rates_known, hidden, refused_table } = reading;

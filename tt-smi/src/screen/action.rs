@@ -55,6 +55,19 @@ impl View {
         }
     }
 
+    /// A word for it where there is little room.
+    pub fn short_name(self) -> &'static str {
+        match self {
+            View::Overview => "all",
+            View::Charts => "chart",
+            View::Telemetry => "sensor",
+            View::Processes => "procs",
+            View::Allocations => "allocs",
+            View::Programs => "progs",
+            view => view.name(),
+        }
+    }
+
     /// Its number key.
     pub fn digit(self) -> usize {
         self as usize
@@ -106,6 +119,10 @@ pub enum Action {
     Open,
     /// Edit the filter.
     Filter,
+    /// Search a text in the rows.
+    Search,
+    /// Choose the columns to show.
+    Columns,
     /// Choose the sort column.
     SortMenu,
     /// Reverse the sort order.
@@ -122,6 +139,8 @@ pub enum Action {
     Slower,
     /// Send a signal to the selected process.
     Signal,
+    /// Show what the first alarm is about.
+    Alarm,
     /// Go to the next pane of a view.
     NextPane,
     /// Show the next device.

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use tt_shm_reader::{Bucket, TelemetryBucket};
 
+use super::trends::Trends;
 use crate::lists::{allocations, events::Happened, programs, suspects::steps::StepEnd};
 use crate::model::Model;
 
@@ -14,6 +15,8 @@ pub enum Needs {
     /// Nothing more.
     #[default]
     Figures,
+    /// The history of all devices over the last minute, as often as it has something new.
+    LastMinute,
     /// The history of all devices at a resolution (0 a minute, 1 an hour, 2 a day).
     History(usize),
     /// Telemetry of all devices.
@@ -32,6 +35,8 @@ pub struct Data {
     pub more: More,
     /// Live allocations, if they were just read: for the view, or periodically for leak detection.
     pub live: Option<Live>,
+    /// What each process used of DRAM over the last minute, as far as it was seen, by identity.
+    pub trends: Arc<Trends>,
 }
 
 /// Live allocations, and the last steps of their processes.
@@ -48,8 +53,8 @@ pub enum More {
     /// Nothing new: the view keeps what it has. Lists are read less often than figures.
     #[default]
     None,
-    /// By device index.
-    History(History),
+    /// By device index. Shared, because a view keeps it until the next arrives.
+    History(Arc<History>),
     /// Telemetry of the last minutes, by device index, oldest first.
     Telemetry(Vec<Vec<TelemetryBucket>>),
     /// Live allocations. Shared, because a view keeps them until the next list arrives.
@@ -95,6 +100,6 @@ impl Data {
             More::Allocations(listing) => Some(Live { listing: listing.clone(), ends: Vec::new() }),
             _ => None,
         };
-        Data { model, more, live }
+        Data { model, more, live, trends: Arc::default() }
     }
 }

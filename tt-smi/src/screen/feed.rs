@@ -7,6 +7,7 @@ use tt_shm_os::Namespace;
 use tt_shm_reader::TelemetryBucket;
 
 use super::data::{Data, History, Live, More, Needs, NewEvents};
+use super::trends::Sampler;
 use crate::lists::{
     allocations,
     events::{Tail, Watch},
@@ -30,6 +31,7 @@ pub(crate) struct Feed<'a> {
     pace: Pace,
     /// For live allocations while no view asks for them.
     beside: Pace,
+    sampler: Sampler,
     steps: Steps,
     /// The last step of each process when the list was read.
     ends: Vec<StepEnd>,
@@ -86,8 +88,8 @@ impl<'a> Feed<'a> {
         let (namespace, devices) = (namespace.clone(), devices.to_vec());
         let pace = Pace::new(LISTS_EVERY, LISTS_SHARE);
         let mut beside = Pace::new(BESIDE_EVERY, BESIDE_SHARE);
-        // Not before the first frame.
-        beside.read(Needs::Allocations, Instant::now(), Instant::now());
+        // Not before the first frame, but soon: the overview says what memory is used for.
+        (beside.needs, beside.due) = (Needs::Allocations, Some(Instant::now() + LISTS_EVERY));
         let (processes, steps) = (procinfo::Cache::default(), Steps::default());
         Feed {
             namespace,
@@ -96,6 +98,7 @@ impl<'a> Feed<'a> {
             processes,
             pace,
             beside,
+            sampler: Sampler::default(),
             steps,
             ends: Vec::new(),
             followed: None,
@@ -120,7 +123,8 @@ impl<'a> Feed<'a> {
         model.look_up(&mut self.processes);
         let more = match needs {
             Needs::Figures => More::None,
-            Needs::History(resolution) => More::History(self.history(&model, &reading, resolution)),
+            Needs::LastMinute => self.last_minute(&model, &reading),
+            Needs::History(resolution) => More::History(Arc::new(self.history(&model, &reading, resolution))),
             Needs::Telemetry => More::Telemetry(self.telemetry(&model, 0)),
             Needs::Events => More::Events(self.events(&model, &reading)?),
             Needs::Allocations | Needs::Programs => self.list(needs, &model, &reading)?,
@@ -130,7 +134,8 @@ impl<'a> Feed<'a> {
             self.followed = None;
         }
         let live = self.live(&more, &model, &reading)?;
-        Ok(Data { model, more, live })
+        let trends = self.sampler.sample(&model, Instant::now());
+        Ok(Data { model, more, live, trends })
     }
 
     /// Live allocations, if they were just read for the view or are due for leak detection.
@@ -157,6 +162,17 @@ impl<'a> Feed<'a> {
         };
         self.pace.read(needs, start, Instant::now());
         Ok(more)
+    }
+
+    /// The last minute, once a second: more often it would look the same.
+    fn last_minute(&mut self, model: &Model, reading: &Reading) -> More {
+        let start = Instant::now();
+        if !self.pace.is_due(Needs::LastMinute, start) {
+            return More::None;
+        }
+        let history = self.history(model, reading, 0);
+        self.pace.read(Needs::LastMinute, start, Instant::now());
+        More::History(Arc::new(history))
     }
 
     /// Keeps an embedded aggregation going.

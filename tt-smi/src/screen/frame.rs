@@ -12,6 +12,7 @@ use super::state::{State, interval_text};
 use super::theme::{Signs, Theme};
 use super::widgets::text::{between, or_unknown};
 use super::{ascii, modals};
+use crate::escape::fit;
 use crate::model::Model;
 use crate::units::{count, plural};
 
@@ -39,14 +40,14 @@ impl Areas {
     }
 
     /// The tab under the mouse.
-    pub(crate) fn tab_at(&self, at: Position) -> Option<View> {
+    pub(crate) fn tab_at(&self, at: Position, shown: View, has_telemetry: bool) -> Option<View> {
         if !self.tabs.contains(at) {
             return None;
         }
         let mut end = self.tabs.x;
-        View::ALL.into_iter().find(|view| {
-            end += tab(*view, self.tabs.width).chars().count() as u16;
-            at.x < end
+        tabs(shown, has_telemetry, self.tabs.width).into_iter().find_map(|(view, text)| {
+            end += text.chars().count() as u16;
+            (at.x < end).then_some(view)
         })
     }
 }
@@ -56,11 +57,11 @@ pub fn draw(frame: &mut Frame<'_>, state: &State) {
     let (areas, theme) = (Areas::of(frame.area()), &state.theme);
     let Some(data) = &state.data else { return };
     frame.render_widget(title(state, data, areas.title.width, theme), areas.title);
-    frame.render_widget(tabs(state.view, areas.tabs.width, theme), areas.tabs);
+    frame.render_widget(tab_line(state, data, areas.tabs.width, theme), areas.tabs);
     let scene = super::page::Scene { area: areas.body, ..state.scene(data) };
     state.pages.get(state.view).draw(frame, &scene);
-    frame.render_widget(facts(state, &data.model, theme), areas.facts);
-    frame.render_widget(hints(state, theme), areas.keys);
+    frame.render_widget(facts(state, &data.model, areas.facts.width, theme), areas.facts);
+    frame.render_widget(hints(state, areas.keys.width, theme), areas.keys);
     if let Some(modal) = &state.modal {
         modals::draw(modal, frame, areas.body, theme);
     }
@@ -77,25 +78,36 @@ fn title(state: &State, data: &Data, width: u16, theme: &Theme) -> Paragraph<'st
     Paragraph::new(between(&left, &format!("{time} UTC "), width)).style(theme.title())
 }
 
-/// ` 4 processes `; with less room, the digit and as much of the name as fits.
-fn tab(view: View, width: u16) -> String {
-    let full: usize = View::ALL.iter().map(|view| view.name().len() + 4).sum();
-    let letters = match usize::from(width) {
-        width if width >= full => usize::MAX,
-        width => (width / View::ALL.len()).saturating_sub(3),
+/// The views that have a tab, and its text: ` 4 processes `; with less room a shorter word, and finally only the digit of
+/// those that are not shown. Telemetry has a tab if a driver tells any; its key works anyway.
+fn tabs(shown: View, has_telemetry: bool, width: u16) -> Vec<(View, String)> {
+    let views: Vec<View> = View::ALL
+        .into_iter()
+        .filter(|view| *view != View::Telemetry || has_telemetry || shown == View::Telemetry)
+        .collect();
+    let all = |text: &dyn Fn(View) -> String| -> Vec<(View, String)> {
+        views.iter().map(|view| (*view, text(*view))).collect()
     };
-    let name: String = view.name().chars().take(letters).collect();
-    let gap = if usize::from(width) >= full { " " } else { "" };
-    format!(" {} {name}{gap}", view.digit())
+    let full = all(&|view| format!(" {} {} ", view.digit(), view.name()));
+    let short = all(&|view| format!(" {} {}", view.digit(), view.short_name()));
+    let digits = all(&|view| match view == shown {
+        true => format!(" {} {} ", view.digit(), view.name()),
+        false => format!(" {} ", view.digit()),
+    });
+    let fits = |tabs: &Vec<(View, String)>| {
+        tabs.iter().map(|(_, text)| text.chars().count()).sum::<usize>() <= usize::from(width)
+    };
+    [full, short].into_iter().find(fits).unwrap_or(digits)
 }
 
-fn tabs(shown: View, width: u16, theme: &Theme) -> Line<'static> {
-    let style = |view| if view == shown { theme.selected() } else { theme.dim() };
-    Line::from_iter(View::ALL.map(|view| Span::styled(tab(view, width), style(view))))
+fn tab_line(state: &State, data: &Data, width: u16, theme: &Theme) -> Line<'static> {
+    let style = |view| if view == state.view { theme.selected() } else { theme.dim() };
+    let tabs = tabs(state.view, data.model.has_telemetry(), width);
+    Line::from_iter(tabs.into_iter().map(|(view, text)| Span::styled(text, style(view))))
 }
 
 /// The status line: the source of the data, their age, and problems.
-fn facts(state: &State, model: &Model, theme: &Theme) -> Line<'static> {
+fn facts(state: &State, model: &Model, width: u16, theme: &Theme) -> Line<'static> {
     let rate = or_unknown(model.events_per_second(), count);
     let (devices, processes) =
         (plural(model.devices.len() as u64, "device"), plural(model.alive() as u64, "process"));
@@ -104,7 +116,7 @@ fn facts(state: &State, model: &Model, theme: &Theme) -> Line<'static> {
     let mut spans = Vec::new();
     let mut warn = |text: String| spans.push(Span::styled(format!(" {text} "), theme.warn()));
     if state.frozen {
-        warn("FROZEN".to_owned());
+        warn("FROZEN, f goes on".to_owned());
     }
     if model.origin.age_ms() >= STALE_MS {
         warn("STALE".to_owned());
@@ -119,7 +131,8 @@ fn facts(state: &State, model: &Model, theme: &Theme) -> Line<'static> {
     if !model.consistent {
         warn("mixed generations".to_owned());
     }
-    spans.push(Span::styled(facts, theme.dim()));
+    let room = usize::from(width).saturating_sub(spans.iter().map(Span::width).sum());
+    spans.push(Span::styled(fit(&facts, room), theme.dim()));
     Line::from(spans)
 }
 
@@ -130,13 +143,15 @@ fn anomalies(model: &Model) -> u64 {
 }
 
 /// Key hints, or a message.
-fn hints(state: &State, theme: &Theme) -> Line<'static> {
+fn hints(state: &State, width: u16, theme: &Theme) -> Line<'static> {
     if let Some(message) = &state.message {
         return Line::styled(format!(" {message}"), theme.warn());
     }
-    const HINTED: [Action; 9] = [
+    const HINTED: [Action; 11] = [
         Action::Quit,
         Action::Help,
+        Action::Alarm,
+        Action::NextPane,
         Action::Filter,
         Action::SortMenu,
         Action::Group,
@@ -151,10 +166,18 @@ fn hints(state: &State, theme: &Theme) -> Line<'static> {
         let help = binding.help.split([',', ':']).next().unwrap_or_default();
         format!(" {} {help} ", binding.keys.first().map_or_else(String::new, |key| key.name()))
     };
-    let mut text: String = hinted.map(hint).collect();
-    text += &format!(" every {}", interval_text(state.interval));
+    let mut spans = Vec::new();
+    // The filter in force is always there.
     if let Some(summary) = state.pages.get(state.view).summary() {
-        text = format!(" {summary}  {text}");
+        spans.push(Span::styled(format!(" {summary} "), theme.warn()));
     }
-    Line::styled(text, theme.dim())
+    let mut room = usize::from(width).saturating_sub(spans.iter().map(Span::width).sum());
+    let interval = format!(" every {}", interval_text(state.interval));
+    for text in hinted.map(hint).chain([interval]) {
+        // A hint that is cut tells nothing.
+        let Some(left) = room.checked_sub(text.chars().count()) else { break };
+        room = left;
+        spans.push(Span::styled(text, theme.dim()));
+    }
+    Line::from(spans)
 }

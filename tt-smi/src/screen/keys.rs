@@ -36,17 +36,18 @@ const fn within(views: &'static [View], keys: &'static [Key], action: Action, he
     Binding { keys, action, help, views }
 }
 
-const LISTS: &[View] = &[View::Processes, View::Allocations, View::Events, View::Programs];
-const COLUMNED: &[View] = &[View::Detail, View::Processes, View::Allocations, View::Events, View::Programs];
-const SORTED: &[View] = &[View::Processes, View::Allocations, View::Programs];
+const LISTS: &[View] = &[View::Overview, View::Processes, View::Allocations, View::Events, View::Programs];
+const COLUMNED: &[View] =
+    &[View::Overview, View::Detail, View::Processes, View::Allocations, View::Events, View::Programs];
+const SORTED: &[View] = &[View::Overview, View::Processes, View::Allocations, View::Programs];
 const OF_A_DEVICE: &[View] = &[View::Detail, View::Charts, View::Telemetry, View::Map];
-const WITH_PROCESSES: &[View] = &[View::Processes];
-const PARTED: &[View] = &[View::Detail, View::Processes, View::Allocations, View::Map];
+const WITH_PROCESSES: &[View] = &[View::Overview, View::Processes];
+const PARTED: &[View] = &[View::Overview, View::Detail, View::Processes, View::Allocations, View::Map];
 const ZOOMED: &[View] = &[View::Charts, View::Map];
 
 /// All keys, in the order of the help.
 pub(crate) const BINDINGS: &[Binding] = &[
-    everywhere(&[char('q'), Key(KeyCode::Char('c'), true)], Action::Quit, "quit"),
+    everywhere(&[char('q'), Key(KeyCode::Char('c'), true), key(KeyCode::F(10))], Action::Quit, "quit"),
     everywhere(&[char('?'), char('h'), key(KeyCode::F(1))], Action::Help, "help"),
     everywhere(&[key(KeyCode::Esc)], Action::Back, "back: close, leave, clear filter"),
     everywhere(&[char('0'), key(KeyCode::Home)], Action::Show(View::Overview), "all devices"),
@@ -74,8 +75,11 @@ pub(crate) const BINDINGS: &[Binding] = &[
     within(ZOOMED, &[key(KeyCode::Left)], Action::Move(Motion::Aside(-1)), "earlier time, lower address"),
     within(ZOOMED, &[key(KeyCode::Right)], Action::Move(Motion::Aside(1)), "later time, higher address"),
     everywhere(&[key(KeyCode::Enter)], Action::Open, "open the selected row"),
-    within(LISTS, &[char('/')], Action::Filter, "filter, such as class=dram size>1MiB"),
-    within(SORTED, &[char('s')], Action::SortMenu, "sort by"),
+    within(&[View::Overview], &[char('o')], Action::Alarm, "open what is wrong"),
+    within(LISTS, &[char('/'), key(KeyCode::F(4))], Action::Filter, "filter, such as class=dram size>1MiB"),
+    within(LISTS, &[key(KeyCode::F(3))], Action::Search, "search a text in the rows"),
+    within(LISTS, &[char('C'), key(KeyCode::F(2))], Action::Columns, "columns to show"),
+    within(SORTED, &[char('s'), key(KeyCode::F(6))], Action::SortMenu, "sort by"),
     within(SORTED, &[char('r')], Action::Reverse, "reverse sort"),
     within(WITH_PROCESSES, &[char('t')], Action::Tree, "process tree"),
     within(WITH_PROCESSES, &[key(KeyCode::F(9))], Action::Signal, "send a signal, with confirmation"),

@@ -17,6 +17,7 @@ mod signal;
 mod state;
 mod terminal;
 mod theme;
+mod trends;
 mod views;
 mod widgets;
 
@@ -28,3 +29,4 @@ pub use options::Options;
 pub use run::run;
 pub use state::{Effect, Message, State};
 pub use theme::{Palette, Part, Signs, Theme};
+pub use trends::Trends;

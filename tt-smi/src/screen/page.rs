@@ -51,7 +51,11 @@ pub(crate) enum Reply {
     OpenRow,
     /// Show a device in a view.
     Device(usize, View),
+    /// A device was selected: other views show it, too.
+    Choose(usize),
     Process(ProcessKey),
+    /// Show what looks like a leak.
+    Suspects,
     Say(String),
 }
 
@@ -115,6 +119,20 @@ pub(crate) trait Page: Debug {
 
     /// Sets the filter.
     fn filter(&mut self, _query: Query, _data: &Data) {}
+
+    /// The columns that can be shown or hidden, and whether they are shown.
+    fn columns(&self) -> Vec<(&'static str, bool)> {
+        Vec::new()
+    }
+
+    /// Shows or hides one of these.
+    fn toggle_column(&mut self, _place: usize) {}
+
+    /// Selects the next row with a text, from the selected one on or after it; whether there is one. `None` if it has no
+    /// rows to search.
+    fn search(&mut self, _text: &str, _after: bool) -> Option<bool> {
+        None
+    }
 
     /// The process that a signal would go to.
     fn target(&self, _scene: &Scene<'_>) -> Option<ProcessKey> {

@@ -130,6 +130,7 @@ impl State {
             return;
         }
         self.pages.allocations.watch(&data);
+        self.pages.overview.watch(&data, self.pages.allocations.suspects());
         self.pages.get_mut(self.view).refresh(&data);
         self.data = Some(data);
     }
@@ -162,6 +163,8 @@ impl State {
             Action::PreviousDevice => self.change_device(-1),
             Action::Filter => self.open_filter(),
             Action::SortMenu => self.open_sort_menu(),
+            Action::Search => self.open_search(),
+            Action::Columns => self.open_columns(0),
             Action::Signal => self.open_signal_menu(),
             _ => {
                 let reply = self.with_page(|page, scene| page.act(action, scene));
@@ -212,7 +215,8 @@ impl State {
             return None;
         }
         let areas = self.areas();
-        if let Some(view) = areas.tab_at(at) {
+        let has_telemetry = self.data.as_ref().is_some_and(|data| data.model.has_telemetry());
+        if let Some(view) = areas.tab_at(at, self.view, has_telemetry) {
             return self.show(view);
         }
         if !areas.body.contains(at) {
@@ -269,6 +273,14 @@ impl State {
                 self.chip = self.chip_at(index);
                 self.show(view)
             }
+            Reply::Choose(index) => {
+                self.chip = self.chip_at(index);
+                None
+            }
+            Reply::Suspects => {
+                self.pages.allocations.show_suspects();
+                self.show(View::Allocations)
+            }
             Reply::Process(key) => {
                 self.pages.processes.open(key);
                 self.show(View::Processes)
@@ -284,6 +296,19 @@ impl State {
         let page = self.pages.get(self.view);
         if !page.fields().is_empty() {
             self.modal = Some(Modal::filter(&page.query(), page.fields()));
+        }
+    }
+
+    fn open_search(&mut self) {
+        if self.pages.get_mut(self.view).search("", false).is_some() {
+            self.modal = Some(Modal::search());
+        }
+    }
+
+    fn open_columns(&mut self, selected: usize) {
+        let columns = self.pages.get(self.view).columns();
+        if !columns.is_empty() {
+            self.modal = Some(Modal::columns(&columns, selected));
         }
     }
 
@@ -331,6 +356,24 @@ impl State {
         match outcome {
             Outcome::Open => return None,
             Outcome::Closed => {}
+            Outcome::Filtering(query) => {
+                if let Some(data) = &self.data {
+                    self.pages.get_mut(self.view).filter(query, data);
+                }
+                return None;
+            }
+            Outcome::Search(text, after) => {
+                let found = self.pages.get_mut(self.view).search(&text, after);
+                if let Some(Modal::Search(search)) = &mut self.modal {
+                    search.in_vain = found == Some(false);
+                }
+                return None;
+            }
+            Outcome::Column(place) => {
+                self.pages.get_mut(self.view).toggle_column(place);
+                self.open_columns(place);
+                return None;
+            }
             Outcome::Filter(query) => {
                 if let Some(data) = &self.data {
                     self.pages.get_mut(self.view).filter(query, data);

@@ -157,6 +157,11 @@ impl Theme {
         Style::new().add_modifier(Modifier::REVERSED)
     }
 
+    /// The selected row of a list that does not have the focus.
+    pub fn chosen(&self) -> Style {
+        Style::new().add_modifier(Modifier::BOLD | Modifier::UNDERLINED)
+    }
+
     /// Secondary text.
     pub fn dim(&self) -> Style {
         Style::new().add_modifier(Modifier::DIM)

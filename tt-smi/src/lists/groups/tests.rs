@@ -3,7 +3,7 @@
 use super::*;
 use crate::query::{ALLOCATION_FIELDS, Query};
 
-pub(in crate::lists) fn item(name: Option<&str>, size: u64, age_ns: u64) -> Item {
+pub(crate) fn item(name: Option<&str>, size: u64, age_ns: u64) -> Item {
     Item {
         device: 0,
         entry: 0,

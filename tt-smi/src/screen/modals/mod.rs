@@ -2,6 +2,8 @@
 
 mod filter;
 mod help;
+mod input;
+mod search;
 mod signal;
 
 pub(crate) use signal::name as signal_name;
@@ -14,17 +16,21 @@ use ratatui::widgets::{Block, Clear, Paragraph};
 
 use super::action::{Motion, View};
 use super::theme::Theme;
-use super::widgets::text::centered;
+use super::widgets::text::{centered, split_bottom};
 use crate::escape::Foreign;
 use crate::query::{Field, Query};
 use filter::Filter;
 use help::Help;
+use search::Search;
 use signal::Question;
 
 #[derive(Debug)]
 pub(crate) enum Modal {
     Help(Help),
     Filter(Filter),
+    Search(Search),
+    /// The menu of columns to show.
+    Columns(Menu),
     /// The menu of sort columns.
     Sort(Menu),
     /// The menu of signals.
@@ -55,6 +61,12 @@ pub(crate) enum Outcome {
     /// The modal closes, and nothing happens.
     Closed,
     Filter(Query),
+    /// The filter as far as it is written; the modal stays open.
+    Filtering(Query),
+    /// Search a text, after the selected row if so; the modal stays open.
+    Search(String, bool),
+    /// Show or hide a column; the modal stays open.
+    Column(usize),
     /// Sort by this column.
     Sort(usize),
     Signal {
@@ -74,6 +86,18 @@ impl Modal {
         Modal::Filter(Filter::new(query, fields))
     }
 
+    /// A search input.
+    pub(crate) fn search() -> Modal {
+        Modal::Search(Search::default())
+    }
+
+    /// A menu of columns, each shown or not.
+    pub(crate) fn columns(columns: &[(&'static str, bool)], selected: usize) -> Modal {
+        let sign = |shown: bool| if shown { 'x' } else { ' ' };
+        let choices = columns.iter().map(|(name, shown)| format!("[{}] {name}", sign(*shown))).collect();
+        Modal::Columns(Menu::new(" columns: Enter shows or hides, Esc closes ", choices, selected))
+    }
+
     /// A menu of sort columns.
     pub(crate) fn sort(names: Vec<&'static str>, now: Option<usize>) -> Modal {
         let names = names.into_iter().map(str::to_owned).collect();
@@ -88,11 +112,20 @@ impl Modal {
 
     pub(crate) fn key(&mut self, key: KeyEvent) -> Outcome {
         if key.code == KeyCode::Esc {
-            return Outcome::Closed;
+            return match self {
+                Modal::Filter(filter) => Outcome::Filter(filter.before().clone()),
+                _ => Outcome::Closed,
+            };
         }
         match self {
             Modal::Help(help) => help.key(key),
-            Modal::Filter(filter) => filter.key(key).map_or(Outcome::Open, Outcome::Filter),
+            Modal::Filter(filter) => filter.key(key),
+            Modal::Search(search) => search.key(key),
+            Modal::Columns(menu) => {
+                // As in other programs: both tick a box.
+                let key = if key.code == KeyCode::Char(' ') { KeyCode::Enter.into() } else { key };
+                menu.key(key).map_or(Outcome::Open, Outcome::Column)
+            }
             Modal::Sort(menu) => menu.key(key).map_or(Outcome::Open, Outcome::Sort),
             Modal::Signal(to, menu) => {
                 if let Some(choice) = menu.key(key) {
@@ -108,8 +141,8 @@ impl Modal {
     pub(crate) fn scroll(&mut self, lines: i32) {
         match self {
             Modal::Help(help) => help.go(Motion::Lines(lines)),
-            Modal::Sort(menu) | Modal::Signal(_, menu) => menu.go(lines),
-            Modal::Confirm(_) | Modal::Filter(_) => {}
+            Modal::Sort(menu) | Modal::Columns(menu) | Modal::Signal(_, menu) => menu.go(lines),
+            Modal::Confirm(_) | Modal::Filter(_) | Modal::Search(_) => {}
         }
     }
 }
@@ -119,7 +152,8 @@ pub(crate) fn draw(modal: &Modal, frame: &mut Frame<'_>, area: Rect, theme: &The
     match modal {
         Modal::Help(help) => help.draw(frame, area, theme),
         Modal::Filter(filter) => filter.draw(frame, area, theme),
-        Modal::Sort(menu) | Modal::Signal(_, menu) => menu.draw(frame, area, theme),
+        Modal::Search(search) => search.draw(frame, area, theme),
+        Modal::Sort(menu) | Modal::Columns(menu) | Modal::Signal(_, menu) => menu.draw(frame, area, theme),
         Modal::Confirm(question) => question.draw(frame, area, theme),
     }
 }
@@ -127,7 +161,16 @@ pub(crate) fn draw(modal: &Modal, frame: &mut Frame<'_>, area: Rect, theme: &The
 /// Draws a box with lines in the middle of an area.
 fn draw_box(frame: &mut Frame<'_>, area: Rect, title: &str, lines: Vec<Line<'_>>, theme: &Theme) {
     let width = lines.iter().map(Line::width).chain([title.len()]).max().unwrap_or(0) as u16 + 4;
-    let area = centered(area, width, lines.len() as u16 + 2);
+    draw_box_in(frame, centered(area, width, lines.len() as u16 + 2), title, lines, theme);
+}
+
+/// Draws a box with lines at the bottom of an area, so that the list stays visible above it.
+fn draw_low_box(frame: &mut Frame<'_>, area: Rect, title: &str, lines: Vec<Line<'_>>, theme: &Theme) {
+    let (_, area) = split_bottom(area, lines.len() as u16 + 2);
+    draw_box_in(frame, area, title, lines, theme);
+}
+
+fn draw_box_in(frame: &mut Frame<'_>, area: Rect, title: &str, lines: Vec<Line<'_>>, theme: &Theme) {
     frame.render_widget(Clear, area);
     let block = Block::bordered().title(title.to_owned()).title_style(theme.heading());
     let padded = ratatui::widgets::Padding::horizontal(1);

@@ -111,6 +111,18 @@ impl<L: HasDetail> Page for DrillDown<L> {
         self.shown_mut().filter(query, data);
     }
 
+    fn columns(&self) -> Vec<(&'static str, bool)> {
+        self.shown().columns()
+    }
+
+    fn toggle_column(&mut self, place: usize) {
+        self.shown_mut().toggle_column(place);
+    }
+
+    fn search(&mut self, text: &str, after: bool) -> Option<bool> {
+        self.shown_mut().search(text, after)
+    }
+
     fn target(&self, scene: &Scene<'_>) -> Option<ProcessKey> {
         self.shown().target(scene)
     }

@@ -14,10 +14,10 @@ use crate::screen::page::Scene;
 use crate::screen::theme::Theme;
 
 /// CLOCK_MONOTONIC of the data.
-pub(super) const NOW: u64 = 100_000_000_000;
+pub(crate) const NOW: u64 = 100_000_000_000;
 
 /// This many devices and processes, each process on all devices, with pids from 100 on; a higher pid has more DRAM.
-pub(super) fn data(devices: u64, processes: u64, more: More) -> Data {
+pub(crate) fn data(devices: u64, processes: u64, more: More) -> Data {
     let device = |number: u64| {
         let entry = DeviceEntry { chip_id: 7 + number, ..DeviceEntry::zeroed() };
         (number as usize, DeviceStats { generation: 1, entry, processes, ..DeviceStats::zeroed() })
@@ -93,6 +93,6 @@ pub(super) fn data(devices: u64, processes: u64, more: More) -> Data {
 }
 
 /// A scene of the data.
-pub(super) fn scene(data: &Data, width: u16, height: u16) -> Scene<'_> {
+pub(crate) fn scene(data: &Data, width: u16, height: u16) -> Scene<'_> {
     Scene { data, device: 0, area: Rect::new(0, 0, width, height), theme: &Theme::MONO, frozen: false }
 }

@@ -6,7 +6,7 @@ mod detail;
 mod drill_down;
 mod events;
 #[cfg(test)]
-mod fixture;
+pub(crate) mod fixture;
 mod map;
 mod overview;
 mod processes;
@@ -19,7 +19,8 @@ use super::page::Page;
 /// The views, each with its own state.
 #[derive(Debug, Default)]
 pub(crate) struct Pages {
-    overview: overview::Overview,
+    /// Told what looks like a leak.
+    pub overview: overview::Overview,
     detail: detail::Detail,
     charts: charts::Charts,
     telemetry: telemetry::TelemetryPage,

@@ -77,9 +77,11 @@ impl Scale {
     /// to the highest value shown if that is more or the capacity is unknown.
     pub(crate) fn new(capacity: Option<u64>, most: u64) -> Scale {
         let top = match capacity {
-            Some(capacity) if capacity >= most && capacity > 0 => {
+            // Of nothing there is nothing to see more closely.
+            Some(capacity) if most == 0 => capacity,
+            Some(capacity) if capacity >= most => {
                 let mut top = capacity;
-                while top / 2 > most.saturating_add(most / 8).max(1 << 10) {
+                while top / 2 > most.saturating_add(most / 8) {
                     top /= 2;
                 }
                 top
@@ -305,7 +307,7 @@ mod tests {
         assert_eq!(top(Some(1000 * MIB), 400 * MIB), 500 * MIB);
         assert_eq!(top(Some(1000 * MIB), 1001 * MIB), 1001 * MIB, "more than there is");
         assert_eq!(top(None, 7), 7);
-        assert!(top(Some(1000 * MIB), 0) > 0);
+        assert_eq!(top(Some(1000 * MIB), 0), 1000 * MIB);
         assert_eq!(Scale::new(None, 0).line(5, 10), None);
         assert_eq!(Scale::new(Some(100 << 20), 100 << 20).line(100 << 20, 10), Some(0));
         assert_eq!(Scale::new(Some(100 << 20), 100 << 20).line(1, 10), Some(9));

@@ -18,9 +18,31 @@ pub(crate) fn trend(values: &[Option<i64>], theme: &Theme) -> String {
     values.iter().map(|value| value.map_or(' ', sign)).collect()
 }
 
+/// A sign for each number of bytes. Small changes of much stay small: the lowest sign is at most half of the most. Where
+/// nothing changes, it is in the middle.
+pub(crate) fn used_trend(values: &[Option<u64>]) -> String {
+    let least = values.iter().flatten().min().copied().unwrap_or(0);
+    let most = values.iter().flatten().max().copied().unwrap_or(0);
+    let low = least.min(most / 2);
+    let sign = |value: u64| match most {
+        0 => EIGHTHS[0],
+        _ if most - least <= most / 64 => EIGHTHS[3],
+        _ => EIGHTHS[((value - low) as f64 / (most - low) as f64 * 7.0).round() as usize],
+    };
+    values.iter().map(|value| value.map_or(' ', sign)).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn little_change_of_much_is_a_flat_line() {
+        assert_eq!(used_trend(&[Some(1000), Some(1001), None]), "▄▄ ");
+        assert_eq!(used_trend(&[Some(0), Some(0)]), "▁▁");
+        assert_eq!(used_trend(&[Some(500), Some(750), Some(1000)]), "▁▅█");
+        assert_eq!(used_trend(&[Some(900), Some(1000)]), "▇█");
+    }
 
     #[test]
     fn it_goes_from_the_least_to_the_most_and_leaves_out_what_is_unknown() {

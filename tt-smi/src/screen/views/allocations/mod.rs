@@ -96,6 +96,16 @@ impl Allocations {
         self.suspect_list.arrange(&self.suspects, |_| true);
     }
 
+    /// What looks like a leak.
+    pub(crate) fn suspects(&self) -> &[Suspect] {
+        &self.suspects
+    }
+
+    /// Shows what looks like a leak.
+    pub(crate) fn show_suspects(&mut self) {
+        self.focus(Pane::Suspects);
+    }
+
     fn focus(&mut self, pane: Pane) {
         self.pane = pane;
         self.list.focus(pane == Pane::List);

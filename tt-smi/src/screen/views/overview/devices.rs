@@ -1,321 +1,256 @@
-//! Devices as lines: on a wide screen one row with everything, else up to four lines (identity, DRAM, L1, kernels). With
-//! less room, both memories share a line; on a single line only what is used remains.
+//! Devices as rows: bars, percentages, peaks, and the last minute. What no source gives takes no room.
 
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
-use tt_shm_reader::{Class, Told};
+use tt_shm_reader::Told;
 
+use super::fold::Group;
 use crate::driver::Measure;
-use crate::escape::fit;
-use crate::model::{CLASSES, Device, Memory, Model};
+use crate::escape::{fit, pad};
+use crate::model::{Device, Memory, Model};
 use crate::screen::theme::{Part, Theme, parts};
 use crate::screen::widgets::bar;
 use crate::screen::widgets::text::or_unknown;
-use crate::units::{UNKNOWN, bytes, bytes_short, count, percent, plural};
+use crate::units::{bytes, count, percent};
 
-/// How much fits side by side.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Width {
-    /// A bar, or figures.
-    Narrow,
-    /// Two bars with their figures.
-    Usual,
-    /// Kernels by type.
-    Wide,
+/// What the driver measures, and the width of its column.
+const MEASURED: [(Told, &str, usize); 2] = [(Told::Temperature, "°C", 5), (Told::Power, "W", 6)];
+/// Width of a percentage, and of bytes, each with a gap.
+const PERCENT: usize = 5;
+const BYTES: usize = 10;
+/// Least width of a bar: less shows nothing.
+const LEAST_BAR: usize = 4;
+
+/// Which columns there are, and how wide.
+#[derive(Clone, Debug)]
+pub(super) struct Columns {
+    name: usize,
+    board: usize,
+    measured: Vec<(Told, &'static str, usize)>,
+    /// Width of each bar, without brackets.
+    bar: usize,
+    has_used: bool,
+    has_peak: bool,
+    has_processes: bool,
+    has_rate: bool,
+    pub trend: usize,
 }
 
-impl Width {
-    pub(super) fn of(columns: u16) -> Width {
-        match columns {
-            100.. => Width::Wide,
-            80.. => Width::Usual,
-            _ => Width::Narrow,
-        }
-    }
-
-    /// Width of the board's name.
-    fn names(self) -> usize {
-        if self == Width::Wide { 12 } else { 6 }
-    }
-}
-
-/// Lines per device, if there are this many lines for all.
-pub(super) fn lines_per_device(devices: usize, width: Width, room: usize) -> usize {
-    match devices {
-        0 => 1,
-        _ if devices * 4 <= room && width == Width::Wide => 4,
-        _ if devices * 3 <= room => 3,
-        _ if devices * 2 <= room && width >= Width::Usual => 2,
-        _ => 1,
-    }
-}
-
-/// Draws a device on this many lines.
-pub(super) fn lines(
-    device: &Device,
-    each: usize,
-    columns: u16,
-    selected: bool,
-    theme: &Theme,
-) -> Vec<Line<'static>> {
-    let style = head_style(device, selected, theme);
-    let (width, columns) = (Width::of(columns), usize::from(columns));
-    match each {
-        1 => vec![one_line(device, width, columns, style, theme)],
-        2 => vec![identity_line(device, width, true, style), both_memories(device, columns, theme)],
-        _ => {
-            let head = identity_line(device, width, false, style);
-            let [dram, l1] = memory_lines(device, width, columns, theme);
-            let kernels = (each > 3).then(|| kernel_line(device, theme));
-            [head, dram, l1].into_iter().chain(kernels).collect()
-        }
-    }
-}
-
-/// The style of a device's identity.
-fn head_style(device: &Device, selected: bool, theme: &Theme) -> Style {
-    match selected {
-        true => theme.selected(),
-        false if device.flags().is_empty() => Style::new(),
-        false => theme.warn(),
-    }
-}
-
-/// `2 procs`.
-pub(super) fn processes(device: &Device) -> String {
-    plural(device.processes, "proc")
-}
-
-/// Events of the last second.
-fn rate(device: &Device) -> String {
-    format!("{} ev/s", or_unknown(device.events_per_second, count))
-}
-
-fn dram_parts(device: &Device) -> Vec<(Part, u64)> {
-    parts(&device.held, tt_shm_reader::Memory::Dram)
-}
-
-fn l1_parts(device: &Device) -> Vec<(Part, u64)> {
-    parts(&device.held, tt_shm_reader::Memory::L1)
-}
-
-/// A memory: name, bar, used, peak.
-fn memory(
-    name: &str,
-    memory: &Memory,
-    parts: &[(Part, u64)],
-    figures: String,
-    columns: usize,
-    theme: &Theme,
-) -> Vec<Span<'static>> {
-    // Two for the brackets.
-    let room = columns.saturating_sub(name.chars().count() + figures.chars().count() + 2);
-    let mut spans = vec![Span::raw(name.to_owned())];
-    spans.extend(bracketed(memory, parts, room, theme));
-    spans.push(Span::raw(figures));
-    spans
-}
-
-/// Each memory on a line of its own.
-fn memory_lines(device: &Device, width: Width, columns: usize, theme: &Theme) -> [Line<'static>; 2] {
-    let figures = |memory: &Memory, tail: String| {
-        let percent = match width {
-            // The bar shows it.
-            Width::Narrow => String::new(),
-            _ => format!(" {:>4}", percent(memory.used, memory.total)),
+impl Columns {
+    /// Those that fit; bars take what is left over.
+    pub(super) fn of(width: usize, groups: &[Group], model: &Model) -> Columns {
+        let longest = |texts: &mut dyn Iterator<Item = String>, least: usize| {
+            texts.map(|text| text.chars().count()).max().unwrap_or(0).max(least) + 1
         };
-        let (share, peak) = (memory.used_share(), bytes(memory.peak.range.low));
-        format!(" {share:>15}{percent} peak{}{peak:>9} {tail:>9} ", about(memory))
-    };
-    let (dram, l1) = (figures(&device.held.dram, processes(device)), figures(&device.held.l1, rate(device)));
-    [
-        Line::from(memory("    DRAM ", &device.held.dram, &dram_parts(device), dram, columns, theme)),
-        Line::from(memory("    L1   ", &device.held.l1, &l1_parts(device), l1, columns, theme)),
-    ]
-}
+        let name = longest(&mut groups.iter().map(|group| group.name(&model.devices)), 3);
+        let board = longest(&mut model.devices.iter().map(Device::kind), 5).min(13);
+        let is_told = |told: &Told| model.devices.iter().any(|device| device.measured(*told).is_some());
+        let measured: Vec<_> = MEASURED.into_iter().filter(|(told, ..)| is_told(told)).collect();
+        let mut columns = Columns {
+            name,
+            board: 0,
+            measured: Vec::new(),
+            bar: 0,
+            has_used: false,
+            has_peak: false,
+            has_processes: false,
+            has_rate: false,
+            trend: 0,
+        };
+        // In the order of importance, each only if bars stay as wide as they should be then.
+        type Add = fn(&mut Columns, usize);
+        let board_and_more: [(usize, Add); 6] = [
+            (6, |columns, _| columns.has_used = true),
+            (6, |columns, _| columns.trend = 10),
+            (7, |columns, board| columns.board = board),
+            (14, |columns, _| columns.has_peak = true),
+            (14, |columns, _| columns.has_processes = true),
+            (18, |columns, _| columns.has_rate = true),
+        ];
+        for (bar, add) in board_and_more {
+            let mut wider = columns.clone();
+            add(&mut wider, board);
+            if wider.bar_of(width) >= bar {
+                columns = wider;
+            }
+        }
+        let wider = Columns { measured, ..columns.clone() };
+        if wider.bar_of(width) >= 10 {
+            columns = wider;
+        }
+        let wider = Columns { trend: 30, ..columns.clone() };
+        if columns.trend > 0 && wider.bar_of(width) >= 24 {
+            columns = wider;
+        }
+        columns.bar = columns.bar_of(width);
+        columns
+    }
 
-/// Both memories on one line. The peak has the same mark as in the bar.
-fn both_memories(device: &Device, columns: usize, theme: &Theme) -> Line<'static> {
-    let figures = |memory: &Memory| {
-        let (share, peak) = (memory.used_share(), bytes(memory.peak.range.low));
-        format!(" {share:>15} │{}{peak:>9}", about(memory))
-    };
-    let (dram, l1) = (figures(&device.held.dram), figures(&device.held.l1));
-    let (left, right) = (columns.div_ceil(2) + 1, columns / 2 - 1);
-    let mut spans = memory("  DRAM ", &device.held.dram, &dram_parts(device), dram, left, theme);
-    spans.extend(memory(" L1 ", &device.held.l1, &l1_parts(device), l1, right, theme));
-    Line::from(spans)
-}
+    /// The width of each bar if all other columns are as they are.
+    fn bar_of(&self, width: usize) -> usize {
+        let measured: usize = self.measured.iter().map(|(_, _, width)| width).sum();
+        let memory =
+            2 + PERCENT + if self.has_used { BYTES } else { 0 } + if self.has_peak { BYTES + 1 } else { 0 };
+        let trend = if self.trend > 0 { self.trend + 2 } else { 0 };
+        let fixed = 1
+            + self.name
+            + self.board
+            + measured
+            + 2 * memory
+            + 1
+            + trend
+            + if self.has_processes { 6 } else { 0 }
+            + if self.has_rate { 7 } else { 0 };
+        width.saturating_sub(fixed) / 2
+    }
 
-/// The mark of a peak that is not exact.
-fn about(memory: &Memory) -> &'static str {
-    memory.peak.range.mark()
-}
+    /// The headings.
+    pub(super) fn heading(&self, theme: &Theme) -> Line<'static> {
+        let mut text = format!(" {}", pad("DEV", self.name, false));
+        text += &pad(if self.board > 0 { "BOARD" } else { "" }, self.board, false);
+        for (_, unit, width) in &self.measured {
+            text += &pad(unit, *width, true);
+        }
+        for name in [" DRAM", " L1"] {
+            let used = self.bar + 2 + PERCENT + if self.has_used { BYTES } else { 0 };
+            text += &pad(name, used, false);
+            text += &pad("PEAK", if self.has_peak { BYTES + 1 } else { 0 }, true);
+        }
+        text += " ";
+        if self.trend > 0 {
+            text += &pad(" 1 MIN", self.trend + 2, false);
+        }
+        text += &pad("PROCS", if self.has_processes { 6 } else { 0 }, true);
+        text += &pad("EV/S", if self.has_rate { 7 } else { 0 }, true);
+        Line::styled(text, theme.heading())
+    }
 
-/// Kernels by type and circular buffers: loaded and allocated, and resident.
-fn kernel_line(device: &Device, theme: &Theme) -> Line<'static> {
-    let held = &device.held;
-    let types = CLASSES.iter().filter(|info| info.class.memory() == tt_shm_reader::Memory::Kernels);
-    let types = types.map(|info| {
-        let memory = held.class(info.class);
-        let name = info.label.to_ascii_lowercase();
-        format!("{name} {} ({})", bytes_short(memory.used), memory.count.unwrap_or(0))
-    });
-    let types = types.collect::<Vec<_>>().join(", ");
-    let (resident, allocated) = (bytes_short(held.cb_resident.used), bytes_short(held.class(Class::Cb).used));
-    let text = format!("{:4}kernels {}: {types}", "", bytes_short(held.kernel_loaded.used));
-    Line::styled(format!("{text}  cb {resident} of {allocated}"), theme.dim())
-}
+    /// A row. `trend` is what was used over the last minute, of the width of its column.
+    pub(super) fn row(
+        &self,
+        group: &Group,
+        model: &Model,
+        trend: &str,
+        selected: Option<Style>,
+        theme: &Theme,
+    ) -> Line<'static> {
+        let Some(device) = model.devices.get(group.first()) else { return Line::default() };
+        let is_flagged = !device.flags().is_empty();
+        let sign = if is_flagged { "!" } else { " " };
+        let style = if is_flagged { theme.warn() } else { Style::new() };
+        let head = format!("{sign}{}", pad(&group.name(&model.devices), self.name, false));
+        let mut spans = vec![Span::styled(head, style)];
+        spans.push(Span::raw(pad(&fit(&device.kind(), self.board), self.board, false)));
+        for (told, _, width) in &self.measured {
+            spans.push(Span::raw(pad(&measured(group, model, *told), *width, true)));
+        }
+        for (memory, kind) in
+            [(&device.held.dram, tt_shm_reader::Memory::Dram), (&device.held.l1, tt_shm_reader::Memory::L1)]
+        {
+            self.memory(&mut spans, memory, &parts(&device.held, kind), theme);
+        }
+        spans.push(Span::raw(" "));
+        if self.trend > 0 {
+            let level = theme.level(device.held.dram.used, device.held.dram.total);
+            let style = if level == Style::new() {
+                theme.part(Part::Of(tt_shm_reader::Class::Dram)).1
+            } else {
+                level
+            };
+            spans.push(Span::styled(format!(" {trend} "), style));
+        }
+        if self.has_processes {
+            spans.push(Span::raw(format!("{:>6}", device.processes)));
+        }
+        if self.has_rate {
+            spans.push(Span::raw(format!("{:>7}", or_unknown(device.events_per_second, count))));
+        }
+        match selected {
+            None => Line::from(spans),
+            // Bars keep their colours; everything else is part of the selection.
+            Some(style) => Line::from(spans).style(style),
+        }
+    }
 
-fn bracketed(memory: &Memory, parts: &[(Part, u64)], width: usize, theme: &Theme) -> Vec<Span<'static>> {
-    match width {
-        0 => Vec::new(),
-        _ => bar::bracketed(parts, memory.peak.range.low, memory.total, width, theme),
+    /// The bar, how full it is, what is used, and the peak.
+    fn memory(&self, spans: &mut Vec<Span<'static>>, memory: &Memory, parts: &[(Part, u64)], theme: &Theme) {
+        let peak = memory.peak.range;
+        if self.bar >= LEAST_BAR {
+            spans.extend(bar::bracketed(parts, peak.low, memory.total, self.bar, theme));
+        } else {
+            spans.push(Span::raw(" ".repeat(self.bar + 2)));
+        }
+        let level = theme.level(memory.used, memory.total);
+        spans.push(Span::styled(format!("{:>PERCENT$}", percent(memory.used, memory.total)), level));
+        if self.has_used {
+            let text = format!("{}{}", memory.used_range().mark().trim(), bytes(memory.used));
+            spans.push(Span::raw(format!("{text:>BYTES$}")));
+        }
+        if self.has_peak {
+            let text = format!("{}{}", peak.mark().trim(), bytes(peak.low));
+            spans.push(Span::styled(format!("{text:>width$}", width = BYTES + 1), theme.dim()));
+        }
     }
 }
 
-/// Only what is used. A narrow screen has no room for bars.
-fn one_line(device: &Device, width: Width, columns: usize, style: Style, theme: &Theme) -> Line<'static> {
-    let names = if width == Width::Narrow { 6 } else { 10 };
-    let head = format!("{:>3} {:<names$} ", device.index, fit(&device.kind(), names));
-    let rate = or_unknown(device.events_per_second, count);
-    let figures = |memory: &Memory| {
-        let (mark, used) = (memory.used_range().mark(), bytes(memory.used));
-        format!("{mark}{used:>9} {:>4} ", percent(memory.used, memory.total))
+/// Of several devices, the most.
+fn measured(group: &Group, model: &Model, told: Told) -> String {
+    let devices = group.members.iter().filter_map(|place| model.devices.get(*place));
+    let value = |device: &Device| Measure::of(told)?.value(&device.driver.as_ref()?.stats);
+    let most = devices.filter_map(value).reduce(f64::max);
+    or_unknown(most.zip(Measure::of(told)), |(most, measure)| measure.text(most))
+}
+
+/// Which device it is, and what is known of it besides; what there is no room for is left out from the right.
+pub(super) fn about(device: &Device, width: u16, theme: &Theme) -> Line<'static> {
+    let driver = |told: Told| {
+        let text = device.measured(told)?;
+        Some(format!("{text} {}", Measure::of(told)?.unit))
     };
-    let tail = format!("{:>2}p {rate:>5}/s", device.processes);
-    let (dram, l1) = (figures(&device.held.dram), figures(&device.held.l1));
-    let fixed = head.len() + dram.len() + l1.len() + tail.len() + "DRAML1 ".len();
-    let bar = if width == Width::Narrow { 0 } else { (columns.saturating_sub(fixed + 5)) / 2 };
-    let mut spans = vec![Span::styled(head, style), Span::styled("DRAM", theme.dim())];
-    let gap = || Span::raw(if bar > 0 { " " } else { "" });
-    spans.push(gap());
-    spans.extend(bracketed(&device.held.dram, &dram_parts(device), bar, theme));
-    spans.extend([Span::raw(dram), Span::styled("L1", theme.dim()), gap()]);
-    spans.extend(bracketed(&device.held.l1, &l1_parts(device), bar, theme));
-    spans.extend([Span::raw(l1), Span::raw(tail)]);
-    Line::from(spans)
+    let peak =
+        |memory: &Memory| format!("{}{}", memory.peak.range.mark().trim(), bytes(memory.peak.range.low));
+    let (dram, l1) = (&device.held.dram, &device.held.l1);
+    let parts = [
+        Some(format!("{} {}", device.index, device.kind())),
+        device.arch.filter(|_| device.board.is_some()).map(str::to_owned),
+        device.id.pci.clone(),
+        driver(Told::Temperature),
+        driver(Told::Power),
+        driver(Told::Aiclk),
+        Some(format!("peak {}, {}", peak(dram), peak(l1))),
+    ];
+    let mut text = String::from(" ");
+    for part in parts.into_iter().flatten() {
+        if text.chars().count() + part.chars().count() < usize::from(width) {
+            text += &format!("{part}  ");
+        }
+    }
+    Line::styled(text, theme.dim())
 }
 
 /// The legend of the bars.
-pub(super) fn legend(model: &Model, theme: &Theme) -> Line<'static> {
-    let mut spans = vec![Span::raw("    ")];
-    for info in Part::legend() {
-        let (sign, style) = theme.part(Part::Of(info.class));
-        spans.push(Span::styled(sign.to_string(), style));
-        spans.push(Span::styled(format!(" {}  ", info.legend), theme.dim()));
-    }
-    spans.push(Span::styled("│", theme.peak()));
-    spans.push(Span::styled(" peak", theme.dim()));
+pub(super) fn legend(model: &Model, width: u16, theme: &Theme) -> Line<'static> {
+    let mut parts: Vec<Vec<Span<'static>>> = Part::legend()
+        .map(|info| {
+            let (sign, style) = theme.part(Part::Of(info.class));
+            vec![
+                Span::styled(format!(" {sign}"), style),
+                Span::styled(format!(" {} ", info.legend), theme.dim()),
+            ]
+        })
+        .collect();
+    parts.push(vec![Span::styled(" │", theme.peak()), Span::styled(" peak ", theme.dim())]);
     let exact = |device: &Device| {
         !device.incomplete && device.held.dram.peak.is_exact() && device.held.l1.peak.is_exact()
     };
     if !model.devices.iter().all(exact) {
-        spans.push(Span::styled("  ≥ lower bound", theme.dim()));
+        parts.push(vec![Span::styled(" ≥ at least", theme.dim())]);
     }
-    Line::from(spans)
-}
-
-/// What the driver measures that is shown with each device, and the width of the value.
-const MEASURED: [(Told, usize); 3] = [(Told::Temperature, 4), (Told::Power, 5), (Told::Aiclk, 4)];
-
-/// ` 38.5 °C 120.1 W 1000 MHz`.
-fn driver(device: &Device) -> String {
-    let of = |(told, width): (Told, usize)| {
-        let text = or_unknown(device.measured(told), |text| text);
-        Some(format!(" {text:>width$} {}", Measure::of(told)?.unit))
+    let mut room = usize::from(width);
+    let fits = |part: &Vec<Span<'static>>| {
+        let needed: usize = part.iter().map(|span| span.content.chars().count()).sum();
+        room = room.saturating_sub(needed);
+        room > 0
     };
-    MEASURED.into_iter().filter_map(of).collect()
-}
-
-/// Architecture and PCI address.
-fn place(device: &Device) -> String {
-    let (arch, pci) = (device.arch.unwrap_or(UNKNOWN), device.id.pci.as_deref().unwrap_or(UNKNOWN));
-    format!("{:<11} {pci:<12}", fit(arch, 11))
-}
-
-/// The line above a device's bars, `with_counts` of processes and events if these are not beside the bars.
-fn identity_line(device: &Device, width: Width, with_counts: bool, style: Style) -> Line<'static> {
-    let names = width.names();
-    let board = or_unknown(device.board.as_ref(), |board| fit(board, names));
-    let head = format!("{:>3} {board:<names$} {}", device.index, place(device));
-    let counts = match with_counts {
-        true => format!(" {:>8} {:>9}", processes(device), rate(device)),
-        false => String::new(),
-    };
-    Line::from(vec![Span::styled(head, style), Span::raw(driver(device) + &counts)])
-}
-
-/// What a single line per device omits, for the selected device; without the peaks if they do not fit.
-pub(super) fn selected_line(device: &Device, columns: u16, theme: &Theme) -> Line<'static> {
-    let peak = |memory: &Memory| format!("{}{}", about(memory).trim(), bytes(memory.peak.range.low));
-    let peaks = format!("  peak {}, {}", peak(&device.held.dram), peak(&device.held.l1));
-    let text = format!("{:>3} {}{}", device.index, place(device), driver(device));
-    let fits = text.chars().count() + peaks.chars().count() <= usize::from(columns);
-    Line::styled(if fits { text + &peaks } else { text }, theme.heading())
-}
-
-/// Least width; on a narrower screen a device gets several lines.
-pub(super) const WIDE: u16 = 160;
-/// Bars in a row.
-const BARS: usize = 2;
-
-/// The text of a row before, between and after its bars.
-struct RowTexts {
-    head: String,
-    dram: String,
-    l1: String,
-    tail: String,
-}
-
-impl RowTexts {
-    fn width(&self) -> usize {
-        [&self.head, &self.dram, &self.l1, &self.tail].map(|text| text.chars().count()).iter().sum()
-    }
-
-    /// Width of each bar, without its brackets.
-    fn bar(&self, width: usize) -> usize {
-        (width.saturating_sub(self.width()) / BARS).saturating_sub(2)
-    }
-}
-
-fn row_texts(device: &Device) -> RowTexts {
-    let (arch, pci) = (device.arch.unwrap_or(UNKNOWN), device.id.pci.as_deref().unwrap_or(UNKNOWN));
-    let board = or_unknown(device.board.as_ref(), |board| fit(board, 8));
-    let rate = or_unknown(device.events_per_second, count);
-    let measured = MEASURED.map(|(told, _)| or_unknown(device.measured(told), |text| text));
-    let [temperature, power, clock] = measured;
-    RowTexts {
-        head: format!("{:>3} {board:<8} {:<11} {pci:<12} ", device.index, fit(arch, 11)),
-        dram: figures(&device.held.dram),
-        l1: figures(&device.held.l1),
-        tail: format!(" {temperature:>4} {power:>5} {clock:>5} {:>5} {rate:>6}", device.processes),
-    }
-}
-
-fn figures(memory: &Memory) -> String {
-    let (share, percent) = (memory.used_share(), percent(memory.used, memory.total));
-    format!(" {share:>17} {percent:>4} {}{:>9} ", about(memory), bytes(memory.peak.range.low))
-}
-
-pub(super) fn wide_heading(width: usize, theme: &Theme) -> Line<'static> {
-    let memory = |name: &str| format!(" {name:>17} {:>4} {:>10} ", "", "PEAK");
-    let head = format!("{:>3} {:<8} {:<11} {:<12} ", "DEV", "BOARD", "ARCH", "PCI");
-    let tail = format!(" {:>4} {:>5} {:>5} {:>5} {:>6}", "°C", "W", "MHz", "PROCS", "EV/S");
-    let texts = RowTexts { head, dram: memory("DRAM"), l1: memory("L1"), tail };
-    let gap = " ".repeat(texts.bar(width) + 2);
-    Line::styled(format!("{}{gap}{}{gap}{}{}", texts.head, texts.dram, texts.l1, texts.tail), theme.heading())
-}
-
-/// A device.
-pub(super) fn wide_line(device: &Device, width: usize, selected: bool, theme: &Theme) -> Line<'static> {
-    let texts = row_texts(device);
-    let bar = texts.bar(width);
-    let style = head_style(device, selected, theme);
-    let mut spans = vec![Span::styled(texts.head, style)];
-    spans.extend(bracketed(&device.held.dram, &dram_parts(device), bar, theme));
-    spans.push(Span::raw(texts.dram));
-    spans.extend(bracketed(&device.held.l1, &l1_parts(device), bar, theme));
-    spans.extend([Span::raw(texts.l1), Span::raw(texts.tail)]);
-    Line::from(spans)
+    Line::from_iter(parts.into_iter().take_while(fits).flatten())
 }

@@ -1,192 +1,404 @@
-//! All devices, the largest processes, and notes.
+//! Is something wrong, who holds most, does it grow: all devices and processes, and what an operator should know.
 
+mod alarms;
 mod devices;
-mod processes;
+mod fold;
+mod names;
+mod side;
+mod zones;
+
+use std::sync::Arc;
 
 use ratatui::Frame;
-use ratatui::layout::{Constraint, Layout, Position, Rect};
+use ratatui::layout::{Position, Rect};
+use ratatui::style::Style;
 use ratatui::text::{Line, Span};
-use ratatui::widgets::Paragraph;
-use tt_shm_reader::Told;
+use tt_shm_reader::{Bucket, Told};
 
+use super::processes::ProcessList;
 use crate::driver::Measure;
-use crate::escape::fit;
-use crate::model::{Device, Memory, Model, Word};
+use crate::lists::suspects::Suspect;
+use crate::model::{Device, Memory, Model};
+use crate::query::{Field, Query};
 use crate::screen::action::{Action, View};
-use crate::screen::data::Data;
-use crate::screen::page::{Page, Reply, Scene};
+use crate::screen::data::{Data, History, More, Needs};
+use crate::screen::page::{Page, ProcessKey, Reply, Scene};
 use crate::screen::theme::Theme;
-use crate::screen::widgets::text::or_unknown;
-use crate::units::{UNKNOWN, age, bytes, percent, share};
-use devices::Width;
+use crate::screen::widgets::panel::{Graphed, Panel};
+use crate::screen::widgets::text::draw_lines;
+use crate::screen::widgets::trend::used_trend;
+use crate::units::{UNKNOWN, bytes, percent, share};
+use alarms::{Alarm, Leads, alarms};
+use devices::Columns;
+use fold::{Folding, Group};
+use names::Names;
+use side::Side;
+use zones::{Content, Zones};
 
-/// Least lines for processes, if there are that many: the heading and three rows.
-const PROCESS_LINES: u16 = 4;
-/// Most notes at the bottom.
-const NOTES: usize = 4;
+/// Which list the keys go to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Focus {
+    #[default]
+    Devices,
+    Processes,
+}
 
-/// The selected device.
-#[derive(Debug, Default)]
+/// Devices, processes, and which of them is selected.
+#[derive(Debug)]
 pub(crate) struct Overview {
-    selected: usize,
+    folding: Folding,
+    /// The chip of the selected row.
+    chip: Option<u64>,
+    focus: Focus,
+    processes: ProcessList,
+    /// The last minute of all devices; `None` until it has been read.
+    history: Option<Arc<History>>,
+    suspects: Vec<Suspect>,
+    alarms: Vec<Alarm>,
+    names: Names,
 }
 
-/// The layout, and the number of lines per device.
-struct OverviewLayout {
-    totals: Rect,
-    heading: Rect,
-    devices: Rect,
-    /// Details of the selected device that a single line omits.
-    selected: Rect,
-    legend: Rect,
-    processes: Rect,
-    notes: Rect,
-    lines_each: usize,
-}
-
-impl OverviewLayout {
-    fn of(area: Rect, model: &Model) -> OverviewLayout {
-        let (devices, width) = (model.devices.len(), Width::of(area.width));
-        let wide = area.width >= devices::WIDE && devices > 0;
-        let notes = notes(model).len().min(NOTES) as u16;
-        let processes = (model.processes.len() as u16 + 1).min(PROCESS_LINES);
-        // With little room, devices take precedence.
-        let fixed = 1 + u16::from(wide) + u16::from(devices > 0);
-        let spare = area.height.saturating_sub(fixed + 1);
-        let (notes, processes) = (notes.min(spare / 3), processes.min(spare / 3));
-        let room = area.height.saturating_sub(fixed + notes + processes + 1).max(1);
-        let lines_each = if wide { 1 } else { devices::lines_per_device(devices, width, room.into()) };
-        let selected = !wide && lines_each == 1 && devices > 0;
-        // Without bars no legend is needed.
-        let legend = devices > 0 && !(selected && width == Width::Narrow);
-        let room = room.saturating_sub(u16::from(selected && legend)).max(1);
-        let wanted = u16::try_from(devices.max(1) * lines_each).unwrap_or(u16::MAX).min(room);
-        let line = |there: bool| Constraint::Length(u16::from(there));
-        let parts = Layout::vertical([
-            line(true),
-            line(wide),
-            Constraint::Length(wanted),
-            line(selected),
-            line(legend),
-            Constraint::Min(0),
-            Constraint::Length(notes),
-        ]);
-        let [totals, heading, devices, selected, legend, processes, notes] = area.layout(&parts);
-        OverviewLayout { totals, heading, devices, selected, legend, processes, notes, lines_each }
-    }
-
-    /// Number of devices visible at once.
-    fn seen(&self) -> usize {
-        (usize::from(self.devices.height) / self.lines_each).max(1)
-    }
-
-    /// The first visible device, so that the selected one is visible: pages do not move with every step.
-    fn first(&self, selected: usize) -> usize {
-        selected / self.seen() * self.seen()
-    }
-
-    fn is_wide(&self) -> bool {
-        self.heading.height > 0
+impl Default for Overview {
+    fn default() -> Overview {
+        Overview {
+            folding: Folding::default(),
+            chip: None,
+            focus: Focus::default(),
+            processes: ProcessList::plain(),
+            history: None,
+            suspects: Vec::new(),
+            alarms: Vec::new(),
+            names: Names::default(),
+        }
     }
 }
 
 impl Overview {
-    fn draw_devices(&self, frame: &mut Frame<'_>, layout: &OverviewLayout, model: &Model, theme: &Theme) {
+    /// Takes in what looks like a leak, and what memory is used for, whether or not this view is shown.
+    pub(crate) fn watch(&mut self, data: &Data, suspects: &[Suspect]) {
+        let Some(live) = &data.live else { return };
+        self.suspects = suspects.to_vec();
+        self.names.take_in(&live.listing);
+    }
+
+    fn groups(&self) -> &[Group] {
+        self.folding.groups()
+    }
+
+    /// The place of the selected row.
+    fn selected(&self, model: &Model) -> usize {
+        let has = |group: &Group| {
+            group.members.iter().any(|place| {
+                model.devices.get(*place).is_some_and(|device| Some(device.id.chip_id) == self.chip)
+            })
+        };
+        self.groups().iter().position(has).unwrap_or(0)
+    }
+
+    fn zones(&self, scene: &Scene<'_>) -> Zones {
+        let content = Content {
+            alarms: self.alarms.len(),
+            devices: self.groups().len(),
+            processes: self.processes.len(),
+        };
+        Zones::of(scene.area, content)
+    }
+
+    /// The scene of the list of processes.
+    fn within<'a>(&self, scene: &Scene<'a>) -> Scene<'a> {
+        Scene { area: self.zones(scene).processes, ..*scene }
+    }
+
+    fn set_focus(&mut self, focus: Focus) {
+        self.focus = focus;
+        self.processes.focus(focus == Focus::Processes);
+    }
+
+    fn select(&mut self, place: usize, model: &Model) -> Reply {
+        let Some(first) = self.groups().get(place).map(Group::first) else { return Reply::Ignored };
+        self.chip = model.devices.get(first).map(|device| device.id.chip_id);
+        Reply::Choose(first)
+    }
+
+    /// Opens the selected row: its devices if it stands for several, else the device.
+    fn open(&mut self, model: &Model) -> Reply {
+        let Some(group) = self.groups().get(self.selected(model)).cloned() else { return Reply::Ignored };
+        if !group.is_folded() {
+            return Reply::Device(group.first(), View::Detail);
+        }
+        self.folding.open(&group, model);
+        self.folding.refresh(model);
+        Reply::Done
+    }
+
+    fn back(&mut self, scene: &Scene<'_>) -> Reply {
+        if self.processes.act(Action::Back, &self.within(scene)) == Reply::Done {
+            return Reply::Done;
+        }
+        if self.folding.close() {
+            self.folding.refresh(&scene.data.model);
+        }
+        // There is nothing to go back to from the overview.
+        Reply::Done
+    }
+
+    /// Shows what the first alarm is about.
+    fn follow_alarm(&self) -> Reply {
+        match self.alarms.first().map(|alarm| alarm.leads) {
+            Some(Leads::Device(place)) => Reply::Device(place, View::Detail),
+            Some(Leads::Process(key)) => Reply::Process(key),
+            Some(Leads::Suspects) => Reply::Suspects,
+            Some(Leads::Nowhere) => {
+                Reply::Say("there is no more about it: `tt-smi doctor` may help".to_owned())
+            }
+            None => Reply::Say("nothing is wrong".to_owned()),
+        }
+    }
+
+    fn buckets(&self, place: usize) -> &[Bucket] {
+        let history = self.history.as_ref().and_then(|history| history.devices.get(place));
+        history.map_or(&[], Vec::as_slice)
+    }
+
+    /// The first row shown, so that the selected one is: pages do not move with every step.
+    fn first_shown(selected: usize, height: u16) -> usize {
+        let seen = usize::from(height).max(1);
+        selected / seen * seen
+    }
+
+    fn draw_devices(&self, frame: &mut Frame<'_>, zones: &Zones, scene: &Scene<'_>) {
+        let (model, theme) = (&scene.data.model, scene.theme);
         if model.devices.is_empty() {
-            let text = " No devices: no process reports here. Try `tt-smi demo`.";
-            frame.render_widget(Line::styled(text, theme.dim()), layout.devices);
+            let text = " No process reports here. `tt-smi run -- COMMAND` observes one, `tt-smi demo` shows how it looks.";
+            let text = crate::escape::fit(text, zones.devices.width.into());
+            frame.render_widget(Line::styled(text, theme.dim()), zones.devices);
             return;
         }
-        let width = usize::from(layout.devices.width);
-        let shown = model.devices.iter().enumerate().skip(layout.first(self.selected)).take(layout.seen());
-        let lines = shown.flat_map(|(place, device)| {
-            let selected = place == self.selected;
-            match layout.is_wide() {
-                true => vec![devices::wide_line(device, width, selected, theme)],
-                false => devices::lines(device, layout.lines_each, layout.devices.width, selected, theme),
-            }
+        let columns = Columns::of(zones.devices.width.into(), self.groups(), model);
+        let selected = self.selected(model);
+        let first = Overview::first_shown(selected, zones.devices.height);
+        let rows = self.groups().iter().enumerate().skip(first).take(zones.devices.height.into());
+        let window = side::last_minute(scene);
+        let rows = rows.map(|(place, group)| {
+            let style = (place == selected).then(|| match self.focus {
+                Focus::Devices => theme.selected(),
+                Focus::Processes => theme.chosen(),
+            });
+            let buckets = self.buckets(group.first());
+            let used = |column: usize| {
+                let covered = window.covered(column, columns.trend);
+                window.merge(buckets, &covered).map(|both| both.dram.max)
+            };
+            let values: Vec<Option<u64>> = (0..columns.trend).map(used).collect();
+            (columns.row(group, model, &used_trend(&values), style, theme), style)
         });
-        frame.render_widget(Paragraph::new(lines.collect::<Vec<_>>()), layout.devices);
-        if layout.is_wide() {
-            frame.render_widget(devices::wide_heading(width, theme), layout.heading);
+        for (y, (row, style)) in (zones.devices.y..).zip(rows) {
+            let line = Rect { y, height: 1, ..zones.devices };
+            frame.render_widget(row, line);
+            // As wide as the list.
+            if let Some(style) = style {
+                frame.buffer_mut().set_style(line, style);
+            }
         }
-        if let Some(device) = model.devices.get(self.selected) {
-            frame
-                .render_widget(devices::selected_line(device, layout.selected.width, theme), layout.selected);
+        let shown = usize::from(zones.devices.height).min(self.groups().len() - first);
+        let more = self.groups().len() - shown;
+        frame.render_widget(columns.heading(theme), zones.heading);
+        if more > 0 {
+            // Whatever is headed there: that something is missing is more important.
+            let text = format!(" {more} more ↓");
+            let width = (text.chars().count() as u16).min(zones.heading.width);
+            let end = Rect { x: zones.heading.right() - width, width, ..zones.heading };
+            frame.render_widget(Span::styled(text, theme.warn()), end);
         }
+        frame.render_widget(devices::legend(model, zones.legend.width, theme), zones.legend);
+        let device = self.groups().get(selected).and_then(|group| model.devices.get(group.first()));
+        if let Some(device) = device {
+            frame.render_widget(devices::about(device, zones.about.width, theme), zones.about);
+        }
+    }
+
+    fn draw_chart(&self, frame: &mut Frame<'_>, area: Rect, scene: &Scene<'_>) {
+        let Some(group) = self.groups().get(self.selected(&scene.data.model)) else { return };
+        let Some(device) = scene.data.model.devices.get(group.first()) else { return };
+        let (buckets, window) = (self.buckets(group.first()), side::last_minute(scene));
+        let graphed = Graphed::Dram;
+        Panel { graphed, memory: graphed.of(device), buckets, window: &window }.draw(
+            frame,
+            area,
+            scene.theme,
+        );
     }
 }
 
 impl Page for Overview {
+    fn needs(&self) -> Needs {
+        Needs::LastMinute
+    }
+
     fn refresh(&mut self, data: &Data) {
-        self.selected = self.selected.min(data.model.devices.len().saturating_sub(1));
+        if let More::History(history) = &data.more {
+            self.history = Some(history.clone()).filter(|history| history.resolution == 0);
+        }
+        self.folding.refresh(&data.model);
+        self.processes.refresh(data);
+        self.alarms = alarms(&data.model, &self.suspects);
     }
 
     fn act(&mut self, action: Action, scene: &Scene<'_>) -> Reply {
-        let last = scene.data.model.devices.len().saturating_sub(1);
-        let page = OverviewLayout::of(scene.area, &scene.data.model).seen();
+        let model = &scene.data.model;
         match action {
-            Action::Move(motion) => match motion.target(self.selected, last, page) {
-                Some(place) => self.selected = place,
-                None => return Reply::Ignored,
+            Action::NextPane => {
+                self.set_focus(match self.focus {
+                    Focus::Devices => Focus::Processes,
+                    Focus::Processes => Focus::Devices,
+                });
+                Reply::Done
+            }
+            Action::Alarm => self.follow_alarm(),
+            Action::Back => self.back(scene),
+            Action::Move(motion) if self.focus == Focus::Devices => {
+                let (last, page) = (self.groups().len().saturating_sub(1), self.zones(scene).devices.height);
+                match motion.target(self.selected(model), last, page.into()) {
+                    Some(place) => self.select(place, model),
+                    None => Reply::Ignored,
+                }
+            }
+            Action::Open if self.focus == Focus::Devices => self.open(model),
+            _ => match self.processes.act(action, &self.within(scene)) {
+                Reply::OpenRow => self.processes.selected().map_or(Reply::Ignored, Reply::Process),
+                reply => reply,
             },
-            Action::Open => return Reply::Device(self.selected, View::Detail),
-            // There is nothing to go back to from the overview.
-            Action::Back => {}
-            _ => return Reply::Ignored,
         }
-        Reply::Done
     }
 
     fn click(&mut self, at: Position, scene: &Scene<'_>) -> Reply {
-        let model = &scene.data.model;
-        let layout = OverviewLayout::of(scene.area, model);
-        if layout.devices.contains(at) {
-            let line = usize::from(at.y - layout.devices.y) / layout.lines_each;
-            let place = layout.first(self.selected) + line;
-            if place < model.devices.len() {
-                let again = std::mem::replace(&mut self.selected, place) == place;
-                return if again { Reply::Device(place, View::Detail) } else { Reply::Done };
-            }
+        let (zones, model) = (self.zones(scene), &scene.data.model);
+        if zones.alarms.contains(at) {
+            return self.follow_alarm();
         }
-        match processes::at(at, layout.processes, model) {
-            Some(process) => Reply::Process(process.into()),
-            None => Reply::Ignored,
+        if zones.devices.contains(at) {
+            let first = Overview::first_shown(self.selected(model), zones.devices.height);
+            let place = first + usize::from(at.y - zones.devices.y);
+            if place >= self.groups().len() {
+                return Reply::Ignored;
+            }
+            let again = self.focus == Focus::Devices && self.selected(model) == place;
+            self.set_focus(Focus::Devices);
+            return if again { self.open(model) } else { self.select(place, model) };
+        }
+        if !zones.processes.contains(at) {
+            return Reply::Ignored;
+        }
+        self.set_focus(Focus::Processes);
+        match self.processes.click(at, &self.within(scene)) {
+            Reply::OpenRow => self.processes.selected().map_or(Reply::Ignored, Reply::Process),
+            reply => reply,
         }
     }
 
     fn draw(&self, frame: &mut Frame<'_>, scene: &Scene<'_>) {
-        let (model, theme) = (&scene.data.model, scene.theme);
-        let layout = OverviewLayout::of(scene.area, model);
-        frame.render_widget(totals_line(model, theme), layout.totals);
-        self.draw_devices(frame, &layout, model, theme);
-        frame.render_widget(devices::legend(model, theme), layout.legend);
-        processes::draw(frame, layout.processes, model, theme);
-        let notes = notes(model).into_iter().take(usize::from(layout.notes.height));
-        let lines: Vec<Line<'_>> = notes.map(|note| Line::styled(note, theme.warn())).collect();
-        frame.render_widget(Paragraph::new(lines), layout.notes);
+        let (model, theme, zones) = (&scene.data.model, scene.theme, self.zones(scene));
+        frame.render_widget(totals_line(model, zones.totals.width, theme), zones.totals);
+        let width = usize::from(zones.alarms.width);
+        draw_lines(frame, zones.alarms, self.alarms.iter().map(|alarm| alarm.line(width, theme)));
+        self.draw_devices(frame, &zones, scene);
+        if zones.chart.height > 0 {
+            self.draw_chart(frame, zones.chart, scene);
+        }
+        if !model.devices.is_empty() {
+            self.processes.draw(frame, &self.within(scene));
+        }
+        let group = self.groups().get(self.selected(model));
+        let Some((group, device)) = group.and_then(|group| Some((group, model.devices.get(group.first())?)))
+        else {
+            return;
+        };
+        self.names.draw(frame, zones.names, device, theme);
+        if zones.side.width > 0 {
+            let buckets = self.buckets(group.first());
+            Side { group, device, buckets, alarms: &self.alarms }.draw(frame, zones.side, scene);
+        }
+    }
+
+    fn sorts(&self) -> (Vec<&'static str>, Option<usize>) {
+        self.processes.sorts()
+    }
+
+    fn sort_by(&mut self, choice: usize, data: &Data) {
+        self.processes.sort_by(choice, data);
+    }
+
+    fn fields(&self) -> &'static [Field] {
+        self.processes.fields()
+    }
+
+    fn query(&self) -> Query {
+        self.processes.query()
+    }
+
+    fn filter(&mut self, query: Query, data: &Data) {
+        self.processes.filter(query, data);
+        self.set_focus(Focus::Processes);
+    }
+
+    fn columns(&self) -> Vec<(&'static str, bool)> {
+        self.processes.columns()
+    }
+
+    fn toggle_column(&mut self, place: usize) {
+        self.processes.toggle_column(place);
+    }
+
+    fn search(&mut self, text: &str, after: bool) -> Option<bool> {
+        self.set_focus(Focus::Processes);
+        self.processes.search(text, after)
+    }
+
+    fn target(&self, scene: &Scene<'_>) -> Option<ProcessKey> {
+        self.processes.target(scene).filter(|_| self.focus == Focus::Processes)
+    }
+
+    fn summary(&self) -> Option<String> {
+        self.processes.summary()
     }
 }
 
-/// The whole host on one line: DRAM and L1 of all devices. If the capacity of one is unknown, so is the total.
-fn totals_line(model: &Model, theme: &Theme) -> Line<'static> {
-    let text = |name: &str, of: fn(&Device) -> &Memory| {
+/// The whole host on one line: DRAM and L1 of all devices. If the capacity of one is unknown, only what is used is there.
+fn totals_line(model: &Model, width: u16, theme: &Theme) -> Line<'static> {
+    let memory = |name: &str, of: fn(&Device) -> &Memory| {
         if model.devices.is_empty() {
-            return format!("{name} {UNKNOWN}");
+            return vec![Span::styled(format!("{name} {UNKNOWN}"), theme.heading())];
         }
         let used = model.devices.iter().map(|device| of(device).used).fold(0, u64::saturating_add);
         let totals = model.devices.iter().map(|device| of(device).total);
         let total = totals.sum::<Option<u64>>();
         let incomplete = model.devices.iter().any(|device| device.incomplete);
         let mark = Memory { used, incomplete, ..Memory::default() }.used_range().mark().trim();
-        format!("{name} {mark}{} {}", share(used, total), percent(used, total))
+        if total.is_none() {
+            return vec![Span::styled(format!("{name} {mark}{}", bytes(used)), theme.heading())];
+        }
+        vec![
+            Span::styled(format!("{name} {mark}{} ", share(used, total)), theme.heading()),
+            Span::styled(percent(used, total), theme.level(used, total).patch(theme.heading())),
+        ]
     };
-    let memory = format!(" all devices  {}   {}", text("DRAM", |d| &d.held.dram), text("L1", |d| &d.held.l1));
-    Line::from(vec![Span::styled(memory, theme.heading()), Span::styled(driver_totals(model), theme.dim())])
+    let all = vec![Span::styled(" all devices", theme.dim())];
+    let gap = |style: Style| Span::styled("   ", style);
+    let mut parts = vec![all, memory("DRAM", |d| &d.held.dram), memory("L1", |d| &d.held.l1)];
+    parts.extend(driver_totals(model).map(|text| vec![Span::styled(text, theme.dim())]));
+    let mut room = usize::from(width);
+    let mut spans = Vec::new();
+    for part in parts {
+        let needed = 3 + part.iter().map(|span| span.content.chars().count()).sum::<usize>();
+        let Some(left) = room.checked_sub(needed) else { break };
+        room = left;
+        spans.extend(part.into_iter().chain([gap(Style::new())]));
+    }
+    Line::from(spans)
 }
 
-/// The hottest chip, and the power of all; unknown unless all that the driver has tell it.
-fn driver_totals(model: &Model) -> String {
+/// The hottest chip, and the power of all; nothing unless all that the driver has tell it.
+fn driver_totals(model: &Model) -> Option<String> {
     let all = |told: Told, join: fn(f64, f64) -> f64| {
         let measure = Measure::of(told)?;
         let mut values =
@@ -195,39 +407,8 @@ fn driver_totals(model: &Model) -> String {
         let joined = values.try_fold(first, |joined, value| Some(join(joined, value?)))?;
         Some(measure.text(joined))
     };
-    let temperature = or_unknown(all(Told::Temperature, f64::max), |text| format!("max {text}"));
-    let power = or_unknown(all(Told::Power, |one, other| one + other), |text| text);
-    format!("   {temperature} °C   {power} W")
-}
-
-/// What an operator should know: problems, flags of devices and processes, the last failure.
-fn notes(model: &Model) -> Vec<String> {
-    let problems =
-        model.problems.iter().map(|problem| format!(" {}: {}", problem.kind.word(), problem.message));
-    let devices =
-        model.devices.iter().map(|device| (format!("device {}", device.index), device.flags().join(", ")));
-    let alive = model.processes.iter().filter(|process| process.is_alive());
-    let processes = alive.map(|process| (format!("pid {}", process.pid_text()), process.flags().join(", ")));
-    let flagged = devices.chain(processes).filter(|(_, flags)| !flags.is_empty());
-    let flagged = flagged.map(|(who, flags)| format!(" {who}: {flags}"));
-    problems.chain(flagged).chain(last_failure(model)).collect()
-}
-
-fn last_failure(model: &Model) -> Option<String> {
-    let failures = model.devices.iter().filter_map(|device| Some((device.index, device.failure?)));
-    let (index, failure) = failures.max_by_key(|(_, failure)| failure.time)?;
-    // From its record: another process may have that pid now, or in another namespace.
-    let record = model.failures.iter().find(|kept| kept.device == Some(index) && kept.time == failure.time);
-    let who = record.map_or_else(
-        || failure.pid.to_string(),
-        |kept| format!("{}, {}", kept.who.pid_text(), fit(&kept.who.name, 16)),
-    );
-    Some(format!(
-        " {} ago on device {index}: {} allocation of {} failed (pid {who}); {} free, largest block {}",
-        age(model.clock.age_ns(failure.time.monotonic_ns)),
-        or_unknown(failure.class, |class| class.name().to_uppercase()),
-        bytes(failure.shortage.request_bytes),
-        failure.shortage.free_text(),
-        failure.shortage.largest_text(),
-    ))
+    let temperature = all(Told::Temperature, f64::max).map(|text| format!("max {text} °C"));
+    let power = all(Told::Power, |one, other| one + other).map(|text| format!("{text} W"));
+    let told: Vec<String> = [temperature, power].into_iter().flatten().collect();
+    (!told.is_empty()).then(|| told.join("   "))
 }

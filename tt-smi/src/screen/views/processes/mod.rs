@@ -18,6 +18,7 @@ use crate::screen::widgets::list::{Hit, List, RowStyle, draw_empty};
 use crate::screen::widgets::text::{draw_lines, split_bottom};
 use crate::units::age;
 use process_detail::ProcessDetail;
+pub(crate) use rows::held_text;
 use rows::{COLUMNS, ProcessRow, SORTED_BY};
 
 /// Most ended processes noted below the list.
@@ -41,20 +42,55 @@ pub(crate) struct ProcessList {
     is_tree: bool,
     /// Number of processes before filtering.
     all: usize,
+    /// Whether ended processes are noted below the list.
+    with_ends: bool,
 }
 
 impl Default for ProcessList {
     fn default() -> ProcessList {
         let list = List::new(COLUMNS, SORTED_BY, ProcessRow::number);
-        ProcessList { rows: Vec::new(), list, query: Query::default(), is_tree: false, all: 0 }
+        ProcessList {
+            rows: Vec::new(),
+            list,
+            query: Query::default(),
+            is_tree: false,
+            all: 0,
+            with_ends: true,
+        }
     }
 }
 
 impl ProcessList {
-    fn take_rows(&mut self, model: &Model) {
+    /// A list that notes no ended processes, and has no focus.
+    pub(super) fn plain() -> ProcessList {
+        let mut list = ProcessList { with_ends: false, ..ProcessList::default() };
+        list.focus(false);
+        list
+    }
+
+    /// Sets whether the list has the focus.
+    pub(super) fn focus(&mut self, has_focus: bool) {
+        self.list.focus(has_focus);
+    }
+
+    /// Number of rows.
+    pub(super) fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// The selected process.
+    pub(super) fn selected(&self) -> Option<ProcessKey> {
+        self.list.selected(&self.rows).map(|row| row.key)
+    }
+
+    fn take_rows(&mut self, data: &Data) {
+        let model = &data.model;
         let wanted = |process: &&Process| self.query.matches(*process);
-        self.rows =
-            model.processes.iter().filter(wanted).map(|process| ProcessRow::new(process, model)).collect();
+        let row = |process: &Process| {
+            let trend = data.trends.get(&process.identity).map_or(&[][..], Vec::as_slice);
+            ProcessRow::new(process, model, trend)
+        };
+        self.rows = model.processes.iter().filter(wanted).map(row).collect();
         self.all = model.processes.len();
         self.arrange();
     }
@@ -75,9 +111,9 @@ impl ProcessList {
     }
 
     /// The list, and the notes on ended processes below it.
-    fn parts(area: Rect, model: &Model) -> (Rect, Rect) {
+    fn parts(&self, area: Rect, model: &Model) -> (Rect, Rect) {
         let ends = model.reclaimed.len().min(ENDS).min(usize::from(area.height / 4));
-        split_bottom(area, ends as u16)
+        split_bottom(area, if self.with_ends { ends as u16 } else { 0 })
     }
 
     fn draw_ends(frame: &mut Frame<'_>, area: Rect, scene: &Scene<'_>) {
@@ -103,13 +139,13 @@ impl HasDetail for ProcessList {
 
 impl Page for ProcessList {
     fn refresh(&mut self, data: &Data) {
-        self.take_rows(&data.model);
+        self.take_rows(data);
     }
 
     fn act(&mut self, action: Action, scene: &Scene<'_>) -> Reply {
         match action {
             Action::Move(motion) => {
-                let (area, _) = ProcessList::parts(scene.area, &scene.data.model);
+                let (area, _) = self.parts(scene.area, &scene.data.model);
                 self.list.go(motion, &self.rows, area);
             }
             Action::Open => return Reply::OpenRow,
@@ -128,7 +164,7 @@ impl Page for ProcessList {
     }
 
     fn click(&mut self, at: Position, scene: &Scene<'_>) -> Reply {
-        let (area, _) = ProcessList::parts(scene.area, &scene.data.model);
+        let (area, _) = self.parts(scene.area, &scene.data.model);
         match self.list.click(at, &self.rows, area) {
             Hit::Heading => self.arrange(),
             Hit::Row { again: true } => return Reply::OpenRow,
@@ -139,7 +175,7 @@ impl Page for ProcessList {
     }
 
     fn draw(&self, frame: &mut Frame<'_>, scene: &Scene<'_>) {
-        let (theme, (area, ends)) = (scene.theme, ProcessList::parts(scene.area, &scene.data.model));
+        let (theme, (area, ends)) = (scene.theme, self.parts(scene.area, &scene.data.model));
         self.list.draw(frame, area, &self.rows, theme, |row| match row.state {
             _ if row.is_flagged => RowStyle::warn(theme),
             "alive" => RowStyle::default(),
@@ -175,7 +211,19 @@ impl Page for ProcessList {
 
     fn filter(&mut self, query: Query, data: &Data) {
         self.query = query;
-        self.take_rows(&data.model);
+        self.take_rows(data);
+    }
+
+    fn columns(&self) -> Vec<(&'static str, bool)> {
+        self.list.columns()
+    }
+
+    fn toggle_column(&mut self, place: usize) {
+        self.list.toggle_column(place);
+    }
+
+    fn search(&mut self, text: &str, after: bool) -> Option<bool> {
+        Some(self.list.find(text, after, &self.rows))
     }
 
     fn target(&self, _scene: &Scene<'_>) -> Option<ProcessKey> {

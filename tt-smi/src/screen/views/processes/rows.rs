@@ -9,6 +9,7 @@ use crate::model::{Model, Process, Reclaimed};
 use crate::screen::page::ProcessKey;
 use crate::screen::widgets::list::Column;
 use crate::screen::widgets::text::or_unknown;
+use crate::screen::widgets::trend::used_trend;
 use crate::units::{UNKNOWN, age, bytes, bytes_or_unknown, count};
 
 #[derive(Clone, Debug)]
@@ -29,6 +30,8 @@ pub(super) struct ProcessRow {
     container: Option<String>,
     devices: Vec<usize>,
     dram: Option<u64>,
+    /// DRAM over the last minute.
+    trend: String,
     l1: Option<u64>,
     classes: Option<[u64; Class::COUNT]>,
     kernels: Option<u64>,
@@ -38,7 +41,8 @@ pub(super) struct ProcessRow {
 }
 
 impl ProcessRow {
-    pub(super) fn new(process: &Process, model: &Model) -> ProcessRow {
+    /// `trend` is the DRAM of the last minute, oldest first.
+    pub(super) fn new(process: &Process, model: &Model, trend: &[Option<u64>]) -> ProcessRow {
         let command = process.command.as_ref();
         let command = command.map(|command| format!("{}: {}", process.name.raw(), command.raw()));
         let held = held(process, model).map(|held| format!("{} ({held})", process.name.raw()));
@@ -58,6 +62,7 @@ impl ProcessRow {
             }),
             devices: process.usages.iter().map(|usage| usage.device).collect(),
             dram: process.total(|held| held.dram.used),
+            trend: used_trend(&columns_of(trend)),
             l1: process.total(|held| held.l1.used),
             classes: process
                 .has_totals()
@@ -84,6 +89,7 @@ impl ProcessRow {
             container: None,
             devices: Vec::new(),
             dram: None,
+            trend: String::new(),
             l1: None,
             classes: None,
             kernels: None,
@@ -124,12 +130,23 @@ pub(super) fn held(process: &Process, model: &Model) -> Option<String> {
 }
 
 /// `held 2.0 GiB dram, 3.0 KiB cb`.
-pub(super) fn held_text(gone: &Reclaimed) -> String {
+pub(crate) fn held_text(gone: &Reclaimed) -> String {
     let one = |(class, size): &(Class, u64)| format!("{} {}", bytes(*size), class.name());
     match &gone.bytes[..] {
         [] => "held nothing".to_owned(),
         held => format!("held {}", held.iter().map(one).collect::<Vec<_>>().join(", ")),
     }
+}
+
+/// Width of the curve of the last minute.
+const TREND: usize = 10;
+
+/// A value for each column of the curve, the last of its time. What is not known yet is at the left: now is at the right.
+fn columns_of(samples: &[Option<u64>]) -> Vec<Option<u64>> {
+    let each = crate::screen::trends::SAMPLES / TREND;
+    let missing = crate::screen::trends::SAMPLES.saturating_sub(samples.len());
+    let all: Vec<Option<u64>> = std::iter::repeat_n(None, missing).chain(samples.iter().copied()).collect();
+    all.chunks(each).map(|chunk| chunk.iter().rev().flatten().next().copied()).collect()
 }
 
 fn milli(rate: Option<f64>) -> Option<u64> {
@@ -142,7 +159,14 @@ pub(super) const SORTED_BY: usize = 5;
 /// With little room: pid, command, DRAM and state.
 pub(super) const COLUMNS: &[Column<ProcessRow>] = &[
     Column::ids("PID", 7, 0, |row| row.pid.clone(), |row| row.key.pid),
-    Column::ids("NSPID", 7, 13, |row| row.key.namespace_pid.to_string(), |row| Some(row.key.namespace_pid)),
+    Column::ids(
+        "NSPID",
+        7,
+        13,
+        |row: &ProcessRow| row.key.namespace_pid.to_string(),
+        |row| Some(row.key.namespace_pid),
+    )
+    .unless(|row| row.key.pid == Some(row.key.namespace_pid)),
     Column::words("USER", 8, 6, |row| row.user.to_string(), |row| Some(row.user.raw())),
     Column::words("STATE", 7, 4, |row| row.state.to_owned(), |row| Some(row.state)),
     Column::ids(
@@ -153,6 +177,7 @@ pub(super) const COLUMNS: &[Column<ProcessRow>] = &[
         |row| row.devices.first().map(|device| *device as u64),
     ),
     Column::number("DRAM", 9, 2, |row| bytes_or_unknown(row.dram), |row| row.dram),
+    Column::new("1 MIN", TREND as u16, 7, |row| row.trend.clone()),
     Column::number("L1", 9, 3, |row| bytes_or_unknown(row.l1), |row| row.l1),
     Column::number("PEAK", 9, 8, |row| bytes_or_unknown(row.peak), |row| row.peak),
     Column::number(
@@ -162,7 +187,13 @@ pub(super) const COLUMNS: &[Column<ProcessRow>] = &[
         |row| bytes_or_unknown(row.class(Class::Trace)),
         |row| row.class(Class::Trace),
     ),
-    Column::number("CB", 9, 11, |row| bytes_or_unknown(row.class(Class::Cb)), |row| row.class(Class::Cb)),
+    Column::number(
+        "CB ALLOC",
+        9,
+        11,
+        |row| bytes_or_unknown(row.class(Class::Cb)),
+        |row| row.class(Class::Cb),
+    ),
     Column::number("KERNELS", 9, 10, |row| bytes_or_unknown(row.kernels), |row| row.kernels),
     Column::number(
         "L1_SMALL",
@@ -175,18 +206,20 @@ pub(super) const COLUMNS: &[Column<ProcessRow>] = &[
         "SYSMEM",
         9,
         17,
-        |row| bytes_or_unknown(row.class(Class::SystemMemory)),
+        |row: &ProcessRow| bytes_or_unknown(row.class(Class::SystemMemory)),
         |row| row.class(Class::SystemMemory),
-    ),
+    )
+    .unless(|row| row.class(Class::SystemMemory) == Some(0)),
     Column::number("EV/S", 5, 7, |row| or_unknown(row.rate, count), |row| milli(row.rate)),
     Column::number("AGE", 6, 9, |row| age(row.age_ns), |row| Some(row.age_ns)),
     Column::words(
         "CONTAINER",
         19,
         16,
-        |row| row.container.clone().unwrap_or_else(|| UNKNOWN.to_owned()),
+        |row: &ProcessRow| row.container.clone().unwrap_or_else(|| UNKNOWN.to_owned()),
         |row| row.container.as_deref(),
-    ),
+    )
+    .unless(|row| row.container.is_none()),
     Column::words("COMMAND", 0, 1, ProcessRow::tree_text, |row| Some(row.title.raw())),
 ];
 
@@ -229,9 +262,9 @@ mod tests {
     #[test]
     fn a_process_that_is_listed_in_part_has_no_figures_of_classes() {
         let mut data = fixture::data(1, 1, More::None);
-        assert!(ProcessRow::new(&data.model.processes[0], &data.model).class(Class::Trace).is_some());
+        assert!(ProcessRow::new(&data.model.processes[0], &data.model, &[]).class(Class::Trace).is_some());
         data.model.processes[0].health.listed_in_part = true;
-        let row = ProcessRow::new(&data.model.processes[0], &data.model);
+        let row = ProcessRow::new(&data.model.processes[0], &data.model, &[]);
         assert_eq!((row.dram, row.class(Class::Trace), row.kernels), (None, None, None));
     }
 

@@ -12,6 +12,8 @@ pub(crate) struct Column<T> {
     pub sort: Sort<T>,
     /// Whether the initial order is descending.
     pub descending: bool,
+    /// Whether it says nothing of a row. If that is so of all rows, it takes no room.
+    pub says_nothing: Option<fn(&T) -> bool>,
 }
 
 /// The sort key of a column: extracted once, not at every comparison.
@@ -32,7 +34,21 @@ const FLEXIBLE_SHARE: u16 = 6;
 impl<T> Column<T> {
     /// A text column that the list cannot be sorted by.
     pub(crate) const fn new(head: &'static str, width: u16, rank: u8, text: fn(&T) -> String) -> Column<T> {
-        Column { head, width, rank, right: false, text, sort: Sort::No, descending: false }
+        Column {
+            head,
+            width,
+            rank,
+            right: false,
+            text,
+            sort: Sort::No,
+            descending: false,
+            says_nothing: None,
+        }
+    }
+
+    /// Left out if it says nothing of any row.
+    pub(crate) const fn unless(self, says_nothing: fn(&T) -> bool) -> Column<T> {
+        Column { says_nothing: Some(says_nothing), ..self }
     }
 
     /// Right-aligned numbers, descending.
@@ -123,13 +139,14 @@ pub(super) type Widths = Vec<(usize, u16)>;
 
 /// The pages of columns: the most important first, then those that were dropped. The name of a row is on each of them, if
 /// there is room.
-pub(super) fn pages<T>(columns: &[Column<T>], width: u16) -> Vec<Widths> {
-    let first = widths(columns, width);
+/// Only the columns at `places` are there.
+pub(super) fn pages<T>(columns: &[Column<T>], places: &[usize], width: u16) -> Vec<Widths> {
+    let first = widths(columns, places, width);
     let is_in = |place: &usize| first.iter().any(|(shown, _)| shown == place);
     let is_name = |place: &usize| columns[*place].rank == 0 || columns[*place].width == 0;
-    let names: Vec<usize> = (0..columns.len()).filter(|place| is_in(place) && is_name(place)).collect();
-    let mut left_out: Vec<usize> = (0..columns.len()).filter(|place| !is_in(place)).collect();
-    let mut pages = Vec::from_iter(Some(first).filter(|first| !first.is_empty() || columns.is_empty()));
+    let names: Vec<usize> = places.iter().copied().filter(|place| is_in(place) && is_name(place)).collect();
+    let mut left_out: Vec<usize> = places.iter().copied().filter(|place| !is_in(place)).collect();
+    let mut pages = Vec::from_iter(Some(first).filter(|first| !first.is_empty() || places.is_empty()));
     while !left_out.is_empty() {
         pages.push(next_page(columns, width, &names, &mut left_out));
     }
@@ -154,8 +171,8 @@ fn next_page<T>(columns: &[Column<T>], width: u16, names: &[usize], left_out: &m
 }
 
 /// The columns that fit, in order, with their widths.
-fn widths<T>(columns: &[Column<T>], width: u16) -> Widths {
-    let mut by_rank: Vec<usize> = (0..columns.len()).collect();
+fn widths<T>(columns: &[Column<T>], places: &[usize], width: u16) -> Widths {
+    let mut by_rank: Vec<usize> = places.to_vec();
     by_rank.sort_by_key(|place| columns[*place].rank);
     let mut left = width.saturating_add(1);
     let fits = |place: &usize| {

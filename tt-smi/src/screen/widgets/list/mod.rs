@@ -65,6 +65,10 @@ pub(crate) struct List<T: 'static> {
     aside: usize,
     /// Only the focused list shows its selection.
     has_focus: bool,
+    /// Whether the user wants each column; `None` if nothing was chosen.
+    chosen: Vec<Option<bool>>,
+    /// Columns that say nothing of any row.
+    needless: Vec<bool>,
 }
 
 impl<T> List<T> {
@@ -72,7 +76,60 @@ impl<T> List<T> {
     pub(crate) fn new(columns: &'static [Column<T>], sort: usize, key: fn(&T) -> u64) -> List<T> {
         let descending = columns.get(sort).is_some_and(|column| column.descending);
         let (order, selected_key, has_focus) = (Vec::new(), None, true);
-        List { columns, key, sort, descending, order, selected: 0, selected_key, top: 0, aside: 0, has_focus }
+        List {
+            columns,
+            key,
+            sort,
+            descending,
+            order,
+            selected: 0,
+            selected_key,
+            top: 0,
+            aside: 0,
+            has_focus,
+            chosen: vec![None; columns.len()],
+            needless: vec![false; columns.len()],
+        }
+    }
+
+    fn is_wanted(&self, place: usize) -> bool {
+        self.chosen[place].unwrap_or(!self.needless[place])
+    }
+
+    /// The columns that are wanted.
+    fn places(&self) -> Vec<usize> {
+        (0..self.columns.len()).filter(|place| self.is_wanted(*place)).collect()
+    }
+
+    /// All columns, and whether each is wanted.
+    pub(crate) fn columns(&self) -> Vec<(&'static str, bool)> {
+        self.columns.iter().enumerate().map(|(place, column)| (column.head, self.is_wanted(place))).collect()
+    }
+
+    /// Shows or hides a column. One always stays.
+    pub(crate) fn toggle_column(&mut self, place: usize) {
+        if place < self.columns.len() && self.places() != [place] {
+            self.chosen[place] = Some(!self.is_wanted(place));
+            self.aside = 0;
+        }
+    }
+
+    /// Selects the next row with this text in any of its columns, cyclically, from the selected one on or after it;
+    /// returns whether there is one.
+    pub(crate) fn find(&mut self, text: &str, after: bool, items: &[T]) -> bool {
+        let text = text.to_lowercase();
+        let places = self.places();
+        let has = |item: &T| {
+            places.iter().any(|place| (self.columns[*place].text)(item).to_lowercase().contains(&text))
+        };
+        let all = self.order.len();
+        let places = (0..all).map(|step| (self.selected + step + usize::from(after)) % all);
+        let found = places.into_iter().find(|place| items.get(self.order[*place] as usize).is_some_and(has));
+        if let Some(place) = found {
+            self.selected = place;
+            self.selected_key = self.selected(items).map(self.key);
+        }
+        found.is_some()
     }
 
     /// Sets whether the list has the focus.
@@ -86,6 +143,12 @@ impl<T> List<T> {
         places.clear();
         let kept = items.iter().enumerate().filter(|(_, item)| wanted(item));
         places.extend(kept.map(|(place, _)| place as u32));
+        for (needless, column) in self.needless.iter_mut().zip(self.columns) {
+            let says_nothing = |says_nothing: fn(&T) -> bool| {
+                places.iter().filter_map(|place| items.get(*place as usize)).all(says_nothing)
+            };
+            *needless = column.says_nothing.is_some_and(says_nothing);
+        }
         let sort = self.columns.get(self.sort).map_or(Sort::No, |column| column.sort);
         self.order = sort.apply(places, items, self.descending);
         self.find_selected(items);
@@ -269,6 +332,7 @@ impl<T> List<T> {
             frame.render_widget(Span::styled("›", theme.warn()), sign_at(area.right() - 1));
         }
         let height = visible_rows(area);
+        self.draw_more(frame, line_at(0), &viewport, height, theme);
         let places = self.order.iter().enumerate().skip(self.first_shown(height)).take(height);
         for (y, (place, item)) in (1..).zip(places) {
             let Some(item) = items.get(*item as usize) else { continue };
@@ -280,6 +344,36 @@ impl<T> List<T> {
                 true => Line::styled(pad(&text, usize::from(area.width), false), theme.selected()),
             };
             frame.render_widget(line, line_at(y));
+        }
+    }
+
+    /// How many rows are above and below, at the end of the headings if there is room.
+    fn draw_more(
+        &self,
+        frame: &mut Frame<'_>,
+        line: Rect,
+        viewport: &Viewport,
+        height: usize,
+        theme: &Theme,
+    ) {
+        let above = self.first_shown(height);
+        let below = self.order.len().saturating_sub(above + height);
+        let text = match (above, below) {
+            (0, 0) => return,
+            (0, below) => format!(" {below} more ↓ "),
+            (above, 0) => format!(" {above} above ↑ "),
+            (above, below) => format!(" {above} ↑ {below} ↓ "),
+        };
+        let used = |(place, width): &(usize, u16)| {
+            let column = &self.columns[*place];
+            // The last column may be wider than its heading.
+            if column.width == 0 && !column.right { column.head.len() as u16 + 1 } else { *width }
+        };
+        let used = GUTTER + viewport.widths.iter().map(|width| used(width) + 1).sum::<u16>();
+        let width = text.chars().count() as u16;
+        if used + width + 1 <= line.width {
+            let area = Rect { x: line.right() - width - 1, width, ..line };
+            frame.render_widget(Span::styled(text, theme.warn()), area);
         }
     }
 

@@ -76,9 +76,9 @@ fn clicks_select_sort_and_miss() {
 
 #[test]
 fn columns_that_do_not_fit_are_on_further_pages() {
-    assert_eq!(pages(COLUMNS, 40), [[(0, 6), (1, 33)]]);
-    assert_eq!(pages(COLUMNS, 18), [[(0, 6)], [(1, 18)]]);
-    assert_eq!(pages(COLUMNS, 3), [[(0, 3)], [(1, 3)]]);
+    assert_eq!(pages(COLUMNS, &[0, 1], 40), [[(0, 6), (1, 33)]]);
+    assert_eq!(pages(COLUMNS, &[0, 1], 18), [[(0, 6)], [(1, 18)]]);
+    assert_eq!(pages(COLUMNS, &[0, 1], 3), [[(0, 3)], [(1, 3)]]);
 }
 
 #[test]
@@ -92,7 +92,7 @@ fn every_column_can_be_reached_at_every_width() {
         Column::new("D", 9, 1, |_| String::new()),
     ];
     for width in 0..120 {
-        let pages = pages(MANY, width);
+        let pages = pages(MANY, &(0..MANY.len()).collect::<Vec<_>>(), width);
         let mut seen: Vec<usize> = pages.iter().flatten().map(|(place, _)| *place).collect();
         seen.sort_unstable();
         seen.dedup();
@@ -186,4 +186,45 @@ fn unknown_comes_last_in_either_order() {
         list.arrange(&items, |_| true);
         assert_eq!(list.order, expected, "{choice} {reversed}");
     }
+}
+
+#[test]
+fn a_text_is_found_after_the_selected_row_and_again_from_the_start() {
+    let items = [31, 12, 32, 4];
+    let mut list = list(&items);
+    assert!(list.find("N3", false, &items), "whatever the case");
+    assert_eq!(list.selected(&items), Some(&32));
+    assert!(list.find("n3", true, &items));
+    assert_eq!(list.selected(&items), Some(&31));
+    assert!(list.find("n3", true, &items), "once round");
+    assert_eq!(list.selected(&items), Some(&32));
+    assert!(!list.find("no such text", true, &items));
+    assert_eq!(list.selected(&items), Some(&32), "nothing moves in vain");
+    list.arrange(&[], |_| true);
+    assert!(!list.find("", true, &[]));
+}
+
+#[test]
+fn a_hidden_column_takes_no_room_and_one_stays() {
+    let mut list = list(&[1, 2]);
+    list.toggle_column(0);
+    assert_eq!(list.columns(), [("N", false), ("NAME", true)]);
+    list.toggle_column(1);
+    assert!(list.columns()[1].1, "the last one");
+    list.toggle_column(0);
+    assert_eq!(list.columns(), [("N", true), ("NAME", true)]);
+}
+
+#[test]
+fn a_column_that_says_nothing_takes_no_room_unless_it_is_wanted() {
+    const SOME: &[Column<u64>] =
+        &[COLUMNS_N, Column::new("ODD", 3, 2, |n: &u64| n.to_string()).unless(|n| n % 2 == 0)];
+    const COLUMNS_N: Column<u64> = Column::number("N", 6, 0, |n| n.to_string(), |n| Some(*n));
+    let mut list = List::new(SOME, 0, |n| *n);
+    list.arrange(&[2, 4], |_| true);
+    assert_eq!(list.columns(), [("N", true), ("ODD", false)]);
+    list.arrange(&[2, 5], |_| true);
+    assert_eq!(list.columns(), [("N", true), ("ODD", true)]);
+    list.toggle_column(1);
+    assert_eq!(list.columns(), [("N", true), ("ODD", false)]);
 }

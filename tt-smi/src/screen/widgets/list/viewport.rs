@@ -46,7 +46,7 @@ impl Viewport {
 /// The mark for more columns is after the last heading; if that reaches the edge, the mark needs a column of its own.
 fn pages<T>(list: &List<T>, items: &[T], area: Rect) -> Vec<Widths> {
     let room = area.width.saturating_sub(GUTTER);
-    let pages = column::pages(list.columns, room);
+    let pages = column::pages(list.columns, &list.places(), room);
     let has_more = pages.len() > 1 || cut(list, &pages[0], items, area).0 > 0;
     let reaches_end = |(place, width): &(usize, u16)| {
         let column = &list.columns[*place];
@@ -54,7 +54,7 @@ fn pages<T>(list: &List<T>, items: &[T], area: Rect) -> Vec<Widths> {
         column.right || column.head.len() + 1 >= usize::from(*width)
     };
     match has_more && pages.iter().filter_map(|page| page.last()).any(reaches_end) {
-        true => column::pages(list.columns, room.saturating_sub(1)),
+        true => column::pages(list.columns, &list.places(), room.saturating_sub(1)),
         false => pages,
     }
 }
