@@ -147,7 +147,8 @@ fn a_filter_works_while_it_is_typed_also_on_another_size() {
     assert!(one.contains("ber"), "{one}");
     terminal.resize(80, 24);
     terminal.press("t");
-    terminal.await_screen("smaller, and typed on", |screen| screen.contains("bert") && pids(screen).len() == 1);
+    terminal
+        .await_screen("smaller, and typed on", |screen| screen.contains("bert") && pids(screen).len() == 1);
     // Esc returns to what was before.
     terminal.press(ESCAPE);
     terminal.await_screen("all again", |screen| pids(screen).len() == 3);
@@ -164,7 +165,8 @@ fn a_text_is_searched_and_columns_are_chosen() {
     let space = Space::new();
     let mut terminal = demo(&space, 140, 40);
     terminal.press("4");
-    terminal.await_screen("processes", |screen| screen.contains("KERNELS") && !screen.contains("all devices"));
+    terminal
+        .await_screen("processes", |screen| screen.contains("KERNELS") && !screen.contains("all devices"));
     terminal.press(F3);
     terminal.await_text("search");
     terminal.press("no such");

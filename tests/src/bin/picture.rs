@@ -1,6 +1,7 @@
 //! Makes the pictures of the README from a real run: the demonstration in a real pseudo-terminal, or a job.
 //!
-//! `cargo run --release -p tt-shm-tests --bin picture -- docs/images`, and `.ci/tt-metal-picture`.
+//! `cargo run --release -p tt-shm-tests --bin picture -- docs/images`, and `.ci/tt-metal-picture`. With `--every-view` all
+//! views at several sizes, to be looked at; with `--session` a short session that moves.
 
 use std::path::{Path, PathBuf};
 use std::process::{ExitCode, Stdio};
@@ -9,9 +10,10 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use clap::Parser;
 use portable_pty::CommandBuilder;
-use tt_shm_tests::picture::svg;
+use tt_shm_tests::picture::{animated, svg};
 use tt_shm_tests::space::{Process, Space};
 use tt_shm_tests::terminal::{self, Terminal};
+use tt_smi::screen::View;
 
 /// Set for the processes that this one starts: they are tt-smi.
 const ROLE: &str = "TT_PICTURE_IS_SMI";
@@ -37,6 +39,18 @@ struct Options {
     /// Rows of the terminal
     #[arg(long, default_value_t = 34)]
     rows: u16,
+    /// All views, each at 60x15, 80x24, 120x40 and 200x50
+    #[arg(long)]
+    every_view: bool,
+    /// A session of half a minute that moves, in session.svg
+    #[arg(long, conflicts_with = "every_view")]
+    session: bool,
+    /// Devices of the demonstration
+    #[arg(long, default_value_t = 4)]
+    devices: u32,
+    /// Processes of the demonstration
+    #[arg(long, default_value_t = 3)]
+    workers: u32,
     /// A job to look at, instead of the demonstration
     #[arg(last = true)]
     job: Vec<String>,
@@ -70,22 +84,79 @@ fn take(options: &Options) -> Result<()> {
         job.stdout(Stdio::null()).stderr(Stdio::null());
         Process::spawn(job)
     });
-    let shown: &[&str] = if is_demo { &["demo", "--devices", "4"] } else { &[] };
+    let (devices, workers) = (options.devices.to_string(), options.workers.to_string());
+    let demo = ["demo", "--devices", &devices, "--workers", &workers];
+    let shown: &[&str] = if is_demo { &demo } else { &[] };
     let mut shown: CommandBuilder = terminal::program(&space, this, shown);
     shown.env(ROLE, "1");
     let mut terminal = Terminal::start(shown, options.columns, options.rows);
     terminal.await_text("aggregator");
     eprintln!("picture: the workload runs {} s first", options.seconds);
     std::thread::sleep(Duration::from_secs(options.seconds));
-    for (name, key, text) in if is_demo { &PICTURES[..] } else { &JOB_PICTURES } {
-        terminal.press(key);
-        terminal.await_text(text);
-        // One more refresh: what the view needs was read after the key.
-        std::thread::sleep(Duration::from_secs(2));
-        write(&options.folder.join(format!("{name}.svg")), &svg(&terminal.screen()))?;
+    if options.session {
+        write(&options.folder.join("session.svg"), &animated(&session(&mut terminal)))?;
+    } else if options.every_view {
+        take_every_view(&mut terminal, &options.folder)?;
+    } else {
+        take_some(&mut terminal, &options.folder, if is_demo { &PICTURES } else { &JOB_PICTURES })?;
     }
     terminal.press("q");
     anyhow::ensure!(terminal.await_end().success(), "the screen failed");
+    Ok(())
+}
+
+/// What the view needs is read after the key.
+const SETTLES: Duration = Duration::from_secs(2);
+
+fn take_every_view(terminal: &mut Terminal, folder: &Path) -> Result<()> {
+    for (columns, rows) in [(60, 15), (80, 24), (120, 40), (200, 50)] {
+        terminal.resize(columns, rows);
+        for view in View::ALL {
+            terminal.press(&view.digit().to_string());
+            std::thread::sleep(SETTLES);
+            let path = folder.join(format!("{}-{columns}x{rows}.svg", view.name()));
+            write(&path, &svg(&terminal.screen()))?;
+        }
+    }
+    Ok(())
+}
+
+/// What is pressed, and how long the screen is shown after it.
+const SESSION: [(&str, u64); 16] = [
+    ("0", 3000),
+    ("\r", 2500),
+    ("\x1b", 1500),
+    ("\t", 1500),
+    ("j", 1000),
+    ("/", 1000),
+    ("b", 500),
+    ("e", 500),
+    ("r", 1500),
+    ("\x1b", 1500),
+    ("2", 3500),
+    ("b", 2500),
+    ("5", 3000),
+    ("7", 3000),
+    ("6", 3000),
+    ("0", 2500),
+];
+
+fn session(terminal: &mut Terminal) -> Vec<(vt100::Screen, Duration)> {
+    let scene = |(key, shown): (&str, u64)| {
+        terminal.press(key);
+        std::thread::sleep(Duration::from_millis(shown).max(Duration::from_millis(1200)));
+        (terminal.screen(), Duration::from_millis(shown))
+    };
+    SESSION.into_iter().map(scene).collect()
+}
+
+fn take_some(terminal: &mut Terminal, folder: &Path, pictures: &[(&str, &str, &str)]) -> Result<()> {
+    for (name, key, text) in pictures {
+        terminal.press(key);
+        terminal.await_text(text);
+        std::thread::sleep(SETTLES);
+        write(&folder.join(format!("{name}.svg")), &svg(&terminal.screen()))?;
+    }
     Ok(())
 }
 

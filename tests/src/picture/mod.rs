@@ -4,6 +4,8 @@ mod color;
 mod shapes;
 
 use std::fmt::Write;
+use std::num::NonZero;
+use std::time::Duration;
 
 use vt100::{Cell, Screen};
 
@@ -25,22 +27,52 @@ struct Run {
 
 /// The picture.
 pub fn svg(screen: &Screen) -> String {
-    let (rows, columns) = screen.size();
-    let (rows, columns) = (rows.get(), columns.get());
+    let (mut svg, size) = (String::new(), screen.size());
+    draw_screen(&mut svg, screen);
+    in_frame(size, &svg)
+}
+
+/// Several screens, each for some time, again and again.
+pub fn animated(scenes: &[(Screen, Duration)]) -> String {
+    let all: f64 = scenes.iter().map(|(_, time)| time.as_secs_f64()).sum();
+    let (mut svg, mut from) = (String::new(), 0.0);
+    for (screen, time) in scenes {
+        let to = from + time.as_secs_f64() / all;
+        // It is hidden before and after its time. A viewer that does not animate shows the first.
+        let (hidden, values, times) = match from > 0.0 {
+            true => ("hidden", "hidden;visible;hidden", format!("0;{from:.4};{:.4}", f64::min(to, 1.0))),
+            false => ("visible", "visible;hidden", format!("0;{to:.4}")),
+        };
+        let _ = writeln!(
+            svg,
+            "<g visibility=\"{hidden}\"><animate attributeName=\"visibility\" values=\"{values}\" keyTimes=\"{times}\" \
+             dur=\"{all:.1}s\" calcMode=\"discrete\" repeatCount=\"indefinite\"/>"
+        );
+        draw_screen(&mut svg, screen);
+        svg += "</g>\n";
+        from = to;
+    }
+    scenes.first().map_or_else(String::new, |(screen, _)| in_frame(screen.size(), &svg))
+}
+
+fn in_frame((rows, columns): (NonZero<u16>, NonZero<u16>), content: &str) -> String {
     let (width, height) =
-        (f64::from(columns) * WIDTH + 2.0 * MARGIN, f64::from(rows) * HEIGHT + 2.0 * MARGIN);
-    let mut svg = format!(
+        (f64::from(columns.get()) * WIDTH + 2.0 * MARGIN, f64::from(rows.get()) * HEIGHT + 2.0 * MARGIN);
+    format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height}\" width=\"{width}\" \
          height=\"{height}\" font-family=\"DejaVu Sans Mono, Menlo, Consolas, monospace\" font-size=\"14\">\n\
-         <rect width=\"100%\" height=\"100%\" rx=\"8\" fill=\"{}\"/>\n",
+         <rect width=\"100%\" height=\"100%\" rx=\"8\" fill=\"{}\"/>\n{content}</svg>\n",
         color::BACKGROUND
-    );
-    for row in 0..rows {
-        for run in runs(screen, row, columns) {
-            draw(&mut svg, row, &run);
+    )
+}
+
+fn draw_screen(svg: &mut String, screen: &Screen) {
+    let (rows, columns) = screen.size();
+    for row in 0..rows.get() {
+        for run in runs(screen, row, columns.get()) {
+            draw(svg, row, &run);
         }
     }
-    svg + "</svg>\n"
 }
 
 fn runs(screen: &Screen, row: u16, columns: u16) -> Vec<Run> {

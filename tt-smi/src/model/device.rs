@@ -6,7 +6,7 @@ use tt_shm_reader::{
 };
 
 use super::as_json::{by_word, word_or_null};
-use super::{Clock, DeviceRegion, Held, Moment, Shortage};
+use super::{Clock, DeviceRegion, Held, Memory, Moment, Shortage};
 use crate::directory::DeviceId;
 use crate::driver::{DriverDevice, Measure};
 use crate::escape::Foreign;
@@ -233,8 +233,15 @@ impl Device {
     /// What is wrong with it, in a word each.
     pub fn flags(&self) -> Vec<&'static str> {
         let flag = |set: bool, word| set.then_some(word);
+        let over = |memory: &Memory| memory.total.is_some_and(|total| memory.used > total);
+        let over_capacity = match (over(&self.held.dram), over(&self.held.l1)) {
+            (true, true) => "DRAM and L1 over capacity",
+            (true, false) => "DRAM over capacity",
+            (false, true) => "L1 over capacity",
+            (false, false) => "over capacity",
+        };
         let flags = [
-            flag(self.over_capacity, "over capacity"),
+            flag(self.over_capacity, over_capacity),
             flag(self.conflict, "conflict"),
             flag(self.incomplete, "incomplete"),
             flag(self.unreported_holder, "held by a process that does not report"),

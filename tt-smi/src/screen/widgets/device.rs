@@ -1,7 +1,7 @@
 //! The headline of single-device views.
 
 use ratatui::Frame;
-use ratatui::text::Line;
+use ratatui::text::{Line, Span};
 
 use super::text::{between, split_top};
 use crate::escape::fit;
@@ -17,7 +17,17 @@ pub(crate) fn draw_headline(frame: &mut Frame<'_>, scene: &Scene<'_>, device: &D
     let left = names.iter().find(|name| name.chars().count() <= room).or(names.last());
     let left = left.map_or_else(String::new, |name| fit(name, usize::from(width)));
     let (line, _) = split_top(scene.area, 1);
-    frame.render_widget(Line::styled(between(&left, &note, width), scene.theme.heading()), line);
+    let flags = device.flags().join(", ");
+    let flags = if flags.is_empty() { flags } else { format!("  ! {flags}") };
+    let gap = usize::from(width).saturating_sub(left.chars().count() + note.chars().count());
+    let flags = fit(&flags, gap.saturating_sub(1));
+    let style = scene.theme.heading();
+    let rest = between(&" ".repeat(left.chars().count() + flags.chars().count()), &note, width);
+    frame.render_widget(Line::styled(rest, style), line);
+    frame.render_widget(
+        Line::from(vec![Span::styled(left, style), Span::styled(flags, scene.theme.warn())]),
+        line,
+    );
 }
 
 /// Descriptions of the device, most detailed first.

@@ -152,7 +152,7 @@ fn of_device(place: usize, device: &Device) -> Vec<Alarm> {
     // What is over capacity is named above; the sum of a mesh's claims may still say so of neither.
     let named = !alarms.is_empty();
     let flags: Vec<&str> =
-        device.flags().into_iter().filter(|flag| !(named && *flag == "over capacity")).collect();
+        device.flags().into_iter().filter(|flag| !(named && flag.ends_with("over capacity"))).collect();
     if !flags.is_empty() {
         let text = format!("device {}: {}", device.index, flags.join(", "));
         alarms.push(Alarm::new(Severity::Warning, text, leads));
