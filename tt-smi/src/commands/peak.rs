@@ -10,6 +10,7 @@ use serde::Serialize;
 use tt_shm_reader::{Class, Table};
 
 use crate::cli::PeakArgs;
+use crate::lists::fold::fold;
 use crate::model::{
     Clock, Device, FIGURES, Figure, Interval, Makeup, Model, Moment, Peak, Problem, Rank, hex,
 };
@@ -92,27 +93,53 @@ fn write(out: &mut dyn Write, model: &Model, paint: Paint) -> io::Result<()> {
     let since = model.window_since.and_then(Moment::rfc3339);
     let since = since.unwrap_or_else(|| "the start of the processes".to_owned());
     writeln!(out, "Peaks since {since} ({})", model.origin.describe())?;
-    for device in &model.devices {
-        let head = format!("Device {}  {}", device.index, device.kind());
+    // What would be printed alike for several devices, such as those of a mesh, is printed once.
+    for folded in
+        fold(model.devices.iter().map(|device| (Some(device.index), Section::of(device, model.clock))))
+    {
+        let Section { kind, lines, makeups } = &folded.value;
+        let head = match folded.count() {
+            1 => format!("Device {}  {kind}", folded.devices()),
+            _ => format!("Devices {}  {kind}  (figures of each)", folded.devices()),
+        };
         writeln!(out, "\n{}", paint.bold(&head))?;
-        let entries = entries(device);
-        write_entries(out, &entries, model.clock, paint)?;
-        for Entry { name, makeup, .. } in &entries {
-            let Some(makeup) = makeup else { continue };
-            writeln!(out, "{}", paint.dim(&format!("  {name} peak: {}", describe(makeup))))?;
+        write_lines(out, lines, paint)?;
+        for makeup in makeups {
+            writeln!(out, "{}", paint.dim(makeup))?;
         }
     }
     write_problems(out, model, paint)
 }
 
-fn write_entries(out: &mut dyn Write, entries: &[Entry<'_>], clock: Clock, paint: Paint) -> io::Result<()> {
-    use Align::{Left, Right};
-    let heads = [("PEAK", Right), ("% OF CAP", Right), ("COUNT", Right), ("AGO", Right), ("NOW", Right)];
-    let heads = [("  WHAT", Left)].into_iter().chain(heads).chain([("EXACT", Left)]);
-    let mut columns = Columns::new(&heads.collect::<Vec<_>>());
-    let or_unknown = |text: Option<String>| text.unwrap_or_else(|| UNKNOWN.to_owned());
-    for Entry { name, is_part, now, total, peak, .. } in entries {
-        columns.push(vec![
+/// What is printed of a device, without its index.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct Section {
+    kind: String,
+    /// The cells of the table.
+    lines: Vec<Vec<String>>,
+    /// What the peaks were made of.
+    makeups: Vec<String>,
+}
+
+impl Section {
+    fn of(device: &Device, clock: Clock) -> Section {
+        let entries = entries(device);
+        let makeup = |entry: &Entry<'_>| {
+            entry.makeup.map(|makeup| format!("  {} peak: {}", entry.name, describe(makeup)))
+        };
+        Section {
+            kind: device.kind(),
+            lines: entries.iter().map(|entry| entry.cells(clock)).collect(),
+            makeups: entries.iter().filter_map(makeup).collect(),
+        }
+    }
+}
+
+impl Entry<'_> {
+    fn cells(&self, clock: Clock) -> Vec<String> {
+        let Entry { name, is_part, now, total, peak, .. } = self;
+        let or_unknown = |text: Option<String>| text.unwrap_or_else(|| UNKNOWN.to_owned());
+        vec![
             format!("  {}{name}", if *is_part { "  " } else { "" }),
             peak.range.text(),
             percent(peak.range.low, *total),
@@ -120,7 +147,17 @@ fn write_entries(out: &mut dyn Write, entries: &[Entry<'_>], clock: Clock, paint
             ago(peak, clock),
             now.text(),
             if peak.is_exact() { "yes" } else { "no" }.to_owned(),
-        ]);
+        ]
+    }
+}
+
+fn write_lines(out: &mut dyn Write, lines: &[Vec<String>], paint: Paint) -> io::Result<()> {
+    use Align::{Left, Right};
+    let heads = [("PEAK", Right), ("% OF CAP", Right), ("COUNT", Right), ("AGO", Right), ("NOW", Right)];
+    let heads = [("  WHAT", Left)].into_iter().chain(heads).chain([("EXACT", Left)]);
+    let mut columns = Columns::new(&heads.collect::<Vec<_>>());
+    for line in lines {
+        columns.push(line.clone());
     }
     columns.write(out, paint)
 }
@@ -236,5 +273,32 @@ impl<'a> DevicePeaksJson<'a> {
             others: others().filter_map(|figure| Some((figure.stem, &figure.of(held)?.peak))).collect(),
             classes: Class::ALL.map(|class| (class.name(), &held.class(class).peak)).into(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::Interval;
+    use crate::screen::{More, fixture};
+
+    fn text(model: &Model) -> String {
+        let mut out = Vec::new();
+        write(&mut out, model, Paint::PLAIN).unwrap();
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn devices_that_are_alike_are_printed_once() {
+        let mut model = fixture::data(4, 1, More::None).model;
+        let alike = text(&model);
+        assert_eq!(alike.matches("WHAT").count(), 1, "{alike}");
+        assert!(alike.contains("Devices 0-3 x4  -  (figures of each)"), "{alike}");
+        model.devices[2].held.dram.peak.range = Interval::exact(7);
+        let different = text(&model);
+        assert!(
+            different.contains("Devices 0-1,3 x3") && different.contains("\nDevice 2  -\n"),
+            "{different}"
+        );
     }
 }

@@ -6,6 +6,7 @@ mod bounds;
 pub(crate) mod cores;
 pub mod events;
 pub mod extents;
+pub(crate) mod fold;
 pub mod groups;
 pub mod programs;
 pub mod suspects;

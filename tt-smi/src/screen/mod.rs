@@ -30,3 +30,5 @@ pub use run::run;
 pub use state::{Effect, Message, State};
 pub use theme::{Palette, Part, Signs, Theme};
 pub use trends::Trends;
+#[cfg(test)]
+pub(crate) use views::fixture;

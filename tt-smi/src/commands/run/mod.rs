@@ -8,7 +8,6 @@
 mod child;
 mod chip;
 mod composition;
-mod fold;
 pub(crate) mod json;
 mod loadable;
 mod membership;

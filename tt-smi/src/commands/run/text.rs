@@ -6,11 +6,11 @@ use std::io::{self, Write};
 use tt_shm_reader::{Class, Memory as Place, Sum};
 
 use super::child::End;
-use super::fold::{Folded, fold};
 use super::notices::Notice;
 use super::peaks::{MadeOf, Peaks};
 use super::report::{Leak, Ran, Report};
 use crate::escape::{Foreign, fit};
+use crate::lists::fold::{Folded, fold};
 use crate::model::{Figure, Interval, Rank};
 use crate::output::columns::{Align, Columns};
 use crate::output::paint::Paint;

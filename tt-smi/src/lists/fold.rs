@@ -2,17 +2,18 @@
 
 use std::collections::BTreeMap;
 
+use crate::model::ranges;
 use crate::units::UNKNOWN;
 
 /// What is the same on some devices.
-pub(super) struct Folded<T> {
+pub(crate) struct Folded<T> {
     /// Their indices, in order; `None` for one that is not known.
     devices: Vec<Option<usize>>,
-    pub(super) value: T,
+    pub(crate) value: T,
 }
 
 /// Folds equal values into one; by their first devices.
-pub(super) fn fold<T: Clone + Ord>(values: impl IntoIterator<Item = (Option<usize>, T)>) -> Vec<Folded<T>> {
+pub(crate) fn fold<T: Clone + Ord>(values: impl IntoIterator<Item = (Option<usize>, T)>) -> Vec<Folded<T>> {
     // A device may have the same twice: then there are several lists of devices.
     let mut lists: BTreeMap<T, Vec<Vec<Option<usize>>>> = BTreeMap::new();
     for (device, value) in values {
@@ -35,25 +36,35 @@ pub(super) fn fold<T: Clone + Ord>(values: impl IntoIterator<Item = (Option<usiz
 
 impl<T> Folded<T> {
     /// `3`, `0-7 x8`, `0-2,5 x4`.
-    pub(super) fn devices(&self) -> String {
-        let mut ranges: Vec<(usize, usize)> = Vec::new();
-        for device in self.devices.iter().flatten() {
-            match ranges.last_mut().filter(|(_, last)| last + 1 == *device) {
-                Some((_, last)) => *last = *device,
-                None => ranges.push((*device, *device)),
-            }
-        }
-        let range = |(first, last): &(usize, usize)| match first == last {
-            true => first.to_string(),
-            false => format!("{first}-{last}"),
-        };
-        let unknown = self.devices.iter().filter(|device| device.is_none()).map(|_| UNKNOWN.to_owned());
-        let ranges: Vec<String> = ranges.iter().map(range).chain(unknown).collect();
-        match self.devices.len() {
-            1 => ranges.join(","),
-            count => format!("{} x{count}", ranges.join(",")),
+    pub(crate) fn devices(&self) -> String {
+        let known: Vec<usize> = self.devices.iter().copied().flatten().collect();
+        match known.len() == self.devices.len() {
+            true => devices_text(known),
+            false => devices_with_unknown(&known, self.devices.len()),
         }
     }
+
+    /// How many devices it is the same on.
+    pub(crate) fn count(&self) -> usize {
+        self.devices.len()
+    }
+}
+
+/// The devices that something is the same on, and how many if there are several: `3`, `0-7 x8`, `0-2,5 x4`.
+pub(crate) fn devices_text(mut devices: Vec<usize>) -> String {
+    devices.sort_unstable();
+    match devices.len() {
+        0 | 1 => ranges(devices),
+        count => format!("{} x{count}", ranges(devices)),
+    }
+}
+
+/// The same where some devices could not be told.
+fn devices_with_unknown(known: &[usize], count: usize) -> String {
+    let unknown = vec![UNKNOWN; count - known.len()].join(",");
+    let text =
+        if known.is_empty() { unknown } else { format!("{},{unknown}", ranges(known.iter().copied())) };
+    if count == 1 { text } else { format!("{text} x{count}") }
 }
 
 #[cfg(test)]
@@ -74,5 +85,6 @@ mod tests {
         assert_eq!(mixed, [line("0-1,3,5 x4", "a"), line("2", "b")]);
         assert_eq!(folded(&[(0, "a"), (0, "a")]).len(), 2, "a device is not the same as itself");
         assert_eq!(fold([(None, 1)])[0].devices(), "-");
+        assert_eq!(fold([(None, 1), (Some(3), 1)])[0].devices(), "3,- x2");
     }
 }
