@@ -1,6 +1,5 @@
 //! Interned names: text that another process wrote, found through numbers that it wrote.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
@@ -51,12 +50,14 @@ impl Segment {
 /// long name must not cost a reader gigabytes.
 pub(crate) struct Names<'a> {
     segment: &'a Segment,
-    known: HashMap<u16, Option<Arc<str>>>,
+    /// By number; `None` if it was not looked up yet. Not a hash map: looking up a row's name would cost more than
+    /// reading the row.
+    known: Vec<Option<Option<Arc<str>>>>,
 }
 
 impl<'a> Names<'a> {
     pub(crate) fn new(segment: &'a Segment) -> Names<'a> {
-        Names { segment, known: HashMap::new() }
+        Names { segment, known: Vec::new() }
     }
 
     /// See [`Segment::name`].
@@ -65,6 +66,10 @@ impl<'a> Names<'a> {
         if id == 0 {
             return None;
         }
-        self.known.entry(id).or_insert_with(|| self.segment.name(id).map(Arc::from)).clone()
+        let place = usize::from(id);
+        if place >= self.known.len() {
+            self.known.resize(place + 1, None);
+        }
+        self.known[place].get_or_insert_with(|| self.segment.name(id).map(Arc::from)).clone()
     }
 }

@@ -126,14 +126,18 @@ impl Listing {
             self.doubts.push(format!("pid {pid}: {unlisted} not listed: it had no room; totals are exact"));
         }
         let (mut names, mut listed, mut more) = (Names::default(), 0, 0);
+        let mut sums: Vec<[(u64, u64); Class::COUNT]> = Vec::new();
+        self.items.reserve(list.list.len().min(MOST_ROWS));
         for allocation in list.list {
             let Some(item) = Item::new(allocation, segment.identity(), called, &devices).filter(&wanted)
             else {
                 continue;
             };
-            let (bytes, count) = self.subtotals.entry((item.device, item.class)).or_default();
-            *bytes = bytes.saturating_add(item.size);
-            *count += 1;
+            if item.device >= sums.len() {
+                sums.resize(item.device + 1, [(0, 0); Class::COUNT]);
+            }
+            let (bytes, count) = &mut sums[item.device][item.class as usize];
+            (*bytes, *count) = (bytes.saturating_add(item.size), *count + 1);
             if listed == MOST_ROWS {
                 more += 1;
                 continue;
@@ -141,8 +145,23 @@ impl Listing {
             listed += 1;
             self.items.push(item.bounded(&mut names));
         }
+        self.add_sums(&sums);
         self.left_out += more;
         self.doubts.extend(left_out(pid, more).into_iter().chain(names.doubt(pid)));
+    }
+
+    /// Adds up what a process has, by device and class.
+    fn add_sums(&mut self, sums: &[[(u64, u64); Class::COUNT]]) {
+        for (device, classes) in sums.iter().enumerate() {
+            for (class, (bytes, count)) in
+                Class::ALL.into_iter().map(|class| (class, classes[class as usize]))
+            {
+                if count > 0 {
+                    let sum = self.subtotals.entry((device, class)).or_default();
+                    *sum = (sum.0.saturating_add(bytes), sum.1 + count);
+                }
+            }
+        }
     }
 
     /// Sorts them.
@@ -202,6 +221,17 @@ impl Item {
     fn bounded(self, names: &mut Names) -> Item {
         let mut fit = |name: Option<Foreign>| name.map(|name| names.fit(name));
         Item { name: fit(self.name), site: fit(self.site), ..self }
+    }
+
+    /// Whether both are one allocation of a mesh, on two of its devices: alike in everything but the device. The moment
+    /// does not count, because a call on a mesh is recorded on one device after the other.
+    pub fn is_same_on_other_device(&self, other: &Item) -> bool {
+        self.device != other.device
+            && (self.id, self.size, self.address) == (other.id, other.size, other.address)
+            && (self.identity, self.class, self.program) == (other.identity, other.class, other.program)
+            && (self.cores, self.core_type) == (other.cores, other.core_type)
+            && self.globally_allocated == other.globally_allocated
+            && (&self.name, &self.site) == (&other.name, &other.site)
     }
 
     /// Its name, and the reason if it has no bytes.

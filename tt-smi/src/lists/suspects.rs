@@ -20,6 +20,7 @@
 pub mod steps;
 
 use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
 
 use tt_shm_reader::Class;
 
@@ -137,6 +138,30 @@ pub struct Suspect {
     pub steps: Option<u64>,
 }
 
+/// A hash of addresses and sizes that nobody chooses to collide.
+#[derive(Default)]
+struct Quick(u64);
+
+impl Hasher for Quick {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|byte| self.write_u64((*byte).into()));
+    }
+
+    fn write_u64(&mut self, number: u64) {
+        // The high bits of a product depend on all bits; the table uses low and high ones.
+        let mixed = (self.0.rotate_left(26) ^ number).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        self.0 = mixed ^ mixed >> 32;
+    }
+
+    fn write_usize(&mut self, number: usize) {
+        self.write_u64(number as u64);
+    }
+}
+
 /// The state of all groups.
 #[derive(Debug, Default)]
 pub struct Suspects {
@@ -158,14 +183,7 @@ impl Suspects {
         }
         self.looked_ns = Some(now_ns);
         self.steps = ends.iter().map(|end| (end.pid, self.stepped(*end))).collect();
-        let mut groups: HashMap<LeakOrigin, Found> = HashMap::new();
-        for item in &listing.items {
-            let found = groups.entry(LeakOrigin::of(item)).or_default();
-            found.all.add(item);
-            if self.steps.get(&item.pid).is_some_and(|steps| item.age_ns >= steps.end.age_ns) {
-                found.outlived.add(item);
-            }
-        }
+        let groups = self.groups(listing);
         let is_exact = |pid: &u32| !listing.inexact_pids.contains(pid);
         self.tracks.retain(|origin, _| groups.contains_key(origin) || !is_exact(&origin.pid));
         for (origin, found) in groups.into_iter().filter(|(origin, _)| is_exact(&origin.pid)) {
@@ -173,6 +191,36 @@ impl Suspects {
             let track = self.tracks.entry(origin).or_insert_with(|| Track::new(found, now_ns));
             track.take(found, now_ns, steps);
         }
+    }
+
+    /// The live allocations of each group. Names of a listing are shared, so they are told apart by where they are, and
+    /// read once for each group instead of once for each allocation.
+    fn groups(&self, listing: &Listing) -> HashMap<LeakOrigin, Found> {
+        let place = |text: &Option<Foreign>| text.as_ref().map_or(0, |text| text.raw().as_ptr() as usize);
+        let mut found: HashMap<_, (&Item, Found), BuildHasherDefault<Quick>> = HashMap::default();
+        let mut steps: Option<(u32, Option<u64>)> = None;
+        for item in &listing.items {
+            let size = if item.site.is_none() { power(item.size) } else { 0 };
+            let name = if item.site.is_none() { place(&item.name) } else { 0 };
+            let key = (place(&item.site), name, size, u64::from(item.pid) << 8 | item.class as u64);
+            let (_, found) = found.entry(key).or_insert_with(|| (item, Found::default()));
+            found.all.add(item);
+            let ended_ns = match steps {
+                Some((pid, ended_ns)) if pid == item.pid => ended_ns,
+                _ => self.steps.get(&item.pid).map(|steps| steps.end.age_ns),
+            };
+            steps = Some((item.pid, ended_ns));
+            if ended_ns.is_some_and(|ended_ns| item.age_ns >= ended_ns) {
+                found.outlived.add(item);
+            }
+        }
+        let mut groups: HashMap<LeakOrigin, Found> = HashMap::new();
+        for (item, found) in found.into_values() {
+            let group = groups.entry(LeakOrigin::of(item)).or_default();
+            group.all.join(found.all);
+            group.outlived.join(found.outlived);
+        }
+        groups
     }
 
     fn stepped(&self, end: StepEnd) -> Stepped {
@@ -209,6 +257,11 @@ impl Tally {
     fn add(&mut self, item: &Item) {
         self.count += 1;
         self.bytes = self.bytes.saturating_add(item.size);
+    }
+
+    fn join(&mut self, other: Tally) {
+        self.count += other.count;
+        self.bytes = self.bytes.saturating_add(other.bytes);
     }
 
     fn more_than(self, first: Tally) -> Tally {
