@@ -3,6 +3,7 @@
 mod common;
 
 mod figures;
+mod folding;
 mod formats;
 mod json;
 mod lists_views;

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 
 use crate::cli::EventsArgs;
-use crate::lists::events::{Happened, Tail, Watch};
+use crate::lists::events::{Happened, Seen, Tail, Watch};
 use crate::output::json::write_line;
 use crate::segments::lost;
 use crate::select::{refuse_ambiguous, select};
@@ -70,7 +70,7 @@ fn follow(watch: &mut Watch, args: &EventsArgs, stop: &Stop) -> anyhow::Result<(
 
 /// Prints the new events of all rings, by time; returns how many there were.
 fn print(watch: &mut Watch, args: &EventsArgs) -> anyhow::Result<usize> {
-    let happened: Vec<Happened> = watch.read();
+    let happened: Vec<Happened> = watch.read().iter().map(Seen::happened).collect();
     let mut out = super::stdout();
     let devices = &args.only.on.device;
     let meant: Vec<usize> = devices.iter().flat_map(|device| device.meant(watch.directory())).collect();

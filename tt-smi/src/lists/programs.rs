@@ -27,6 +27,8 @@ pub struct Entry {
     pub program: Program,
     /// Indices of its devices.
     pub devices: Vec<usize>,
+    /// The index of each device of `program`; `None` if it is not listed.
+    pub indices: Vec<Option<usize>>,
     /// Time since its last dispatch.
     pub last_dispatch_ns: Option<u64>,
 }
@@ -94,7 +96,8 @@ impl Listing {
         let clock = segment.calibration();
         let mut names = Names::default();
         for program in segment.programs_of(&list.rows) {
-            let mut devices: Vec<usize> = program.device_indices().filter_map(index).collect();
+            let indices: Vec<Option<usize>> = program.device_indices().map(index).collect();
+            let mut devices: Vec<usize> = indices.iter().copied().flatten().collect();
             devices.sort_unstable();
             if devices.iter().any(|device| wanted.contains(device)) {
                 let ago = |ticks| clock.second.monotonic_ns.saturating_sub(clock.to_monotonic_ns(ticks));
@@ -102,7 +105,8 @@ impl Listing {
                 let name = program.name.map(|name| names.fit(name.into()));
                 let program = Program { name: name.map(|name| name.raw().to_owned()), ..program };
                 let (identity, clock) = (segment.identity(), clock.kind);
-                let entry = Entry { pid, claimed, identity, clock, program, devices, last_dispatch_ns };
+                let entry =
+                    Entry { pid, claimed, identity, clock, program, devices, indices, last_dispatch_ns };
                 self.entries.push(entry);
             }
         }
@@ -181,6 +185,7 @@ mod tests {
             clock: ClockKind::Tsc,
             program,
             devices: vec![0],
+            indices: vec![Some(0)],
             last_dispatch_ns,
         }
     }

@@ -131,6 +131,10 @@ pub enum Action {
     Tree,
     /// Change the grouping.
     Group,
+    /// Fold what is the same on the devices of a mesh, or unfold it.
+    Fold,
+    /// Change the wording of events.
+    Wording,
     /// Freeze or resume updates.
     Freeze,
     /// Refresh more often.

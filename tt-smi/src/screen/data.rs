@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tt_shm_reader::{Bucket, TelemetryBucket};
 
 use super::trends::Trends;
-use crate::lists::{allocations, events::Happened, programs, suspects::steps::StepEnd};
+use crate::lists::{allocations, events::Seen, programs, suspects::steps::StepEnd};
 use crate::model::Model;
 
 /// What a view shows besides the figures of devices and processes. Reading lists takes time, so only the list that is
@@ -86,7 +86,7 @@ pub struct NewEvents {
     /// Number of this read within the pass, from 1: a frozen screen shows the same one again.
     pub read: u64,
     /// By time.
-    pub events: Vec<Happened>,
+    pub events: Vec<Seen>,
     /// Total number overwritten before they were read.
     pub missed: u64,
     /// Number that the rings no longer held when they were first read.

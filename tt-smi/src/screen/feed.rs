@@ -246,7 +246,7 @@ impl<'a> Feed<'a> {
             }
         };
         let mut news = followed.news()?;
-        news.events.retain(|event| event.device.is_none_or(|device| self.wants(model, device)));
+        news.events.retain(|event| event.device.is_none_or(|device| self.wants(model, device.into())));
         Ok(news)
     }
 }

@@ -43,6 +43,7 @@ const SORTED: &[View] = &[View::Overview, View::Processes, View::Allocations, Vi
 const OF_A_DEVICE: &[View] = &[View::Detail, View::Charts, View::Telemetry, View::Map];
 const WITH_PROCESSES: &[View] = &[View::Overview, View::Processes];
 const PARTED: &[View] = &[View::Overview, View::Detail, View::Processes, View::Allocations, View::Map];
+const FOLDED: &[View] = &[View::Allocations, View::Events, View::Programs];
 const ZOOMED: &[View] = &[View::Charts, View::Map];
 
 /// All keys, in the order of the help.
@@ -84,6 +85,8 @@ pub(crate) const BINDINGS: &[Binding] = &[
     within(WITH_PROCESSES, &[char('t')], Action::Tree, "process tree"),
     within(WITH_PROCESSES, &[key(KeyCode::F(9))], Action::Signal, "send a signal, with confirmation"),
     within(&[View::Allocations], &[char('b')], Action::Group, "group: by name, class, size, process"),
+    within(FOLDED, &[char('x')], Action::Fold, "fold: one line for a mesh, or one for each device"),
+    within(&[View::Events], &[char('w')], Action::Wording, "wording: columns, log lines"),
     within(OF_A_DEVICE, &[char('n'), char(']')], Action::NextDevice, "next device"),
     within(OF_A_DEVICE, &[char('p'), char('[')], Action::PreviousDevice, "previous device"),
     within(ZOOMED, &[char('z')], Action::ZoomIn, "zoom in"),

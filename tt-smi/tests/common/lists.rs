@@ -7,7 +7,7 @@ use tt_shm_reader::{
 };
 use tt_smi::escape::Foreign;
 use tt_smi::lists::allocations::{self, Item};
-use tt_smi::lists::events::Happened;
+use tt_smi::lists::events::Seen;
 use tt_smi::lists::programs::{self, Entry, Sharing};
 use tt_smi::model::{Health, Model, Moment, Process};
 use tt_smi::procinfo::{Container, ProcInfo, RunState};
@@ -114,6 +114,34 @@ pub(crate) fn items() -> Vec<Item> {
     items
 }
 
+/// The weights of ten layers on a mesh of four, and a cache that differs on one of them.
+pub(crate) fn mesh_items() -> Vec<Item> {
+    let on = |number: u64, name: &str, size: u64, device: usize| {
+        let like = item(number, Some(name), Class::Dram, size);
+        Item { device, identity: 4242, pid: 4242, age_ns: SECOND * (1 + number) - device as u64, ..like }
+    };
+    let mut items: Vec<Item> = Vec::new();
+    for layer in 0..9 {
+        let (name, size) = (format!("layers.{layer}.attention.wqkv"), 48 * MIB - layer * 6 * MIB);
+        items.extend((0..4).map(|device| on(layer, &name, size, device)));
+    }
+    items.extend(
+        (0..4).map(|device| on(20, "kv_cache", if device == 2 { 11 * MIB } else { 8 * MIB }, device)),
+    );
+    items.push(on(30, "sampler", MIB, 0));
+    items
+}
+
+/// So many calls on a mesh of four, from this one on.
+pub(crate) fn mesh_events(from: u64, calls: u64) -> Vec<Seen> {
+    let on = |call: u64, device: u16| {
+        let seen = event(call);
+        let stamp = 1 + call * 4 + u64::from(device);
+        Seen { event: Event { stamp, ..seen.event }, device: Some(device), ..seen }
+    };
+    (from..from + calls).flat_map(|call| (0..4).map(move |device| on(call, device))).collect()
+}
+
 /// A list that lacks nothing.
 pub(crate) fn allocations(items: Vec<Item>) -> More {
     More::Allocations(Arc::new(allocations::Listing { items, ..Default::default() }))
@@ -138,11 +166,11 @@ pub(crate) fn doubtful_allocations() -> More {
 }
 
 /// Events of all kinds, over and over.
-pub(crate) fn events(number: u64) -> Vec<Happened> {
+pub(crate) fn events(number: u64) -> Vec<Seen> {
     (0..number).map(event).collect()
 }
 
-fn event(number: u64) -> Happened {
+fn event(number: u64) -> Seen {
     let kernel = Class::KernelApplication as u8;
     let event = match number % 9 {
         0 => Event { size: 48 * MIB, address: 0x1000, ..Event::new(EventKind::Alloc, 0) },
@@ -185,11 +213,21 @@ fn event(number: u64) -> Happened {
     };
     let monotonic_ns = number * 1_234_567;
     let time = Moment { monotonic_ns, realtime_ns: Some(1_790_000_000 * SECOND + monotonic_ns) };
-    Happened::new(4242, Some((number % 4) as usize), time, Some(3 * MIB), name.map(Into::into), &event)
+    let event = Event { stamp: 1 + number, ..event };
+    Seen {
+        event,
+        time,
+        total: Some(3 * MIB),
+        name: name.map(Into::into),
+        process: "llama-3.1-8b".into(),
+        pid: 4242,
+        claimed: false,
+        device: Some((number % 4) as u16),
+    }
 }
 
 /// The events of one read.
-pub(crate) fn news(read: u64, events: Vec<Happened>) -> More {
+pub(crate) fn news(read: u64, events: Vec<Seen>) -> More {
     More::Events(NewEvents { pass: 1, read, events, missed: 0, older: 0 })
 }
 
@@ -205,8 +243,15 @@ fn program(id: u64, name: Option<&str>, kernels: Vec<Kernel>, dispatches: u64) -
     let mut kernel_types: Vec<KernelType> = kernels.iter().filter_map(|kernel| kernel.kernel_type).collect();
     kernel_types.dedup();
     let late = kernels.iter().any(|kernel| kernel.late);
-    let device =
-        |device| ProgramDevice { device, kernels: kernels.clone(), kernel_bytes, ..Default::default() };
+    let device = |device| ProgramDevice {
+        device,
+        kernels: kernels.clone(),
+        kernel_bytes,
+        cb_bytes: 48 * KIB,
+        cb_count: 4,
+        dispatches: dispatches / 4,
+        ..Default::default()
+    };
     let program = Program {
         id,
         name: name.map(str::to_owned),
@@ -223,7 +268,16 @@ fn program(id: u64, name: Option<&str>, kernels: Vec<Kernel>, dispatches: u64) -
     };
     let last_dispatch_ns = (dispatches > 0).then_some(12_000_000 * id);
     let (identity, clock) = (1, tt_shm_reader::ClockKind::Monotonic);
-    Entry { pid: 4242, claimed: false, identity, clock, program, devices: vec![0, 1, 2, 3], last_dispatch_ns }
+    Entry {
+        pid: 4242,
+        claimed: false,
+        identity,
+        clock,
+        program,
+        devices: vec![0, 1, 2, 3],
+        indices: (0..4).map(Some).collect(),
+        last_dispatch_ns,
+    }
 }
 
 /// Programs that dispatched `more` times more than at first.
@@ -253,5 +307,15 @@ pub(crate) fn programs(more: u64) -> programs::Listing {
         kernel_shared_bytes: 8 * KIB,
         kernel_unhashed_bytes: 8 * KIB,
     }));
+    listing
+}
+
+/// Programs, one of which needs more circular buffers on its last device.
+pub(crate) fn uneven_programs() -> programs::Listing {
+    let mut listing = programs(0);
+    let mut uneven = program(0x30, Some("uneven"), vec![kernel(8, KernelType::Application, KIB, 8)], 400);
+    uneven.program.devices[3].cb_bytes *= 2;
+    uneven.program.devices[3].kernels[0].cores = 9;
+    listing.entries.push(uneven);
     listing
 }

@@ -57,7 +57,7 @@ fn write(
         ("TYPE", Left),
         ("DEV", Left),
         ("BINARY x CORES", Right),
-        ("CB", Right),
+        ("CB ALLOC", Right),
         ("DISPATCHES", Right),
         ("HITS", Right),
         ("MISSES", Right),
@@ -69,7 +69,7 @@ fn write(
     writeln!(
         out,
         "{}",
-        paint.dim("BINARY x CORES and CB are per device; dispatches are summed over all devices.")
+        paint.dim("BINARY x CORES and CB ALLOC are per device; dispatches are summed over all devices.")
     )?;
     write_sharing(out, &listing.sharing)
 }

@@ -3,9 +3,9 @@
 use std::collections::HashMap;
 
 use shm_layout::protocol::observe::{Cursor, Step};
-use tt_shm_reader::{Event, Segment};
+use tt_shm_reader::{DeviceEntry, Event, Segment};
 
-use super::line::Happened;
+use super::seen::Seen;
 use super::totals::Totals;
 use crate::directory::Directory;
 use crate::escape::Foreign;
@@ -33,6 +33,9 @@ pub struct Tail {
     /// Events that the ring held, but that were too many for one read.
     pub skipped: u64,
     cursor: Cursor,
+    /// What the process calls itself.
+    process: Foreign,
+    names: ShownNames,
     /// `None` until they are known, and again after events were missed.
     totals: Option<Totals>,
 }
@@ -52,6 +55,8 @@ impl Tail {
             missed: 0,
             skipped: 0,
             cursor: Cursor::after(start),
+            process: segment.process_name().into(),
+            names: ShownNames::default(),
             totals: None,
             segment,
         }
@@ -61,7 +66,8 @@ impl Tail {
     pub fn from_now(segment: Segment) -> Tail {
         let cursor = Cursor::after(segment.words().head());
         let Called { pid, claimed } = called(&segment);
-        Tail { pid, claimed, older: 0, missed: 0, skipped: 0, cursor, totals: None, segment }
+        let (process, names) = (segment.process_name().into(), ShownNames::default());
+        Tail { pid, claimed, older: 0, missed: 0, skipped: 0, cursor, process, names, totals: None, segment }
     }
 
     /// Whether the process may emit more events.
@@ -129,34 +135,45 @@ impl Tail {
     }
 
     /// Resolves ids in events of this process.
-    pub fn describe(&self, events: &[(Event, Option<u64>)], directory: &Directory) -> Vec<Happened> {
+    pub fn describe(&mut self, events: &[(Event, Option<u64>)], directory: &Directory) -> Vec<Seen> {
         let clock = self.segment.calibration();
         let chips = self.segment.devices();
-        let devices: Vec<_> = chips.iter().map(|entry| directory.index_of(entry.chip_id)).collect();
-        let mut names = ShownNames::default();
+        let device = |entry: &DeviceEntry| u16::try_from(directory.index_of(entry.chip_id)?).ok();
+        let devices: Vec<_> = chips.iter().map(device).collect();
+        self.names.bytes = 0;
         let describe = |(event, total): &(Event, Option<u64>)| {
-            let device = devices.get(usize::from(event.device)).copied().flatten();
             let (monotonic_ns, realtime_ns) =
                 (clock.to_monotonic_ns(event.time), clock.to_realtime_ns(event.time));
-            let time = Moment { monotonic_ns, realtime_ns };
-            let name = names.get(&self.segment, event.name);
-            let happened = Happened::new(self.pid, device, time, *total, name, event);
-            Happened { claimed: self.claimed, ..happened }
+            Seen {
+                event: *event,
+                time: Moment { monotonic_ns, realtime_ns },
+                total: *total,
+                name: self.names.get(&self.segment, event.name),
+                process: self.process.clone(),
+                pid: self.pid,
+                claimed: self.claimed,
+                device: devices.get(usize::from(event.device)).copied().flatten(),
+            }
         };
         events.iter().map(describe).collect()
     }
 }
 
-/// The names in the events of one read: each looked up once, and limited in total length.
-#[derive(Default)]
+/// The names in events: each looked up once, and limited in total length within a read. Shared by all events that have
+/// it, so that a log of many does not repeat it.
+#[derive(Debug, Default)]
 struct ShownNames {
-    known: HashMap<u16, Option<Foreign>>,
+    known: HashMap<u16, Foreign>,
     bytes: usize,
 }
 
 impl ShownNames {
     fn get(&mut self, segment: &Segment, id: u16) -> Option<Foreign> {
-        let name = self.known.entry(id).or_insert_with(|| segment.name(id).map(Foreign::from)).clone()?;
+        let name = match self.known.get(&id) {
+            Some(name) => name.clone(),
+            // Not remembered if there is none: there may be later.
+            None => self.known.entry(id).or_insert(segment.name(id)?.into()).clone(),
+        };
         self.bytes += name.raw().len();
         if self.bytes <= MOST_NAME_BYTES || name.raw().chars().count() <= CUT_NAME {
             return Some(name);

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use tt_shm_os::Namespace;
 use tt_shm_reader::{Segment, segment_paths};
 
-use super::{Happened, Tail};
+use super::{Seen, Tail};
 use crate::directory::Directory;
 use crate::private;
 use crate::segments::shown_pid;
@@ -99,18 +99,18 @@ impl Watch {
     }
 
     /// New events of all rings, by time.
-    pub fn read(&mut self) -> Vec<Happened> {
-        let mut happened: Vec<Happened> = Vec::new();
+    pub fn read(&mut self) -> Vec<Seen> {
+        let mut seen: Vec<Seen> = Vec::new();
         let most = (MOST_OF_ALL / self.tails.len().max(1) as u64).clamp(LEAST_OF_ONE, MOST_OF_ONE);
         for tail in &mut self.tails {
             let events = tail.read(most);
             if !events.is_empty() && tail.has_unknown_device(&self.directory) {
                 self.directory.add_segment(&tail.segment);
             }
-            happened.extend(tail.describe(&events, &self.directory));
+            seen.extend(tail.describe(&events, &self.directory));
         }
         // Stable: events of one process stay in their order also if their times are equal.
-        happened.sort_by_key(|event| event.time);
-        happened
+        seen.sort_by_key(|event| event.time);
+        seen
     }
 }

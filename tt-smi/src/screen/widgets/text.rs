@@ -2,8 +2,9 @@
 
 use ratatui::Frame;
 use ratatui::layout::Rect;
-use ratatui::text::Line;
+use ratatui::text::{Line, Span};
 
+use crate::escape::{columns, fit};
 use crate::units::UNKNOWN;
 
 /// Text at the left and at the right of a line; the right one is dropped if there is no room for both.
@@ -46,4 +47,23 @@ pub(crate) fn split_bottom(area: Rect, height: u16) -> (Rect, Rect) {
 pub(crate) fn centered(area: Rect, width: u16, height: u16) -> Rect {
     let (width, height) = (width.min(area.width), height.min(area.height));
     Rect { x: area.x + (area.width - width) / 2, y: area.y + (area.height - height) / 2, width, height }
+}
+
+/// As many spans as fit, with a mark if there are more.
+pub(crate) fn fitting(spans: Vec<Span<'static>>, width: u16) -> Line<'static> {
+    let (mut used, count, width) = (0, spans.len(), usize::from(width));
+    let mut line = Line::default();
+    for (place, span) in spans.into_iter().enumerate() {
+        let mark = if place + 1 < count { 2 } else { 0 };
+        let room = width.saturating_sub(used);
+        if columns(&span.content) + mark > room {
+            let is_first = place == 0;
+            let text = if is_first { fit(&span.content, room) } else { " …".to_owned() };
+            line.push_span(Span::styled(text, span.style));
+            break;
+        }
+        used += columns(&span.content);
+        line.push_span(span);
+    }
+    line
 }

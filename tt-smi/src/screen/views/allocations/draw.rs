@@ -5,14 +5,17 @@ use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::text::{Line, Span};
 use tt_shm_reader::Class;
 
-use super::{Allocations, items_of};
-use crate::escape::{escape, pad};
+use super::{Allocations, ItemRow};
+use crate::escape::{Foreign, escape, pad};
 use crate::lists::groups::{Group, GroupBy};
 use crate::lists::suspects::{AT_LEAST_NS, RISES, STEPS};
+use crate::model::Word;
 use crate::screen::page::Scene;
 use crate::screen::theme::{Part, Theme};
 use crate::screen::widgets::list::{RowStyle, draw_empty};
-use crate::screen::widgets::text::{draw_lines, split_top};
+use crate::screen::widgets::text::{draw_lines, fitting, hex, split_top};
+use crate::screen::widgets::{in_full, process};
+use crate::segments::pid_text;
 use crate::units::{age, bytes, count, plural};
 
 /// The pane with the focus.
@@ -51,6 +54,8 @@ pub(super) struct PaneLayout {
     pub head: Rect,
     pub doubts: Rect,
     pub list: Rect,
+    /// The selected allocation in full.
+    pub whole: Rect,
     pub sizes: Rect,
     pub suspects: Rect,
 }
@@ -62,7 +67,14 @@ impl PaneLayout {
         let head = u16::from(area.height > 2);
         let rows = [Constraint::Length(head), Constraint::Length(doubts), Constraint::Min(0)];
         let [head, doubts, rest] = area.layout(&Layout::vertical(rows));
-        let layout = PaneLayout { head, doubts, list: rest, sizes: Rect::ZERO, suspects: Rect::ZERO };
+        let layout = PaneLayout {
+            head,
+            doubts,
+            list: rest,
+            whole: Rect::ZERO,
+            sizes: Rect::ZERO,
+            suspects: Rect::ZERO,
+        };
         // A title and a heading each.
         let lines =
             |rows: usize, most: u16| Constraint::Length((rows as u16).saturating_add(2).clamp(3, most));
@@ -91,10 +103,13 @@ const OLD_NS: u64 = 2_000_000_000;
 
 /// Draws all parts that fit.
 pub(super) fn draw(view: &Allocations, frame: &mut Frame<'_>, scene: &Scene<'_>) {
-    let (layout, theme) = (view.layout(scene.area), scene.theme);
+    let (layout, theme) = (view.layout(scene), scene.theme);
     frame.render_widget(head(view, &layout, scene), layout.head);
     draw_doubts(view, frame, layout.doubts, theme);
-    draw_list(view, frame, layout.list, theme);
+    draw_list(view, frame, layout.list, scene);
+    if let Some(row) = view.opened() {
+        in_full::draw(frame, layout.whole, &facts(view, row, scene), "Enter its process, Esc close", theme);
+    }
     draw_sizes(view, frame, layout.sizes, theme);
     draw_suspects(view, frame, layout.suspects, theme);
 }
@@ -105,12 +120,16 @@ fn head(view: &Allocations, layout: &PaneLayout, scene: &Scene<'_>) -> Line<'sta
     let Some(listing) = &view.listing else {
         return Line::styled(scene.unread("live allocations"), theme.dim());
     };
-    let (all, shown) = (listing.items.len(), view.list.len());
+    let (all, shown) = (listing.items.len(), view.shown);
     let number = match view.query.is_empty() {
         true => format!(" {}, {}", plural(all as u64, "live allocation"), bytes(view.bytes)),
         false => format!(" {shown} of {}, {}", plural(all as u64, "live allocation"), bytes(view.bytes)),
     };
     let mut spans = vec![Span::styled(number, theme.heading())];
+    if view.by.is_none() && (view.rows.len() as u64) < shown {
+        let lines = plural(view.rows.len() as u64, "line");
+        spans.push(Span::styled(format!("  folded to {lines}, x unfolds"), theme.dim()));
+    }
     // Long lists are read less often.
     let old_ns = scene.data.model.clock.age_ns(view.listed_ns);
     if old_ns >= OLD_NS {
@@ -134,7 +153,7 @@ fn head(view: &Allocations, layout: &PaneLayout, scene: &Scene<'_>) -> Line<'sta
         };
         spans.push(Span::styled(format!("  Tab {next}"), theme.dim()));
     }
-    Line::from(spans)
+    fitting(spans, layout.head.width)
 }
 
 fn by_name(by: GroupBy) -> &'static str {
@@ -158,16 +177,58 @@ fn draw_doubts(view: &Allocations, frame: &mut Frame<'_>, area: Rect, theme: &Th
     draw_lines(frame, area, doubts.iter().enumerate().map(line));
 }
 
-fn draw_list(view: &Allocations, frame: &mut Frame<'_>, area: Rect, theme: &Theme) {
+/// What there is to know of an allocation.
+pub(super) fn facts(view: &Allocations, row: &ItemRow, scene: &Scene<'_>) -> Vec<in_full::Fact> {
+    let item = row.item();
+    let each = format!("{} ({} B)", bytes(item.size), item.size);
+    let size = match row.items().len() {
+        1 => each,
+        count => format!("{each} on each of {count} devices, {} in all", bytes(row.total())),
+    };
+    let holder = process::by_identity(&scene.data.model, item.identity);
+    let holder = holder.map_or_else(|| pid_text(item.pid, item.claimed), process::described);
+    let text = |text: &Option<Foreign>| text.as_ref().map(Foreign::to_string);
+    let cores = item.cores.map(|cores| match item.core_type {
+        Some(core_type) => format!("{cores} ({})", core_type.word()),
+        None => cores.to_string(),
+    });
+    let facts = [
+        ("name", text(&item.name)),
+        ("class", Some(item.class.name().to_owned())),
+        ("size", Some(size)),
+        ("device", Some(row.devices())),
+        ("process", Some(holder)),
+        ("address", item.address.map(hex)),
+        ("per bank", item.bank_bytes.map(|size| format!("{} ({size} B)", bytes(size)))),
+        ("cores", cores),
+        ("program", item.program.map(hex)),
+        ("id", Some(hex(item.id))),
+        ("age", Some(age(item.age_ns))),
+        ("made at", text(&item.site)),
+        (
+            "leak",
+            view.seen.is_suspect(item).then(|| "its group only grows: Tab shows the suspects".to_owned()),
+        ),
+        ("note", item.globally_allocated.then(|| "inside an L1 buffer, without bytes of its own".to_owned())),
+    ];
+    facts.into_iter().filter_map(|(what, value)| Some((what, value?))).collect()
+}
+
+fn draw_list(view: &Allocations, frame: &mut Frame<'_>, area: Rect, scene: &Scene<'_>) {
+    let theme = scene.theme;
     match view.by {
-        None => view.list.draw(frame, area, items_of(&view.listing), theme, |item| {
-            if view.seen.is_suspect(item) { RowStyle::warn(theme) } else { RowStyle::default() }
+        None => view.list.draw(frame, area, &view.rows, theme, |row| {
+            let holder = || process::by_identity(&scene.data.model, row.item().identity);
+            match view.seen.is_suspect(row.item()) {
+                true => RowStyle::warn(theme),
+                false => holder().and_then(|holder| process::state_style(holder, theme)).unwrap_or_default(),
+            }
         }),
         Some(_) => view.group_list.draw(frame, area, &view.groups, theme, |_| RowStyle::default()),
     }
     if view.list.len() == 0 && view.listing.is_some() {
         let text = match view.query.is_empty() {
-            true => " No live allocations.",
+            true => " None yet. `tt-smi run -- COMMAND` makes a program report.",
             false => " No matching allocations. Press Esc to show all.",
         };
         draw_empty(frame, area, text, theme);

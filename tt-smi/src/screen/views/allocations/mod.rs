@@ -3,14 +3,14 @@
 mod draw;
 mod rows;
 
-pub(crate) use rows::item_list;
+pub(crate) use rows::{ItemRow, item_list, item_rows};
 
 use std::sync::Arc;
 
 use ratatui::Frame;
-use ratatui::layout::{Position, Rect};
+use ratatui::layout::Position;
 
-use crate::lists::allocations::{Item, Listing};
+use crate::lists::allocations::Listing;
 use crate::lists::groups::{Group, GroupBy, histogram};
 use crate::lists::suspects::{Suspect, Suspects};
 use crate::query::{ALLOCATION_FIELDS, Field, Query};
@@ -19,6 +19,7 @@ use crate::screen::data::{Data, More, Needs};
 use crate::screen::page::{Page, Reply, Scene};
 use crate::screen::widgets::list::{Hit, List};
 use crate::screen::widgets::text::split_top;
+use crate::screen::widgets::{in_full, process};
 use draw::{Pane, PaneLayout};
 use rows::GroupRow;
 
@@ -32,9 +33,15 @@ pub(crate) struct Allocations {
     query: Query,
     /// The filter and grouping before a group was opened.
     before: Option<(Query, Option<GroupBy>)>,
-    list: List<Item>,
-    /// Total bytes shown.
+    /// Whether what is the same on the devices of a mesh is one line.
+    is_folded: bool,
+    rows: Vec<ItemRow>,
+    list: List<ItemRow>,
+    /// Number and bytes of the allocations shown, on all devices.
+    shown: u64,
     bytes: u64,
+    /// Whether the selected allocation is shown in full.
+    is_open: bool,
     by: Option<GroupBy>,
     groups: Vec<GroupRow>,
     group_list: List<GroupRow>,
@@ -52,8 +59,12 @@ impl Default for Allocations {
             listed_ns: 0,
             query: Query::default(),
             before: None,
+            is_folded: true,
+            rows: Vec::new(),
             list: item_list(),
+            shown: 0,
             bytes: 0,
+            is_open: false,
             by: None,
             groups: Vec::new(),
             group_list: rows::group_list(),
@@ -68,24 +79,31 @@ impl Default for Allocations {
     }
 }
 
-/// The rows of the list, if it has been read.
-fn items_of(listing: &Option<Arc<Listing>>) -> &[Item] {
-    listing.as_ref().map_or(&[], |listing| &listing.items)
-}
-
 impl Allocations {
     fn arrange(&mut self) {
-        let items = items_of(&self.listing);
+        let Some(listing) = &self.listing else { return };
         let query = &self.query;
-        match query.is_empty() {
-            true => self.list.arrange(items, |_| true),
-            false => self.list.arrange(items, |item| query.matches(item)),
-        }
-        self.bytes = self.list.rows(items).fold(0, |sum, item| sum.saturating_add(item.size));
-        self.bins = histogram(self.list.rows(items));
-        self.groups = self.by.map_or_else(Vec::new, |by| rows::group_rows(self.list.rows(items), by));
+        (self.shown, self.bytes) = (0, 0);
+        // One pass in the order of the listing, which is that of memory: a list is longer than the caches.
+        self.rows = item_rows(listing, self.is_folded, |item| {
+            let is_wanted = query.is_empty() || query.matches(item);
+            if is_wanted {
+                (self.shown, self.bytes) = (self.shown + 1, self.bytes.saturating_add(item.size));
+            }
+            is_wanted
+        });
+        self.list.arrange(&self.rows, |_| true);
+        let items = || self.rows.iter().flat_map(ItemRow::items);
+        self.bins = histogram(items());
+        self.groups = self.by.map_or_else(Vec::new, |by| rows::group_rows(items(), by));
         self.group_list.arrange(&self.groups, |_| true);
         self.suspect_list.arrange(&self.suspects, |_| true);
+    }
+
+    /// The selected allocation, if it is shown in full.
+    fn opened(&self) -> Option<&ItemRow> {
+        let is_open = self.is_open && self.pane == Pane::List && self.by.is_none();
+        self.list.selected(&self.rows).filter(|_| is_open)
     }
 
     /// Looks for leaks, whether or not this view is shown.
@@ -113,15 +131,18 @@ impl Allocations {
         self.suspect_list.focus(pane == Pane::Suspects);
     }
 
-    fn layout(&self, area: Rect) -> PaneLayout {
+    fn layout(&self, scene: &Scene<'_>) -> PaneLayout {
         let doubts = self.listing.as_ref().map_or(0, |listing| listing.doubts.len());
-        PaneLayout::of(area, self.pane, doubts, self.bins.len(), self.suspects.len())
+        let layout = PaneLayout::of(scene.area, self.pane, doubts, self.bins.len(), self.suspects.len());
+        let Some(row) = self.opened() else { return layout };
+        let (list, whole) = in_full::split(layout.list, &draw::facts(self, row, scene));
+        PaneLayout { list, whole, ..layout }
     }
 
-    fn go(&mut self, motion: Motion, area: Rect) {
-        let layout = self.layout(area);
+    fn go(&mut self, motion: Motion, scene: &Scene<'_>) {
+        let layout = self.layout(scene);
         match (self.pane, self.by) {
-            (Pane::List, None) => self.list.go(motion, items_of(&self.listing), layout.list),
+            (Pane::List, None) => self.list.go(motion, &self.rows, layout.list),
             (Pane::List, Some(_)) => self.group_list.go(motion, &self.groups, layout.list),
             (Pane::Suspects, _) => {
                 self.suspect_list.go(motion, &self.suspects, split_top(layout.suspects, 1).1);
@@ -130,8 +151,23 @@ impl Allocations {
         }
     }
 
+    /// Shows an allocation in full, then its process.
+    fn open_row(&mut self, scene: &Scene<'_>) -> Reply {
+        let Some(row) = self.list.selected(&self.rows) else { return Reply::Ignored };
+        if !std::mem::replace(&mut self.is_open, true) {
+            return Reply::Done;
+        }
+        match process::key_of(&scene.data.model, row.item().identity) {
+            Some(key) => Reply::Process(key),
+            None => Reply::Say("its process is not listed any more".to_owned()),
+        }
+    }
+
     /// Shows the allocations of the selected group only.
-    fn open(&mut self) -> Reply {
+    fn open(&mut self, scene: &Scene<'_>) -> Reply {
+        if self.pane == Pane::List && self.by.is_none() {
+            return self.open_row(scene);
+        }
         let more = match self.pane {
             Pane::List => self.group_list.selected(&self.groups).map(|row| row.group.key.query()),
             Pane::Suspects => {
@@ -169,6 +205,8 @@ impl Allocations {
     fn back(&mut self) -> Reply {
         if self.pane != Pane::List {
             self.focus(Pane::List);
+        } else if self.opened().is_some() {
+            self.is_open = false;
         } else if let Some(before) = self.before.take() {
             (self.query, self.by) = before;
         } else if !self.query.is_empty() {
@@ -200,8 +238,12 @@ impl Page for Allocations {
 
     fn act(&mut self, action: Action, scene: &Scene<'_>) -> Reply {
         match action {
-            Action::Move(motion) => self.go(motion, scene.area),
-            Action::Open => return self.open(),
+            Action::Move(motion) => self.go(motion, scene),
+            Action::Open => return self.open(scene),
+            Action::Fold => {
+                self.is_folded = !self.is_folded;
+                self.arrange();
+            }
             Action::Group => self.next_group(),
             Action::NextPane => self.focus(self.pane.next()),
             Action::Reverse => {
@@ -219,10 +261,10 @@ impl Page for Allocations {
     }
 
     fn click(&mut self, at: Position, scene: &Scene<'_>) -> Reply {
-        let layout = self.layout(scene.area);
+        let layout = self.layout(scene);
         let suspects = split_top(layout.suspects, 1).1;
         let in_list = match self.by {
-            None => self.list.click(at, items_of(&self.listing), layout.list),
+            None => self.list.click(at, &self.rows, layout.list),
             Some(_) => self.group_list.click(at, &self.groups, layout.list),
         };
         let in_suspects = self.suspect_list.click(at, &self.suspects, suspects);
@@ -234,7 +276,7 @@ impl Page for Allocations {
         let had_focus = self.pane == pane;
         self.focus(pane);
         match hit {
-            Hit::Row { again: true } if had_focus => return self.open(),
+            Hit::Row { again: true } if had_focus => return self.open(scene),
             Hit::Heading => self.arrange(),
             _ => {}
         }

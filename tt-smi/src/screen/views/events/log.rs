@@ -1,19 +1,24 @@
 //! The latest events.
 
-use crate::lists::events::Happened;
+use crate::lists::events::Seen;
 use crate::screen::data::NewEvents;
 
 /// Number of events kept at least.
-const KEPT: usize = 20_000;
+pub(super) const KEPT: usize = 200_000;
 /// Number of further events that may be kept: dropping one for each new one would cost more than all the rest.
-const SLACK: usize = 5_000;
+const SLACK: usize = 50_000;
 
 /// An event, and its sequence number in the log.
 #[derive(Debug)]
 pub(super) struct LogEntry {
     pub number: u64,
-    pub event: Happened,
+    /// The devices that its line stands for, as bits; 0 if it has none, or one beyond 63.
+    pub devices: u64,
+    pub seen: Seen,
 }
+
+/// What the log takes at most, but for names, which events share: 44 MB.
+const _: () = assert!(size_of::<LogEntry>() <= 176);
 
 /// The result of taking in events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,8 +27,8 @@ pub(super) enum Taken {
     Nothing,
     /// The log restarted with them: they are what the rings held, of any age.
     First,
-    /// They happened since the last ones.
-    More,
+    /// They happened since the last ones, and are behind them; so many of the oldest were dropped.
+    More { dropped: usize, count: usize },
 }
 
 #[derive(Debug, Default)]
@@ -46,6 +51,10 @@ impl Log {
         &self.entries
     }
 
+    pub(super) fn entries_mut(&mut self) -> &mut [LogEntry] {
+        &mut self.entries
+    }
+
     /// Takes in new events.
     pub(super) fn take(&mut self, new: &NewEvents) -> Taken {
         let (pass, read) = self.last;
@@ -59,34 +68,53 @@ impl Log {
         }
         self.last = (new.pass, new.read);
         (self.missed, self.older) = (new.missed, new.older);
-        self.append(&new.events);
-        if is_first { Taken::First } else { Taken::More }
+        let (dropped, count) = self.append(&new.events);
+        if is_first { Taken::First } else { Taken::More { dropped, count } }
     }
 
-    fn append(&mut self, events: &[Happened]) {
+    /// How many of the entries were dropped, and how many were added.
+    fn append(&mut self, events: &[Seen]) -> (usize, usize) {
         let surplus = events.len().saturating_sub(KEPT);
         self.dropped += surplus as u64;
         self.next += surplus as u64;
         let kept = &events[surplus..];
+        let mut old = 0;
         if self.entries.len() + kept.len() > KEPT + SLACK {
-            let old = (self.entries.len() + kept.len() - KEPT).min(self.entries.len());
+            old = (self.entries.len() + kept.len() - KEPT).min(self.entries.len());
             self.entries.drain(..old);
             self.dropped += old as u64;
         }
-        for event in kept {
-            self.entries.push(LogEntry { number: self.next, event: event.clone() });
+        for seen in kept {
+            self.entries.push(LogEntry { number: self.next, devices: 0, seen: seen.clone() });
             self.next += 1;
         }
+        (old, kept.len())
+    }
+}
+
+/// An event of this kind and id, on device 0.
+#[cfg(test)]
+pub(super) fn seen(kind: tt_shm_reader::EventKind, id: u64) -> Seen {
+    Seen {
+        event: tt_shm_reader::Event { id, ..tt_shm_reader::Event::new(kind, 0) },
+        time: crate::model::Moment::default(),
+        total: None,
+        name: None,
+        process: "".into(),
+        pid: 1,
+        claimed: false,
+        device: Some(0),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tt_shm_reader::EventKind;
 
-    fn new(pass: u64, read: u64, count: u64) -> NewEvents {
-        let event = |id| Happened { id, ..Happened::default() };
-        NewEvents { pass, read, events: (0..count).map(event).collect(), missed: 1, older: 2 }
+    fn new(pass: u64, read: u64, count: usize) -> NewEvents {
+        let events = (0..count).map(|id| seen(EventKind::Alloc, id as u64)).collect();
+        NewEvents { pass, read, events, missed: 1, older: 2 }
     }
 
     #[test]
@@ -94,7 +122,7 @@ mod tests {
         let mut log = Log::default();
         assert_eq!(log.take(&new(1, 1, 5)), Taken::First);
         assert_eq!(log.take(&new(1, 1, 5)), Taken::Nothing, "a frozen screen");
-        assert_eq!(log.take(&new(1, 2, 3)), Taken::More);
+        assert_eq!(log.take(&new(1, 2, 3)), Taken::More { dropped: 0, count: 3 });
         assert_eq!(log.entries().len(), 8);
         assert_eq!(log.take(&new(2, 1, 4)), Taken::First);
         assert_eq!((log.entries().len(), log.entries()[0].number), (4, 8), "numbers are not used twice");
@@ -105,14 +133,15 @@ mod tests {
     fn the_log_is_bounded_and_says_what_it_dropped() {
         let mut log = Log::default();
         for read in 1..=30 {
-            log.take(&new(1, read, 1000));
+            log.take(&new(1, read, KEPT / 20));
         }
-        let kept = log.entries().len() as u64;
-        assert!((KEPT as u64..=(KEPT + SLACK) as u64).contains(&kept), "{kept}");
-        assert_eq!(kept + log.dropped, 30_000);
-        log.take(&new(1, 31, 50_000));
-        assert_eq!((log.entries().len(), log.dropped), (KEPT, 60_000));
-        assert_eq!(log.entries().last().map(|entry| entry.event.id), Some(49_999));
+        let kept = log.entries().len();
+        assert!((KEPT..=KEPT + SLACK).contains(&kept), "{kept}");
+        assert_eq!(kept as u64 + log.dropped, 30 * KEPT as u64 / 20);
+        let before = log.entries().len();
+        assert_eq!(log.take(&new(1, 31, KEPT + 50)), Taken::More { dropped: before, count: KEPT });
+        assert_eq!(log.entries().len(), KEPT);
+        assert_eq!(log.entries().last().map(|entry| entry.seen.event.id), Some(KEPT as u64 + 49));
         let numbers: Vec<u64> = log.entries().iter().map(|entry| entry.number).collect();
         assert!(numbers.windows(2).all(|pair| pair[1] == pair[0] + 1));
     }

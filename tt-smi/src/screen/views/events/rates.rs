@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use crate::lists::events::Happened;
+use crate::lists::events::Seen;
 
 /// Period over which rates are measured: long enough to be steady, short enough to be current.
 const WINDOW_NS: u64 = 5_000_000_000;
@@ -30,12 +30,12 @@ impl EventRates {
     }
 
     /// Counts the events since the last read.
-    pub(super) fn take(&mut self, events: &[Happened], now_ns: u64) {
+    pub(super) fn take(&mut self, events: &[Seen], now_ns: u64) {
         let mut kinds: Vec<(&'static str, u64)> = Vec::new();
         for event in events {
-            match kinds.iter_mut().find(|(kind, _)| *kind == event.event()) {
+            match kinds.iter_mut().find(|(kind, _)| *kind == event.kind_name()) {
                 Some((_, count)) => *count += 1,
-                None => kinds.push((event.event(), 1)),
+                None => kinds.push((event.kind_name(), 1)),
             }
         }
         self.reads.push_back(ReadCounts { end_ns: now_ns, kinds });
@@ -70,8 +70,8 @@ mod tests {
 
     const SECOND: u64 = 1_000_000_000;
 
-    fn events(kind: EventKind, count: usize) -> Vec<Happened> {
-        vec![Happened { kind: Some(kind), ..Happened::default() }; count]
+    fn events(kind: EventKind, count: usize) -> Vec<Seen> {
+        vec![super::super::log::seen(kind, 0); count]
     }
 
     #[test]

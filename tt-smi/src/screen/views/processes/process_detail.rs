@@ -7,12 +7,12 @@ use ratatui::layout::{Constraint, Layout, Position, Rect};
 use ratatui::text::Line;
 
 use super::rows::held;
-use crate::lists::allocations::{Item, Listing};
+use crate::lists::allocations::Listing;
 use crate::model::{Clock, FIGURES, Figure, Interval, Model, Process, ProcessState, Rank, Usage};
 use crate::screen::action::Action;
 use crate::screen::data::{Data, More, Needs};
 use crate::screen::page::{Page, ProcessKey, Reply, Scene};
-use crate::screen::views::allocations::item_list;
+use crate::screen::views::allocations::{ItemRow, item_list, item_rows};
 use crate::screen::widgets::list::{Column, Hit, List, RowStyle};
 use crate::screen::widgets::text::{draw_lines, or_unknown, split_top};
 use crate::units::{age, bytes, count, plural};
@@ -26,7 +26,9 @@ pub(crate) struct ProcessDetail {
     figures: Vec<FigureRow>,
     figure_list: List<FigureRow>,
     listing: Option<Arc<Listing>>,
-    item_list: List<Item>,
+    /// Its allocations, folded over the devices of a mesh.
+    items: Vec<ItemRow>,
+    item_list: List<ItemRow>,
     is_in_items: bool,
 }
 
@@ -46,6 +48,7 @@ impl ProcessDetail {
             figures: Vec::new(),
             figure_list: List::new(COLUMNS, 0, FigureRow::number),
             listing: None,
+            items: Vec::new(),
             item_list: item_list(),
             is_in_items: true,
         };
@@ -72,13 +75,7 @@ impl ProcessDetail {
 
     fn arrange(&mut self) {
         self.figure_list.arrange(&self.figures, |_| true);
-        let identity = self.key.identity;
-        let items = self.listing.as_ref().map_or(&[][..], |listing| &listing.items);
-        self.item_list.arrange(items, |item| item.identity == identity);
-    }
-
-    fn items(&self) -> &[Item] {
-        self.listing.as_ref().map_or(&[], |listing| &listing.items)
+        self.item_list.arrange(&self.items, |_| true);
     }
 
     fn layout(&self, area: Rect) -> ProcessLayout {
@@ -151,20 +148,20 @@ impl Page for ProcessDetail {
         let found = data.model.processes.iter().find(|process| ProcessKey::from(*process) == key);
         self.take_process(found, &data.model);
         if let More::Allocations(listing) = &data.more {
+            let identity = key.identity;
+            self.items = item_rows(listing, true, |item| item.identity == identity);
             self.listing = Some(listing.clone());
+            self.item_list.arrange(&self.items, |_| true);
         }
-        self.arrange();
+        // The list of allocations may be long, and is not new each time.
+        self.figure_list.arrange(&self.figures, |_| true);
     }
 
     fn act(&mut self, action: Action, scene: &Scene<'_>) -> Reply {
         let layout = self.layout(scene.area);
         match action {
             Action::NextPane => self.focus(!self.is_in_items),
-            Action::Move(motion) if self.is_in_items => {
-                let listing = self.listing.clone();
-                let items = listing.as_ref().map_or(&[][..], |listing| &listing.items);
-                self.item_list.go(motion, items, layout.items);
-            }
+            Action::Move(motion) if self.is_in_items => self.item_list.go(motion, &self.items, layout.items),
             Action::Move(motion) => self.figure_list.go(motion, &self.figures, layout.figures),
             Action::Reverse => {
                 if self.is_in_items {
@@ -183,11 +180,9 @@ impl Page for ProcessDetail {
 
     fn click(&mut self, at: Position, scene: &Scene<'_>) -> Reply {
         let layout = self.layout(scene.area);
-        let listing = self.listing.clone();
-        let items = listing.as_ref().map_or(&[][..], |listing| &listing.items);
         let hits = [
             self.figure_list.click(at, &self.figures, layout.figures),
-            self.item_list.click(at, items, layout.items),
+            self.item_list.click(at, &self.items, layout.items),
         ];
         if hits.contains(&Hit::Heading) {
             self.arrange();
@@ -207,12 +202,13 @@ impl Page for ProcessDetail {
         self.figure_list.draw(frame, layout.figures, &self.figures, theme, |figure| {
             RowStyle::from(if figure.is_whole { theme.heading() } else { Default::default() })
         });
-        let title = match (&self.listing, self.item_list.len()) {
-            (None, _) => scene.unread("live allocations"),
-            (Some(_), number) => format!(" {}, Tab switches", plural(number as u64, "live allocation")),
+        let number: usize = self.items.iter().map(|row| row.items().len()).sum();
+        let title = match &self.listing {
+            None => scene.unread("live allocations"),
+            Some(_) => format!(" {}, Tab switches", plural(number as u64, "live allocation")),
         };
         frame.render_widget(Line::styled(title, theme.dim()), layout.title);
-        self.item_list.draw(frame, layout.items, self.items(), theme, |_| RowStyle::default());
+        self.item_list.draw(frame, layout.items, &self.items, theme, |_| RowStyle::default());
     }
 
     fn sorts(&self) -> (Vec<&'static str>, Option<usize>) {

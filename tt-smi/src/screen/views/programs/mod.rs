@@ -9,7 +9,7 @@ use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Position, Rect};
 use ratatui::text::Line;
 
-use crate::escape::escape;
+use crate::escape::{escape, fit};
 use crate::lists::programs::{Listing, Sharing};
 use crate::query::{Field, PROGRAM_FIELDS, Query};
 use crate::screen::action::Action;
@@ -17,10 +17,11 @@ use crate::screen::data::{Data, More, Needs};
 use crate::screen::page::{Page, Reply, Scene};
 use crate::screen::views::drill_down::{DrillDown, HasDetail};
 use crate::screen::widgets::list::{Hit, List, RowStyle, draw_empty};
+use crate::screen::widgets::process;
 use crate::screen::widgets::text::draw_lines;
 use crate::units::bytes_short;
 use kernels::Kernels;
-use rows::{COLUMNS, DispatchRates, ProgramRow, SORTED_BY};
+use rows::{COLUMNS, DispatchRates, ProgramRow, SORTED_BY, program_rows};
 
 /// Most problems shown.
 const ERRORS: usize = 3;
@@ -33,6 +34,8 @@ pub(crate) struct ProgramList {
     /// `None` until the list has been read.
     listing: Option<Arc<Listing>>,
     rates: DispatchRates,
+    /// Whether a program that is the same on several devices is one line.
+    is_folded: bool,
     rows: Vec<ProgramRow>,
     list: List<ProgramRow>,
     query: Query,
@@ -43,6 +46,7 @@ impl Default for ProgramList {
         ProgramList {
             listing: None,
             rates: DispatchRates::default(),
+            is_folded: true,
             rows: Vec::new(),
             list: List::new(COLUMNS, SORTED_BY, ProgramRow::number),
             query: Query::default(),
@@ -59,17 +63,15 @@ struct ListLayout {
 impl ProgramList {
     fn take_rows(&mut self) {
         let Some(listing) = &self.listing else { return };
-        let rows = (0..listing.entries.len()).map(|place| {
-            let rate = self.rates.of(&listing.entries[place]);
-            ProgramRow { listing: listing.clone(), place, rate }
-        });
+        let places = 0..listing.entries.len();
+        let rows = places.flat_map(|place| program_rows(listing, place, self.is_folded, &self.rates));
         self.rows = rows.collect();
         self.arrange();
     }
 
     fn arrange(&mut self) {
         let query = &self.query;
-        self.list.arrange(&self.rows, |row| query.is_empty() || query.matches(row.entry()));
+        self.list.arrange(&self.rows, |row| query.is_empty() || query.matches(row));
     }
 
     fn layout(&self, area: Rect) -> ListLayout {
@@ -100,14 +102,16 @@ impl ProgramList {
 
     fn draw_list(&self, frame: &mut Frame<'_>, area: Rect, scene: &Scene<'_>) {
         let theme = scene.theme;
-        self.list.draw(frame, area, &self.rows, theme, |row| match row.entry().program.late {
-            true => RowStyle { style: Default::default(), mark: Some('~') },
-            false => RowStyle::default(),
+        self.list.draw(frame, area, &self.rows, theme, |row| {
+            let holder = process::by_identity(&scene.data.model, row.entry().identity);
+            let state = holder.and_then(|holder| process::state_style(holder, theme));
+            let mark = row.entry().program.late.then_some('~');
+            state.unwrap_or(RowStyle { style: Default::default(), mark })
         });
         if self.list.len() == 0 {
             let text = match (&self.listing, self.query.is_empty()) {
                 (None, _) => &scene.unread("programs"),
-                (Some(_), true) => " No programs loaded.",
+                (Some(_), true) => " No programs loaded: nothing has run on a device yet.",
                 (Some(_), false) => " No matching programs. Press Esc to show all.",
             };
             draw_empty(frame, area, text, theme);
@@ -154,6 +158,10 @@ impl Page for ProgramList {
         match action {
             Action::Move(motion) => self.list.go(motion, &self.rows, self.layout(scene.area).list),
             Action::Open => return Reply::OpenRow,
+            Action::Fold => {
+                self.is_folded = !self.is_folded;
+                self.take_rows();
+            }
             Action::Reverse => {
                 self.list.reverse();
                 self.arrange();
@@ -181,6 +189,7 @@ impl Page for ProgramList {
         draw_lines(frame, layout.errors, errors);
         self.draw_list(frame, layout.list, scene);
         if let Some(sharing) = self.sharing_text() {
+            let sharing = fit(&sharing, usize::from(layout.sharing.width));
             frame.render_widget(Line::styled(sharing, theme.dim()), layout.sharing);
         }
     }

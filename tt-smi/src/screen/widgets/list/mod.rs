@@ -2,6 +2,7 @@
 //! than twenty.
 
 mod column;
+mod growing;
 mod viewport;
 
 pub(crate) use column::{Column, Sort};
@@ -189,6 +190,7 @@ impl<T> List<T> {
     }
 
     /// The rows in order.
+    #[cfg(test)]
     pub(crate) fn rows<'a>(&'a self, items: &'a [T]) -> impl Iterator<Item = &'a T> {
         self.order.iter().filter_map(|place| items.get(*place as usize))
     }
