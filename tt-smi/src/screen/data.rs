@@ -65,6 +65,13 @@ pub enum More {
     Programs(Arc<programs::Listing>),
 }
 
+impl More {
+    /// Whether it is a list that may be long.
+    pub(crate) fn is_list(&self) -> bool {
+        matches!(self, More::Allocations(_) | More::Programs(_))
+    }
+}
+
 /// The history of all devices.
 #[derive(Clone, Debug, Default)]
 pub struct History {

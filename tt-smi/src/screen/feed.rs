@@ -42,7 +42,7 @@ pub(crate) struct Feed<'a> {
 /// Shortest interval between reads of a list: a hundred thousand rows cannot be followed more often.
 const LISTS_EVERY: Duration = Duration::from_secs(1);
 /// Share of the time that reading lists may take, as a divisor.
-const LISTS_SHARE: u32 = 50;
+const LISTS_SHARE: u32 = 100;
 /// The same for leak detection in the background: often enough for leaks, which show over minutes.
 const BESIDE_EVERY: Duration = Duration::from_secs(10);
 const BESIDE_SHARE: u32 = 200;
@@ -53,13 +53,15 @@ struct Pace {
     every: Duration,
     share: u32,
     needs: Needs,
+    /// When the last read started, and how long it and what followed from it took.
+    last: Option<(Instant, Duration)>,
     due: Option<Instant>,
 }
 
 impl Pace {
     /// Due immediately.
     fn new(every: Duration, share: u32) -> Pace {
-        Pace { every, share, needs: Needs::default(), due: None }
+        Pace { every, share, needs: Needs::default(), last: None, due: None }
     }
 
     /// Whether to read what is needed now.
@@ -69,8 +71,16 @@ impl Pace {
 
     /// Records when a read started and ended.
     fn read(&mut self, needs: Needs, start: Instant, end: Instant) {
-        let rest = (end.duration_since(start) * self.share).max(self.every);
-        (self.needs, self.due) = (needs, Some(start + rest));
+        self.needs = needs;
+        self.last = Some((start, Duration::ZERO));
+        self.add(end.duration_since(start));
+    }
+
+    /// Records how long it took to make use of the last read: sorting a list takes as long as reading it.
+    fn add(&mut self, more: Duration) {
+        let Some((start, took)) = &mut self.last else { return };
+        *took += more;
+        self.due = Some(*start + (*took * self.share).max(self.every));
     }
 }
 
@@ -109,6 +119,13 @@ impl<'a> Feed<'a> {
     /// Makes the next list due immediately: another view needs it.
     pub(crate) fn hurry(&mut self) {
         self.pace.due = None;
+    }
+
+    /// Records how long it took to take in what was gathered last.
+    pub(crate) fn taken_in(&mut self, is_list: bool, took: Duration) {
+        if is_list {
+            self.pace.add(took);
+        }
     }
 
     /// Reads the current state.
@@ -294,8 +311,11 @@ mod tests {
         assert!(!pace.is_due(Needs::Allocations, after(999)));
         assert!(pace.is_due(Needs::Allocations, after(1000)));
         assert!(pace.is_due(Needs::Programs, after(10)), "another list is not there yet");
-        pace.read(Needs::Programs, start, after(100));
-        assert!(!pace.is_due(Needs::Programs, after(4999)), "one part in fifty");
+        pace.read(Needs::Programs, start, after(50));
+        assert!(!pace.is_due(Needs::Programs, after(4999)), "one part in a hundred");
         assert!(pace.is_due(Needs::Programs, after(5000)));
+        pace.add(Duration::from_millis(10));
+        assert!(!pace.is_due(Needs::Programs, after(5999)), "sorting it counts, too");
+        assert!(pace.is_due(Needs::Programs, after(6000)));
     }
 }

@@ -55,7 +55,10 @@ pub fn run(
             read = Instant::now();
             // A frozen screen reads nothing: events taken from the rings would be lost without being counted.
             if !state.is_frozen() {
-                state.update(Message::Data(Box::new(feed.gather(state.needs())?)));
+                let data = Box::new(feed.gather(state.needs())?);
+                let (is_list, gathered) = (data.more.is_list(), Instant::now());
+                state.update(Message::Data(data));
+                feed.taken_in(is_list, gathered.elapsed());
             }
         }
     }
