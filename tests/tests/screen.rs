@@ -54,7 +54,7 @@ fn every_view_opens_by_its_digit_and_by_its_tab() {
         ("3", "The driver has no such device"),
         ("4", "STATE"),
         ("5", "ADDRESS"),
-        ("6", "[KERNEL_DISPATCH]"),
+        ("6", " kernel_dispatch "),
         ("7", "fragmentation"),
         ("8", "DISP/S"),
         ("0", "all devices"),
@@ -216,6 +216,35 @@ fn the_overview_folds_and_its_lists_can_be_used() {
 }
 
 #[test]
+fn a_mesh_is_one_line_that_unfolds_and_rows_open() {
+    let space = Space::new();
+    let mut terminal = demo(&space, 140, 40);
+    let is_folded = |screen: &str| screen.contains(" x2") || screen.contains(" x4");
+    terminal.press("5");
+    terminal.await_screen("folded allocations", |screen| is_folded(screen) && screen.contains("x unfolds"));
+    terminal.press("x");
+    terminal
+        .await_screen("one line for each device", |screen| !is_folded(screen) && screen.contains("SIZE/DEV"));
+    terminal.press(&format!("x{ENTER}"));
+    terminal.await_text("Enter its process");
+    terminal.press(ENTER);
+    terminal.await_text("Esc all processes");
+    terminal.press("6");
+    terminal.await_screen("folded events", |screen| is_folded(screen) && screen.contains("kernel_dispatch"));
+    terminal.press("w");
+    terminal.await_text("[KERNEL_DISPATCH]");
+    terminal.press("w");
+    terminal.await_text("SIZE/DEV");
+    terminal.press(&format!("{UP}{UP}"));
+    terminal.await_text("PARKED");
+    terminal.press("G");
+    terminal.await_text("following");
+    terminal.press("8");
+    terminal.await_screen("folded programs", |screen| is_folded(screen) && screen.contains("CB ALLOC/DEV"));
+    quit(terminal);
+}
+
+#[test]
 fn columns_that_do_not_fit_are_reached_with_the_arrows() {
     let space = Space::new();
     let mut terminal = demo(&space, 80, 24);
@@ -224,7 +253,7 @@ fn columns_that_do_not_fit_are_reached_with_the_arrows() {
     terminal.press(RIGHT);
     let screen = terminal.await_text("MISSES");
     assert!(
-        ["‹NAME", "TYPES", "BINARY x CORES", "HITS"].iter().all(|head| screen.contains(head)),
+        ["‹", "NAME", "TYPES", "BINARY x CORES", "HITS"].iter().all(|head| screen.contains(head)),
         "{screen}"
     );
     terminal.press(ENTER);
