@@ -21,6 +21,14 @@ pub(crate) enum FoldError {
     Device { position: u64, device: u8, devices: usize },
 }
 
+/// Whether a class is what remains of its memory after the parts that the history tells apart.
+const IS_WHOLE: [bool; Class::COUNT] = {
+    let mut whole = [false; Class::COUNT];
+    whole[Class::Dram as usize] = true;
+    whole[Class::L1 as usize] = true;
+    whole
+};
+
 /// The events of a process that were folded.
 #[derive(Default)]
 struct Tally {
@@ -206,13 +214,15 @@ impl<'a> UsageFold<'a> {
                 exchange_resident(resident, usage, device);
             }
         }
-        if matches!(event.kind(), Some(EventKind::KernelDispatch | EventKind::ProgramEnd)) {
+        let runs = matches!(event.kind(), Some(EventKind::KernelDispatch | EventKind::ProgramEnd));
+        if runs {
             exchange_resident(resident, usage, device);
         }
         let used = Used::of(&usage.counters);
         device.exchange_used(self.used, used);
         self.used = used;
-        device.observe_from(self.history_since, time);
+        let has_parts = runs || class.is_some_and(|class| !IS_WHOLE[class]);
+        device.observe_event(self.history_since, time, has_parts);
         device.note(event, usage.process, self.pid, time, time >= self.recent_from);
         Ok(())
     }

@@ -8,7 +8,7 @@ use crate::model::figures::{
     CB_RESIDENT, DRAM, ETH, FIGURES, KERNEL_RESIDENT, L1, Live, Memory, Resident, Share, Sums, Used, compose,
     counted_in, held_alone, own_peaks,
 };
-use crate::model::history::{History, InUse};
+use crate::model::history::{History, Parts};
 use crate::model::rates::Rate;
 use crate::model::slice::{Doubt, Span};
 use crate::model::timeline::Timeline;
@@ -301,15 +301,21 @@ impl Device {
     /// Notes in the history what is used from `time` on; returns whether a bucket was completed.
     #[inline]
     pub(crate) fn observe(&mut self, time: u64) -> bool {
+        let rolled = self.observe_sums(time);
+        self.observe_parts();
+        rolled
+    }
+
+    #[inline]
+    fn observe_sums(&mut self, time: u64) -> bool {
+        self.history.observe(time, self.sums.bytes[DRAM], self.sums.bytes[L1])
+    }
+
+    #[inline]
+    fn observe_parts(&mut self) {
         let bytes = &self.sums.bytes;
-        let used = InUse {
-            dram: bytes[DRAM],
-            trace: bytes[Class::Trace as usize],
-            l1: bytes[L1],
-            l1_small: bytes[Class::L1Small as usize],
-            cb: bytes[CB_RESIDENT],
-        };
-        self.history.observe(time, &used)
+        let (trace, l1_small) = (bytes[Class::Trace as usize], bytes[Class::L1Small as usize]);
+        self.history.set_parts(Parts { trace, l1_small, cb: bytes[CB_RESIDENT] });
     }
 
     /// Notes what is used in a history that began at `since`, or has not begun yet (`u64::MAX`). What
@@ -320,6 +326,19 @@ impl Device {
             self.observe(time);
         } else if since != u64::MAX {
             self.observe(since);
+        }
+    }
+
+    /// The same after an event; `has_parts` if it may have changed what the sums are made of.
+    #[inline]
+    pub(crate) fn observe_event(&mut self, since: u64, time: u64, has_parts: bool) {
+        if time >= since {
+            self.observe_sums(time);
+        } else if since != u64::MAX {
+            self.observe_sums(since);
+        }
+        if has_parts {
+            self.observe_parts();
         }
     }
 

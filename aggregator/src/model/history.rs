@@ -11,16 +11,14 @@ const FINEST: u64 = HISTORY_RESOLUTIONS[0];
 const _: () = assert!(HISTORY_RESOLUTIONS[1].is_multiple_of(FINEST));
 const _: () = assert!(HISTORY_RESOLUTIONS[2].is_multiple_of(FINEST));
 
-/// What is used on a device, and the parts of it that a graph tells apart.
+/// Parts of what is used on a device that a graph tells apart.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct InUse {
-    pub(crate) dram: u64,
-    /// A part of DRAM.
+pub(crate) struct Parts {
+    /// Of DRAM.
     pub(crate) trace: u64,
-    pub(crate) l1: u64,
-    /// A part of L1.
+    /// Of L1.
     pub(crate) l1_small: u64,
-    /// A part of L1: circular buffers that are resident.
+    /// Of L1: circular buffers that are resident.
     pub(crate) cb: u64,
 }
 
@@ -29,6 +27,8 @@ pub(crate) struct InUse {
 pub(crate) struct History {
     rings: Box<[[Bucket; HISTORY_BUCKETS]; HISTORY_RESOLUTIONS.len()]>,
     open: Option<Bucket>,
+    /// The parts of what was used last.
+    parts: Parts,
     /// Whether a process that cannot be read may be on the device.
     doubtful: bool,
     /// Whether a bucket was completed since [`History::take_rolled`] was last called.
@@ -40,17 +40,18 @@ pub(crate) struct History {
 impl Default for History {
     fn default() -> History {
         let rings = Box::new(bytemuck::Zeroable::zeroed());
-        History { rings, open: None, doubtful: false, rolled: false, amendments: 0 }
+        History { rings, open: None, parts: Parts::default(), doubtful: false, rolled: false, amendments: 0 }
     }
 }
 
 impl History {
-    /// Notes what is used from `time` on; returns whether a bucket was completed.
+    /// Notes what is used from `time` on; returns whether a bucket was completed. If the parts of it are others now,
+    /// [`set_parts`](Self::set_parts) after it: those of a bucket that is completed are the ones before.
     #[inline]
-    pub(crate) fn observe(&mut self, time: u64, used: &InUse) -> bool {
+    pub(crate) fn observe(&mut self, time: u64, dram: u64, l1: u64) -> bool {
         match &mut self.open {
             Some(open) if time < open.start + FINEST => {
-                add(open, used);
+                add(open, dram, l1);
                 if time < open.start {
                     // It began with what was used before.
                     self.doubt(Span { from: time, to: u64::MAX });
@@ -58,7 +59,7 @@ impl History {
                 false
             }
             _ => {
-                self.roll(time, used);
+                self.roll(time, dram, l1);
                 true
             }
         }
@@ -66,17 +67,17 @@ impl History {
 
     /// Closes the open bucket and those after it that ended before `time`, and opens the bucket of `time`.
     #[cold]
-    fn roll(&mut self, time: u64, used: &InUse) {
+    fn roll(&mut self, time: u64, dram: u64, l1: u64) {
         self.rolled = true;
         let start = time - time % FINEST;
         self.flush();
-        let mut fresh = constant(start, used);
+        let mut fresh = constant(start, dram, l1);
         if let Some(open) = self.open {
             // Until `time`, everything was as the last event left it. The caller doubts any time that was not
             // followed.
-            fresh = constant(start, &last(&open));
-            self.fill(open.start, &fresh);
-            add(&mut fresh, used);
+            fresh = constant(start, open.dram_last, open.l1_last);
+            self.fill(open.start, &self.with_parts(fresh));
+            add(&mut fresh, dram, l1);
         }
         self.open = Some(fresh);
     }
@@ -93,6 +94,17 @@ impl History {
                 ring[index(start, length)] = Bucket { start, flags, ..*to };
             }
         }
+    }
+
+    /// Notes the parts of what is used from the time of the last [`observe`](Self::observe) on.
+    #[inline]
+    pub(crate) fn set_parts(&mut self, parts: Parts) {
+        self.parts = parts;
+    }
+
+    fn with_parts(&self, bucket: Bucket) -> Bucket {
+        let Parts { trace, l1_small, cb } = self.parts;
+        Bucket { trace_last: trace, l1_small_last: l1_small, cb_last: cb, ..bucket }
     }
 
     /// Counts a step that a process ended.
@@ -150,6 +162,7 @@ impl History {
         open.flags |= if self.doubtful { bucket_flags::INEXACT } else { 0 };
         // It is joined with what was flushed of it before, so each step is flushed once.
         let open = Bucket { steps: std::mem::take(&mut open.steps), ..*open };
+        let open = self.with_parts(open);
         for (ring, length) in self.rings.iter_mut().zip(HISTORY_RESOLUTIONS) {
             let start = open.start - open.start % length;
             let bucket = &mut ring[index(start, length)];
@@ -212,43 +225,26 @@ fn index(start: u64, length: u64) -> usize {
 
 /// Notes in a bucket what is used from now on.
 #[inline]
-fn add(bucket: &mut Bucket, used: &InUse) {
-    bucket.dram_min = bucket.dram_min.min(used.dram);
-    bucket.dram_max = bucket.dram_max.max(used.dram);
-    bucket.l1_min = bucket.l1_min.min(used.l1);
-    bucket.l1_max = bucket.l1_max.max(used.l1);
-    set_last(bucket, used);
+fn add(bucket: &mut Bucket, dram: u64, l1: u64) {
+    bucket.dram_min = bucket.dram_min.min(dram);
+    bucket.dram_max = bucket.dram_max.max(dram);
+    bucket.dram_last = dram;
+    bucket.l1_min = bucket.l1_min.min(l1);
+    bucket.l1_max = bucket.l1_max.max(l1);
+    bucket.l1_last = l1;
 }
 
-#[inline]
-fn set_last(bucket: &mut Bucket, used: &InUse) {
-    (bucket.dram_last, bucket.trace_last) = (used.dram, used.trace);
-    (bucket.l1_last, bucket.l1_small_last, bucket.cb_last) = (used.l1, used.l1_small, used.cb);
-}
-
-/// What was used at the end of a bucket.
-fn last(bucket: &Bucket) -> InUse {
-    InUse {
-        dram: bucket.dram_last,
-        trace: bucket.trace_last,
-        l1: bucket.l1_last,
-        l1_small: bucket.l1_small_last,
-        cb: bucket.cb_last,
-    }
-}
-
-fn constant(start: u64, used: &InUse) -> Bucket {
-    let InUse { dram, l1, .. } = *used;
-    let mut bucket = Bucket {
+fn constant(start: u64, dram: u64, l1: u64) -> Bucket {
+    Bucket {
         start,
         dram_min: dram,
         dram_max: dram,
+        dram_last: dram,
         l1_min: l1,
         l1_max: l1,
+        l1_last: l1,
         ..bytemuck::Zeroable::zeroed()
-    };
-    set_last(&mut bucket, used);
-    bucket
+    }
 }
 
 #[cfg(test)]
@@ -257,35 +253,34 @@ mod tests {
 
     const T0: u64 = HISTORY_RESOLUTIONS[2] * 10;
 
-    fn used(dram: u64, l1: u64) -> InUse {
-        InUse { dram, l1, ..InUse::default() }
-    }
-
     #[test]
     fn a_bucket_ends_with_what_was_used_last_and_counts_each_step_once() {
         let mut history = History::default();
-        let parts = InUse { dram: 9, trace: 4, l1: 8, l1_small: 1, cb: 2 };
-        history.observe(T0, &used(9, 8));
+        let (before, after) =
+            (Parts { trace: 4, l1_small: 1, cb: 2 }, Parts { trace: 3, l1_small: 0, cb: 5 });
+        history.observe(T0, 9, 8);
         history.note_step();
         history.flush();
         history.note_step();
         history.flush();
         history.flush();
-        history.observe(T0 + 1, &parts);
-        history.observe(T0 + 2 * FINEST, &used(1, 1));
+        history.set_parts(before);
+        history.observe(T0 + 2 * FINEST, 3, 5);
+        history.set_parts(after);
         history.flush();
-        let seen = |b: &Bucket| (last(b), b.steps);
+        let seen =
+            |b: &Bucket| (Parts { trace: b.trace_last, l1_small: b.l1_small_last, cb: b.cb_last }, b.steps);
         let buckets: Vec<_> = history.buckets(0).iter().map(seen).collect();
-        assert_eq!(buckets, [(parts, 2), (parts, 0), (used(1, 1), 0)]);
+        assert_eq!(buckets, [(before, 2), (before, 0), (after, 0)]);
         assert_eq!(history.buckets(1)[0].steps, 2);
     }
 
     #[test]
     fn a_spike_between_two_flushes_is_kept_at_every_resolution() {
         let mut history = History::default();
-        history.observe(T0, &used(10, 1));
-        history.observe(T0 + 1, &used(900, 1));
-        history.observe(T0 + 2, &used(20, 2));
+        history.observe(T0, 10, 1);
+        history.observe(T0 + 1, 900, 1);
+        history.observe(T0 + 2, 20, 2);
         history.flush();
         for resolution in 0..3 {
             let [bucket] = history.buckets(resolution)[..] else { panic!("one bucket") };
@@ -297,8 +292,8 @@ mod tests {
     #[test]
     fn idle_stretches_are_filled_with_what_was_used() {
         let mut history = History::default();
-        history.observe(T0, &used(7, 3));
-        assert!(history.observe(T0 + 3 * FINEST, &used(9, 3)));
+        history.observe(T0, 7, 3);
+        assert!(history.observe(T0 + 3 * FINEST, 9, 3));
         history.flush();
         let buckets = history.buckets(0);
         let seen: Vec<_> = buckets.iter().map(|b| (b.start - T0, b.dram_min, b.dram_max)).collect();
@@ -310,16 +305,16 @@ mod tests {
     #[test]
     fn a_long_pause_is_filled_at_every_resolution() {
         let mut history = History::default();
-        history.observe(T0, &used(7, 3));
+        history.observe(T0, 7, 3);
         let coarse = HISTORY_RESOLUTIONS[1];
-        history.observe(T0 + 3 * coarse + FINEST, &used(5, 9));
+        history.observe(T0 + 3 * coarse + FINEST, 5, 9);
         history.flush();
         assert_eq!(history.buckets(0).len(), (3 * coarse / FINEST) as usize + 2);
         assert!(history.buckets(0).iter().rev().skip(1).all(|b| (b.dram_min, b.dram_max) == (7, 7)));
         let hour: Vec<_> = history.buckets(1).iter().map(|b| (b.dram_min, b.dram_max, b.l1_max)).collect();
         assert_eq!(hour, [(7, 7, 3), (7, 7, 3), (7, 7, 3), (5, 7, 9)]);
         // However long: nothing is kept that is older than the ring.
-        history.observe(T0 + HISTORY_RESOLUTIONS[2] * 1000, &used(1, 1));
+        history.observe(T0 + HISTORY_RESOLUTIONS[2] * 1000, 1, 1);
         history.flush();
         for resolution in 0..HISTORY_RESOLUTIONS.len() {
             let buckets = history.buckets(resolution);
@@ -332,7 +327,7 @@ mod tests {
     fn the_ring_forgets_what_is_too_old() {
         let mut history = History::default();
         for step in 0..2 * HISTORY_BUCKETS as u64 {
-            history.observe(T0 + step * FINEST, &used(step, 0));
+            history.observe(T0 + step * FINEST, step, 0);
         }
         history.flush();
         let buckets = history.buckets(0);
@@ -344,9 +339,9 @@ mod tests {
     #[test]
     fn an_event_from_before_the_open_bucket_counts_in_it() {
         let mut history = History::default();
-        history.observe(T0, &used(7, 3));
-        history.observe(T0 + FINEST, &used(7, 3));
-        assert!(!history.observe(T0 + 1, &used(9, 3)));
+        history.observe(T0, 7, 3);
+        history.observe(T0 + FINEST, 7, 3);
+        assert!(!history.observe(T0 + 1, 9, 3));
         history.flush();
         let buckets = history.buckets(0);
         let seen: Vec<_> = buckets.iter().map(|b| (b.dram_min, b.dram_max, b.flags)).collect();
@@ -358,7 +353,7 @@ mod tests {
     fn a_doubt_marks_what_it_touches_at_every_resolution() {
         let mut history = History::default();
         for step in 0..4 {
-            history.observe(T0 + step * FINEST, &used(7, 3));
+            history.observe(T0 + step * FINEST, 7, 3);
         }
         history.flush();
         history.doubt(Span { from: T0 + FINEST, to: T0 + 2 * FINEST });
@@ -370,7 +365,7 @@ mod tests {
     #[test]
     fn only_sensible_buckets_are_adopted() {
         let mut history = History::default();
-        let good = constant(T0, &used(5, 5));
+        let good = constant(T0, 5, 5);
         history.adopt(0, &good, T0 + 1);
         history.adopt(0, &Bucket { start: T0 + 1, ..good }, T0 + 2);
         history.adopt(0, &Bucket { start: T0 + 4 * FINEST, ..good }, T0 + 1);

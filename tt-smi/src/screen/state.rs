@@ -300,7 +300,8 @@ impl State {
     }
 
     fn open_search(&mut self) {
-        if self.pages.get_mut(self.view).search("", false).is_some() {
+        // Lists have columns; what has none has no rows to search.
+        if !self.pages.get(self.view).columns().is_empty() {
             self.modal = Some(Modal::search());
         }
     }

@@ -2,8 +2,8 @@
 
 pub(crate) mod bar;
 pub(crate) mod device;
-pub(crate) mod in_full;
 pub(crate) mod graph;
+pub(crate) mod in_full;
 pub(crate) mod list;
 pub(crate) mod panel;
 pub(crate) mod process;

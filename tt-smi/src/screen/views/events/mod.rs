@@ -302,6 +302,19 @@ impl Page for Events {
         }
     }
 
+    fn columns(&self) -> Vec<(&'static str, bool)> {
+        self.list.columns()
+    }
+
+    fn toggle_column(&mut self, place: usize) {
+        self.list.toggle_column(place);
+    }
+
+    fn search(&mut self, text: &str, after: bool) -> Option<bool> {
+        self.is_following = false;
+        Some(self.list.find(text, after, self.log.entries()))
+    }
+
     fn fields(&self) -> &'static [Field] {
         EVENT_FIELDS
     }

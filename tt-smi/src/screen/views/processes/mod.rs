@@ -179,7 +179,7 @@ impl Page for ProcessList {
         self.list.draw(frame, area, &self.rows, theme, |row| match row.state {
             _ if row.is_flagged => RowStyle::warn(theme),
             "alive" => RowStyle::default(),
-            "stopped" => RowStyle { style: theme.warn(), mark: Some('‖') },
+            "stopped" => RowStyle { style: theme.warn(), mark: Some('=') },
             _ => theme.dim().into(),
         });
         if self.rows.is_empty() {

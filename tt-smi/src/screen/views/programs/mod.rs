@@ -203,6 +203,18 @@ impl Page for ProgramList {
         self.arrange();
     }
 
+    fn columns(&self) -> Vec<(&'static str, bool)> {
+        self.list.columns()
+    }
+
+    fn toggle_column(&mut self, place: usize) {
+        self.list.toggle_column(place);
+    }
+
+    fn search(&mut self, text: &str, after: bool) -> Option<bool> {
+        Some(self.list.find(text, after, &self.rows))
+    }
+
     fn fields(&self) -> &'static [Field] {
         PROGRAM_FIELDS
     }
