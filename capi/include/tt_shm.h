@@ -139,29 +139,252 @@
 // Another thread is using the handle, which is for one at a time.
 #define TT_SHM_ERR_IN_USE 136
 
-// Kinds of writers: the process that uses the device.
-#define TT_SHM_SOURCE_RING 1
+// The call does not fit what the handle is in the middle of: a span has ended, or has not.
+#define TT_SHM_ERR_STATE 137
 
-// A library in that process that listens to its allocator.
-#define TT_SHM_SOURCE_TAP 2
+// The memories that peaks are of: DRAM.
+#define TT_SHM_MEMORY_DRAM 0
 
-// Another process, on behalf of that process.
-#define TT_SHM_SOURCE_BRIDGE 3
+// L1 of Tensix cores.
+#define TT_SHM_MEMORY_L1 1
 
-// Bits of `tt_shm_process.flags`: the process closed its segment.
-#define TT_SHM_PROCESS_CLOSED (1 << 0)
+// Holders that are kept with a peak, or with a failure.
+#define TT_SHM_HOLDERS 8
 
-// It had no room for all rows or names: totals are exact, lists incomplete.
-#define TT_SHM_PROCESS_DEGRADED (1 << 1)
+// Values that the driver tells, places in `absences` and of the first of them in `numbers`: temperature of the chip, in thousandths of a degree Celsius.
+#define TT_SHM_TOLD_TEMPERATURE 0
 
-// It holds memory that it cannot report.
-#define TT_SHM_PROCESS_PARTIAL (1 << 2)
+// Its limit.
+#define TT_SHM_TOLD_TEMPERATURE_LIMIT 1
 
-// The segment can no longer be read.
-#define TT_SHM_PROCESS_LOST (1 << 3)
+// Voltage of the cores, in millivolts.
+#define TT_SHM_TOLD_VOLTAGE 2
 
-// Its ticks can be converted to times here.
-#define TT_SHM_PROCESS_TIME_KNOWN (1 << 4)
+// Its limit.
+#define TT_SHM_TOLD_VOLTAGE_LIMIT 3
+
+// Current, in milliamperes.
+#define TT_SHM_TOLD_CURRENT 4
+
+// Its limit.
+#define TT_SHM_TOLD_CURRENT_LIMIT 5
+
+// Power, in microwatts.
+#define TT_SHM_TOLD_POWER 6
+
+// Its limit.
+#define TT_SHM_TOLD_POWER_LIMIT 7
+
+// Speed of the fan, in rotations per minute.
+#define TT_SHM_TOLD_FAN 8
+
+// Its limit.
+#define TT_SHM_TOLD_FAN_LIMIT 9
+
+// Clock of the Tensix cores, in MHz.
+#define TT_SHM_TOLD_AICLK 10
+
+// Clock of the bus, in MHz.
+#define TT_SHM_TOLD_AXICLK 11
+
+// Clock of the management processor, in MHz.
+#define TT_SHM_TOLD_ARCCLK 12
+
+// A number that the firmware counts up.
+#define TT_SHM_TOLD_HEARTBEAT 13
+
+// How often the chip was switched off because it was too hot.
+#define TT_SHM_TOLD_THERMAL_TRIPS 14
+
+// Speed of a lane of the PCIe link now, in millions of transfers per second.
+#define TT_SHM_TOLD_LINK_SPEED 15
+
+// Lanes of the PCIe link now.
+#define TT_SHM_TOLD_LINK_WIDTH 16
+
+// Speed of a lane as it could be.
+#define TT_SHM_TOLD_LINK_SPEED_MAX 17
+
+// Lanes as there could be.
+#define TT_SHM_TOLD_LINK_WIDTH_MAX 18
+
+// Memory node of the processor that it is attached to. The last of the numbers.
+#define TT_SHM_TOLD_NUMA_NODE 19
+
+// PCI address, in `tt_shm_snapshot_driver_info`.
+#define TT_SHM_TOLD_PCI_ADDRESS 20
+
+// Name of the board, likewise.
+#define TT_SHM_TOLD_BOARD 21
+
+// `serial`.
+#define TT_SHM_TOLD_SERIAL 22
+
+// `asic_id`.
+#define TT_SHM_TOLD_ASIC_ID 23
+
+// Version of the firmware as a whole: the first of `firmware`. The other parts follow.
+#define TT_SHM_TOLD_BUNDLE 24
+
+// Version of the board's management controller.
+#define TT_SHM_TOLD_M3_APP 25
+
+// Version of that controller's loader.
+#define TT_SHM_TOLD_M3_BOOTLOADER 26
+
+// Version of the chip's management processor.
+#define TT_SHM_TOLD_ARC 27
+
+// Version of the ethernet cores.
+#define TT_SHM_TOLD_ETHERNET 28
+
+// Version of the tool that wrote the firmware.
+#define TT_SHM_TOLD_TT_FLASH 29
+
+// Room for values; unused ones are zero.
+#define TT_SHM_TOLD 32
+
+// Parts of the firmware that have a version.
+#define TT_SHM_FIRMWARE_PARTS 6
+
+// Why a value is not known, in `absences`, where 0 says that it is known: there is no such attribute. The driver or the
+// firmware does not publish it, or not yet.
+#define TT_SHM_ABSENT_MISSING 1
+
+// The device is being reset.
+#define TT_SHM_ABSENT_RESETTING 2
+
+// The device was detached.
+#define TT_SHM_ABSENT_GONE 3
+
+// The aggregator's user may not read it.
+#define TT_SHM_ABSENT_DENIED 4
+
+// The kernel says that it does not know.
+#define TT_SHM_ABSENT_UNKNOWN 5
+
+// The board does not have the part, such as a fan.
+#define TT_SHM_ABSENT_NOT_FITTED 6
+
+// The text was not understood.
+#define TT_SHM_ABSENT_MALFORMED 7
+
+// The read failed in another way.
+#define TT_SHM_ABSENT_FAILED 8
+
+// Bits of `tt_shm_driver_stats.flags`: the heartbeat was seen to move.
+#define TT_SHM_DRIVER_HEARTBEAT_MOVES (1 << 0)
+
+// The heartbeat stands still. With neither bit it is not known.
+#define TT_SHM_DRIVER_HEARTBEAT_STANDS (1 << 1)
+
+// The board is known by its name: `nominal_` figures are set, but for cores that depend on the firmware.
+#define TT_SHM_DRIVER_NOMINAL (1 << 2)
+
+// The number of Tensix cores is known, too.
+#define TT_SHM_DRIVER_NOMINAL_CORES (1 << 3)
+
+// It is known who holds the device.
+#define TT_SHM_DRIVER_HOLDERS (1 << 4)
+
+// Neither chip nor address tell which device of the processes it is: they are joined by their number.
+#define TT_SHM_DRIVER_JOINED_BY_LOGICAL_ID (1 << 5)
+
+// Bits of `tt_shm_failure_record.flags`: all holders are listed, and their bytes are exact.
+#define TT_SHM_FAILURE_HOLDERS_EXACT (1 << 0)
+
+// The events are the last before the failure, of all processes that were followed.
+#define TT_SHM_FAILURE_EVENTS_COMPLETE (1 << 1)
+
+// Free bytes and the largest free block are those of one bank, not of all.
+#define TT_SHM_FAILURE_PER_BANK (1 << 2)
+
+// Events that are kept with a failure.
+#define TT_SHM_FAILURE_EVENTS 16
+
+// Resolutions: the last minute or, of telemetry, the last eight minutes.
+#define TT_SHM_HISTORY_MINUTE 0
+
+// The last hour.
+#define TT_SHM_HISTORY_HOUR 1
+
+// The last day.
+#define TT_SHM_HISTORY_DAY 2
+
+// The most buckets of a resolution.
+#define TT_SHM_HISTORY_BUCKETS 240
+
+// Bits of `tt_shm_bucket.flags`: something was not followed in a part of this time, so figures need not be exact.
+#define TT_SHM_BUCKET_INEXACT (1 << 0)
+
+// Places of `tt_shm_telemetry.trends`, in the units of `TT_SHM_TOLD_...`: temperature.
+#define TT_SHM_TREND_TEMPERATURE 0
+
+// Power.
+#define TT_SHM_TREND_POWER 1
+
+// Current.
+#define TT_SHM_TREND_CURRENT 2
+
+// Voltage.
+#define TT_SHM_TREND_VOLTAGE 3
+
+// Clock of the Tensix cores.
+#define TT_SHM_TREND_AICLK 4
+
+// Fan.
+#define TT_SHM_TREND_FAN 5
+
+// Quantities that are kept over time.
+#define TT_SHM_TRENDS 6
+
+// Kinds of notices: it no longer holds, as a file that was refused is read now.
+#define TT_SHM_NOTICE_WITHDRAWN 0
+
+// A file was refused; `text` says why.
+#define TT_SHM_NOTICE_REFUSED 1
+
+// A process ended and what it held was reclaimed; `bytes` and `counts` say what.
+#define TT_SHM_NOTICE_RECLAIMED 2
+
+// A process's events are impossible; `text` says why.
+#define TT_SHM_NOTICE_BROKEN 3
+
+// A process is alive, or may be, and cannot be read any more; `text` says why.
+#define TT_SHM_NOTICE_UNSEEN 4
+
+// A clock stepped; `text` says in which direction, and what is not known as a result.
+#define TT_SHM_NOTICE_CLOCK 5
+
+// A user has usages for which there is no room.
+#define TT_SHM_NOTICE_UNCOUNTED 6
+
+// Values of `tt_shm_region_stats.kind`: a region, with the totals that it has.
+#define TT_SHM_REGION 1
+
+// A process in a region.
+#define TT_SHM_REGION_PROCESS 2
+
+// A region that could not be read; `note` says why.
+#define TT_SHM_REGION_UNREAD 3
+
+// Values of `tt_shm_region_stats.state`: the process is alive.
+#define TT_SHM_REGION_ALIVE 1
+
+// It has ended, and its bytes stayed behind.
+#define TT_SHM_REGION_GHOST 2
+
+// It is not certain whether it is alive; `note` says why.
+#define TT_SHM_REGION_UNCERTAIN 3
+
+// Bits of `tt_shm_region_stats.flags`: the process reports by itself, so that what the region says of it is not used.
+#define TT_SHM_REGION_REPORTS (1 << 0)
+
+// Another slot has the same pid.
+#define TT_SHM_REGION_DUPLICATE (1 << 1)
+
+// The region was written whenever it was read: its figures need not belong together.
+#define TT_SHM_REGION_UNSTEADY (1 << 2)
 
 // Bits of `tt_shm_device_stats.flags`: buffers occupy more than there is.
 #define TT_SHM_DEVICE_OVER_CAPACITY (1 << 0)
@@ -171,6 +394,12 @@
 
 // A process that could not be read may hold memory on it: figures are lower bounds.
 #define TT_SHM_DEVICE_INCOMPLETE (1 << 2)
+
+// What `tt_shm_snapshot_composition` says of the DRAM peak is all of it.
+#define TT_SHM_DEVICE_DRAM_COMPOSITION_EXACT (1 << 3)
+
+// What it says of the L1 peak is all of it.
+#define TT_SHM_DEVICE_L1_COMPOSITION_EXACT (1 << 4)
 
 // Fabric and dispatch kernels are lower bounds.
 #define TT_SHM_DEVICE_SYSTEM_KERNELS_UNSEEN (1 << 5)
@@ -201,6 +430,43 @@
 
 // It holds memory that it cannot report.
 #define TT_SHM_STATS_PARTIAL (1 << 5)
+
+// Kinds of writers: the process that uses the device.
+#define TT_SHM_SOURCE_RING 1
+
+// A library in that process that listens to its allocator.
+#define TT_SHM_SOURCE_TAP 2
+
+// Another process, on behalf of that process.
+#define TT_SHM_SOURCE_BRIDGE 3
+
+// Bits of `tt_shm_process.flags`: the process closed its segment.
+#define TT_SHM_PROCESS_CLOSED (1 << 0)
+
+// It had no room for all rows or names: totals are exact, lists incomplete.
+#define TT_SHM_PROCESS_DEGRADED (1 << 1)
+
+// It holds memory that it cannot report.
+#define TT_SHM_PROCESS_PARTIAL (1 << 2)
+
+// The segment can no longer be read.
+#define TT_SHM_PROCESS_LOST (1 << 3)
+
+// Its ticks can be converted to times here.
+#define TT_SHM_PROCESS_TIME_KNOWN (1 << 4)
+
+// Its CLOCK_MONOTONIC is that of this process: it is not in another time namespace.
+#define TT_SHM_PROCESS_SHARES_CLOCK (1 << 5)
+
+// Bits of `tt_shm_span_report.flags`: the process says of itself that its figures cannot be relied on, so that no peak has an
+// upper bound.
+#define TT_SHM_SPAN_DOUBTED (1 << 0)
+
+// The process was too fast for its last state to be read, so that no peak has an upper bound.
+#define TT_SHM_SPAN_BEHIND (1 << 1)
+
+// The segment can no longer be believed: there are no devices. `tt_shm_span_report.broken` says why.
+#define TT_SHM_SPAN_BROKEN (1 << 2)
 
 // A number that is not known.
 #define TT_SHM_UNKNOWN UINT64_MAX
@@ -483,62 +749,104 @@ typedef struct tt_shm_snapshot tt_shm_snapshot;
 // Figures of all processes, from a table or by an aggregation in this process.
 typedef struct tt_shm_source tt_shm_source;
 
+// A span of time in a process.
+typedef struct tt_shm_span tt_shm_span;
+
 // An aggregator's table.
 typedef struct tt_shm_table tt_shm_table;
 
 // A tracker.
 typedef struct tt_shm_tracker tt_shm_tracker;
 
-// A path, with a zero at its end.
-typedef struct tt_shm_path {
-  // The text.
-  char text[256];
-} tt_shm_path;
+// A peak. It is exact if `low` = `high`, otherwise it lies between them.
+typedef struct tt_shm_peak {
+  // The largest value that is certain.
+  uint64_t low;
+  // The largest value that is possible; `TT_SHM_UNKNOWN` if it has no bound.
+  uint64_t high;
+  // When `low` was first reached, CLOCK_MONOTONIC; 0 if not known.
+  uint64_t time_ns;
+  // Number of buffers at that time.
+  uint64_t count;
+} tt_shm_peak;
 
-// A process, as its segment describes it.
-typedef struct tt_shm_process {
-  // `sizeof(tt_shm_process)`.
-  uint32_t size;
-  // `TT_SHM_SOURCE_...`.
-  uint32_t source;
-  // Identity of the segment, which no other one has.
+// A process's share of a peak.
+typedef struct tt_shm_holder {
+  // Identity of its segment; 0 in an unused entry.
   uint64_t identity;
-  // Process id as the process sees it. For display: pids are reused.
-  uint32_t pid;
-  // Process id as seen from here, if it is alive and the system confirms it; otherwise 0.
-  uint32_t pid_here;
-  // Owner of the file.
-  uint32_t uid;
-  // `TT_SHM_PROCESS_...` bits.
-  uint32_t flags;
-  // Pid of the process that it is written on behalf of; 0 if that is the writer.
-  uint64_t on_behalf_of;
-  // When the process was started, in clock ticks since boot; 0 if unknown.
-  uint64_t start_time;
-  // When the segment was created, CLOCK_MONOTONIC of the process.
-  uint64_t created_ns;
-  // When it was closed, in ticks; 0 if it was not, or if that is not known.
-  uint64_t closed_at;
-  // Slots of its ring.
-  uint64_t ring_slots;
-  // Position of its last event.
-  uint64_t head;
-  // Number of its devices.
-  uint64_t devices;
-  // Live allocations that are not listed because there was no room.
-  uint64_t unlisted;
-  // How often it compared its sums with those of the device's allocator.
-  uint64_t self_checks;
-  // How often such a comparison found a difference.
-  uint64_t self_checks_different;
-  // Number of misuses: unmatched free, double alloc, size mismatch, unlisted, unknown device, device list full, names
-  // full, size out of range, unknown program, device conflict, no room, lane out of range.
-  uint64_t anomalies[16];
-  // Its name. Not trusted: escape control characters before displaying it.
-  char name[72];
-  // The name of the file.
-  char file_name[256];
-} tt_shm_process;
+  // Its pid, as it sees it.
+  uint64_t pid;
+  // Bytes that it held.
+  uint64_t bytes;
+} tt_shm_holder;
+
+// What a peak was made of.
+typedef struct tt_shm_composition {
+  // `sizeof(tt_shm_composition)`.
+  uint32_t size;
+  // 1 if this is all of it. If not, `peak.low` is made of this, as far as it is known.
+  uint32_t exact;
+  // The peak.
+  struct tt_shm_peak peak;
+  // Bytes by `TT_SHM_CLASS_...`; circular buffers as resident, kernels 0.
+  uint64_t classes[TT_SHM_CLASSES];
+  // The largest holders, largest first.
+  struct tt_shm_holder holders[TT_SHM_HOLDERS];
+  // Bytes of all other holders.
+  uint64_t others;
+} tt_shm_composition;
+
+// A device as the driver describes it, which is read without opening it.
+typedef struct tt_shm_driver_stats {
+  // `sizeof(tt_shm_driver_stats)`.
+  uint32_t size;
+  // Its row, for telemetry and `tt_shm_snapshot_driver_info`.
+  uint32_t row;
+  // `TT_SHM_DRIVER_...` bits.
+  uint64_t flags;
+  // N of `/dev/tenstorrent/N`.
+  uint64_t number;
+  // Row of its device; `TT_SHM_UNKNOWN` if there was no room for one.
+  uint64_t device;
+  // When it was read, CLOCK_MONOTONIC.
+  uint64_t time_ns;
+  // The id that the chip goes by as long as no process names it; `TT_SHM_UNKNOWN` if there is none.
+  uint64_t chip_id;
+  // Id of the chip.
+  uint64_t asic_id;
+  // Serial number of the board.
+  uint64_t serial;
+  // Another id by which processes may name the chip; 0 if there is none.
+  uint64_t serial_chip_id;
+  // Processes that hold the device.
+  uint64_t holders;
+  // Those of them that report to nobody: what they use is unknown.
+  uint64_t unreported_holders;
+  // Open descriptors of processes that have no pid where the aggregator runs.
+  uint64_t invisible_holders;
+  // DRAM by the name of the board.
+  uint64_t nominal_dram_bytes;
+  // Tensix cores by the name of the board.
+  uint64_t nominal_tensix_cores;
+  // L1 of each Tensix core by the name of the board.
+  uint64_t nominal_l1_per_core;
+  // Ethernet cores by the name of the board.
+  uint64_t nominal_eth_cores;
+  // L1 of each ethernet core by the name of the board.
+  uint64_t nominal_eth_l1_per_core;
+  // Chips of the board.
+  uint64_t nominal_chips;
+  // By `TT_SHM_TOLD_...`. A number whose entry in `absences` is not 0 means nothing.
+  int64_t numbers[TT_SHM_TOLD];
+  // By `TT_SHM_TOLD_...`: why the value is not known, `TT_SHM_ABSENT_...`, or 0 if it is known.
+  uint8_t absences[TT_SHM_TOLD];
+  // Version of the driver; empty if not known. Texts here are not trusted.
+  char driver_version[40];
+  // Versions of the firmware, from `TT_SHM_TOLD_BUNDLE` on.
+  char firmware[TT_SHM_FIRMWARE_PARTS][40];
+  // The first text that was not understood, or the first read that failed.
+  char note[288];
+} tt_shm_driver_stats;
 
 // A pool of an allocator: every buffer in it occupies its bytes per bank in each of its banks.
 typedef struct tt_shm_pool {
@@ -593,6 +901,358 @@ typedef struct tt_shm_device_info {
   // Board name such as `n300`, at most 32 bytes, with a zero after it.
   char board[40];
 } tt_shm_device_info;
+
+// A process's bytes on the device when an allocation failed.
+typedef struct tt_shm_failure_holder {
+  // Identity of its segment; 0 in an unused entry.
+  uint64_t identity;
+  // Its pid, as it sees it.
+  uint64_t pid;
+  // Inode of its PID namespace; 0 if unknown.
+  uint64_t pid_namespace;
+  // Bytes by `TT_SHM_CLASS_...`; circular buffers as resident, kernels 0.
+  uint64_t classes[TT_SHM_CLASSES];
+  // Its name. Not trusted.
+  char name[72];
+} tt_shm_failure_holder;
+
+// An event before a failure, on the same device.
+typedef struct tt_shm_past_event {
+  // When, CLOCK_MONOTONIC.
+  uint64_t time_ns;
+  // Identity of the segment.
+  uint64_t identity;
+  // Pid of the process, as it sees it.
+  uint64_t pid;
+  // `TT_SHM_EVENT_...`.
+  uint32_t kind;
+  // `TT_SHM_CLASS_...`.
+  uint32_t class_;
+  // Buffer, circular buffer, kernel or program id.
+  uint64_t id;
+  // Bytes.
+  uint64_t bytes;
+} tt_shm_past_event;
+
+// An allocation that failed.
+typedef struct tt_shm_failure_record {
+  // `sizeof(tt_shm_failure_record)`.
+  uint32_t size;
+  // `TT_SHM_CLASS_...`.
+  uint32_t class_;
+  // `TT_SHM_FAILURE_...` bits.
+  uint64_t flags;
+  // When, CLOCK_MONOTONIC.
+  uint64_t time_ns;
+  // The chip.
+  uint64_t chip_id;
+  // Identity of the segment of the process that made the request.
+  uint64_t identity;
+  // Position of the event in its ring.
+  uint64_t position;
+  // Pid of the process, as it sees it.
+  uint64_t pid;
+  // Inode of its PID namespace; 0 if unknown.
+  uint64_t pid_namespace;
+  // Its owner.
+  uint64_t uid;
+  // Bytes requested.
+  uint64_t request_bytes;
+  // Bytes free then; `TT_SHM_UNKNOWN` if the process did not know.
+  uint64_t free_bytes;
+  // Largest free block then; `TT_SHM_UNKNOWN` if the process did not know.
+  uint64_t largest_free_bytes;
+  // Bytes needed in each bank; `TT_SHM_UNKNOWN` if the process did not know.
+  uint64_t needed_per_bank_bytes;
+  // Banks; 0 if the process did not know.
+  uint64_t banks;
+  // Bytes on the device then by `TT_SHM_CLASS_...`, all holders together.
+  uint64_t classes[TT_SHM_CLASSES];
+  // Bytes of the holders that are not listed.
+  uint64_t others[TT_SHM_CLASSES];
+  // Processes that held memory on the device.
+  uint64_t holder_count;
+  // Elements of `events` in use.
+  uint64_t event_count;
+  // Name of the process. Not trusted.
+  char name[72];
+  // The largest holders, by what they held of the requested memory.
+  struct tt_shm_failure_holder holders[TT_SHM_HOLDERS];
+  // The events before it on the device, of all processes, oldest first.
+  struct tt_shm_past_event events[TT_SHM_FAILURE_EVENTS];
+} tt_shm_failure_record;
+
+// What was used of a device in a short time. A bucket that is missing between others is a time that no aggregator saw.
+typedef struct tt_shm_bucket {
+  // `sizeof(tt_shm_bucket)`.
+  uint32_t size;
+  // `TT_SHM_BUCKET_...` bits.
+  uint32_t flags;
+  // Its beginning, CLOCK_MONOTONIC.
+  uint64_t start_ns;
+  // Its length.
+  uint64_t length_ns;
+  // Smallest DRAM used.
+  uint64_t dram_min_bytes;
+  // Largest DRAM used.
+  uint64_t dram_max_bytes;
+  // Last DRAM used.
+  uint64_t dram_last_bytes;
+  // Smallest L1 used.
+  uint64_t l1_min_bytes;
+  // Largest L1 used.
+  uint64_t l1_max_bytes;
+  // Last L1 used.
+  uint64_t l1_last_bytes;
+} tt_shm_bucket;
+
+// A quantity in a bucket.
+typedef struct tt_shm_trend {
+  // The least.
+  int64_t min;
+  // The most.
+  int64_t max;
+  // The last.
+  int64_t last;
+} tt_shm_trend;
+
+// What the driver measured in a short time. A bucket that is missing is a time in which nothing was read.
+typedef struct tt_shm_telemetry {
+  // `sizeof(tt_shm_telemetry)`.
+  uint32_t size;
+  // Bit n: `trends[n]` is known.
+  uint32_t known;
+  // Its beginning, CLOCK_MONOTONIC.
+  uint64_t start_ns;
+  // Its length.
+  uint64_t length_ns;
+  // By `TT_SHM_TREND_...`.
+  struct tt_shm_trend trends[TT_SHM_TRENDS];
+} tt_shm_telemetry;
+
+// A notice.
+typedef struct tt_shm_notice {
+  // `sizeof(tt_shm_notice)`.
+  uint32_t size;
+  // `TT_SHM_NOTICE_...`.
+  uint32_t kind;
+  // When it was noticed, CLOCK_MONOTONIC.
+  uint64_t time_ns;
+  // The process; 0 if unknown.
+  uint64_t pid;
+  // Owner of the file.
+  uint64_t uid;
+  // Bytes that were reclaimed by `TT_SHM_CLASS_...`, all devices together.
+  uint64_t bytes[TT_SHM_CLASSES];
+  // Allocations by `TT_SHM_CLASS_...`.
+  uint64_t counts[TT_SHM_CLASSES];
+  // Name of the file. Not trusted.
+  char file[104];
+  // The reason. Not trusted.
+  char text[168];
+} tt_shm_notice;
+
+// A region of tt-metal, or a process in it. Bytes are those that were requested, and never exact.
+typedef struct tt_shm_region_stats {
+  // `sizeof(tt_shm_region_stats)`.
+  uint32_t size;
+  // Its row.
+  uint32_t row;
+  // `TT_SHM_REGION...`.
+  uint32_t kind;
+  // Of a process, `TT_SHM_REGION_ALIVE` and so on.
+  uint32_t state;
+  // Bits of `TT_SHM_REGION_REPORTS` and so on.
+  uint64_t flags;
+  // Row of the device; `TT_SHM_UNKNOWN` if there is none.
+  uint64_t device;
+  // The chip.
+  uint64_t chip_id;
+  // Version of the region's layout.
+  uint64_t version;
+  // Place of the process in the region.
+  uint64_t slot;
+  // Pid of the process, as it sees it.
+  uint64_t pid;
+  // Its pid as the aggregator sees it; 0 if unknown.
+  uint64_t pid_here;
+  // Owner of the file.
+  uint64_t uid;
+  // When it was written last, CLOCK_REALTIME.
+  uint64_t updated_realtime_ns;
+  // DRAM.
+  uint64_t dram_bytes;
+  // L1.
+  uint64_t l1_bytes;
+  // L1_SMALL.
+  uint64_t l1_small_bytes;
+  // Trace.
+  uint64_t trace_bytes;
+  // Circular buffers.
+  uint64_t cb_bytes;
+  // Name of the process. Not trusted.
+  char name[72];
+  // What is wrong with it. Not trusted.
+  char note[192];
+} tt_shm_region_stats;
+
+// One class on a device, all processes together.
+typedef struct tt_shm_class_stats {
+  // Bytes occupied now.
+  uint64_t live_bytes;
+  // Allocations live now.
+  uint64_t live_count;
+  // Bytes ever allocated by the processes alive now.
+  uint64_t alloc_bytes;
+  // Allocations ever made by the processes alive now.
+  uint64_t alloc_count;
+  // Largest `live_bytes`.
+  struct tt_shm_peak peak;
+  // Bytes requested for what is live now.
+  uint64_t requested_bytes;
+  // The part of `live_bytes` for which only the requested size is known.
+  uint64_t requested_basis_bytes;
+} tt_shm_class_stats;
+
+// The last allocation that failed on a device. All zero if there was none. `tt_shm_snapshot_failures` has more.
+typedef struct tt_shm_last_failure {
+  // When, CLOCK_MONOTONIC.
+  uint64_t time_ns;
+  // Pid of the process, as it sees it.
+  uint64_t pid;
+  // `TT_SHM_CLASS_...`.
+  uint64_t class_;
+  // Bytes requested.
+  uint64_t request_bytes;
+  // Bytes free then; `TT_SHM_UNKNOWN` if the process did not know.
+  uint64_t free_bytes;
+  // Largest free block then; `TT_SHM_UNKNOWN` if the process did not know.
+  uint64_t largest_free_bytes;
+  // Bytes needed in each bank; `TT_SHM_UNKNOWN` if the process did not know.
+  uint64_t needed_per_bank_bytes;
+  // Banks; 0 if the process did not know.
+  uint64_t banks;
+  // 1 if free bytes and the largest free block are those of one bank, 0 if of all.
+  uint64_t per_bank;
+} tt_shm_last_failure;
+
+// A device, all processes together.
+typedef struct tt_shm_device_stats {
+  // `sizeof(tt_shm_device_stats)`.
+  uint32_t size;
+  // Its row, which usages name.
+  uint32_t row;
+  // `TT_SHM_DEVICE_...` bits.
+  uint64_t flags;
+  // Stable id of the chip. `tt_shm_snapshot_device_info` has more.
+  uint64_t chip_id;
+  // Processes that use it.
+  uint64_t processes;
+  // DRAM that the allocators can provide; `TT_SHM_UNKNOWN` if not known.
+  uint64_t dram_total_bytes;
+  // DRAM used.
+  uint64_t dram_used_bytes;
+  // L1 that the allocators can provide; `TT_SHM_UNKNOWN` if not known.
+  uint64_t l1_total_bytes;
+  // L1 of Tensix cores used.
+  uint64_t l1_used_bytes;
+  // L1 of ethernet cores used.
+  uint64_t eth_used_bytes;
+  // Circular buffer bytes of resident programs.
+  uint64_t cb_resident_bytes;
+  // Application kernel bytes of resident programs on Tensix cores.
+  uint64_t kernel_resident_bytes;
+  // Application kernel bytes of resident programs on ethernet cores.
+  uint64_t kernel_resident_eth_bytes;
+  // Fabric and dispatch kernels on Tensix cores.
+  uint64_t system_kernel_bytes;
+  // Fabric and dispatch kernels on ethernet cores.
+  uint64_t system_kernel_eth_bytes;
+  // Dispatches of the processes alive now.
+  uint64_t dispatches;
+  // Of those, the ones that found the binary cached.
+  uint64_t cached_dispatches;
+  // Allocations that failed, of the processes alive now.
+  uint64_t failed_allocs;
+  // Kernel ring buffer: size, 0 if never reported.
+  uint64_t kernel_ring_total_bytes;
+  // Kernel ring buffer: bytes used.
+  uint64_t kernel_ring_used_bytes;
+  // Kernel ring buffer: programs in it.
+  uint64_t kernel_ring_programs;
+  // Largest DRAM used.
+  struct tt_shm_peak dram_peak;
+  // Largest L1 used.
+  struct tt_shm_peak l1_peak;
+  // Largest ethernet L1 used.
+  struct tt_shm_peak eth_peak;
+  // Largest `cb_resident_bytes`; has no count.
+  struct tt_shm_peak cb_resident_peak;
+  // Largest sum of resident and system kernels on Tensix cores; has no count.
+  struct tt_shm_peak kernel_resident_peak;
+  // By `TT_SHM_CLASS_...`.
+  struct tt_shm_class_stats classes[TT_SHM_CLASSES];
+  // The last failure.
+  struct tt_shm_last_failure last_failure;
+  // Events folded since the aggregator attached.
+  uint64_t events;
+  // Events of the last second, in thousandths per second.
+  uint64_t events_per_1000s;
+  // Dispatches of the last second, in thousandths per second.
+  uint64_t dispatches_per_1000s;
+} tt_shm_device_stats;
+
+// A process, as the aggregator sees it. Times are CLOCK_MONOTONIC.
+typedef struct tt_shm_process_stats {
+  // `sizeof(tt_shm_process_stats)`.
+  uint32_t size;
+  // Its row, which usages name.
+  uint32_t row;
+  // `TT_SHM_STATE_...`.
+  uint32_t state;
+  // `TT_SHM_SOURCE_...`.
+  uint32_t source;
+  // `TT_SHM_STATS_...` bits.
+  uint64_t flags;
+  // Identity of its segment.
+  uint64_t identity;
+  // Process id as the process sees it.
+  uint64_t pid;
+  // Owner of the segment.
+  uint64_t uid;
+  // Pid of the process that it is written on behalf of; 0 if that is the writer.
+  uint64_t on_behalf_of;
+  // When the segment was created.
+  uint64_t started_ns;
+  // When its end was noticed; 0 while it is alive.
+  uint64_t ended_ns;
+  // Time of its last event, 0 if there was none.
+  uint64_t last_event_ns;
+  // Position of that event.
+  uint64_t position;
+  // Events missed because they were overwritten.
+  uint64_t missed;
+  // Live allocations without a row.
+  uint64_t unlisted;
+  // Number of devices that it registered.
+  uint64_t devices;
+  // Its name. Not trusted.
+  char name[72];
+  // Inode of its PID namespace; 0 if unknown.
+  uint64_t pid_namespace;
+  // When the process was started, in clock ticks since boot; 0 if unknown.
+  uint64_t start_time;
+  // Events that came too late to be merged by time.
+  uint64_t late;
+  // Events of the last second, in thousandths per second.
+  uint64_t events_per_1000s;
+  // How often it compared its sums with those of the device's allocator.
+  uint64_t self_checks;
+  // How often such a comparison found a difference.
+  uint64_t self_checks_different;
+  // Number of misuses, as in `tt_shm_process`.
+  uint64_t anomalies[16];
+} tt_shm_process_stats;
 
 // The program dispatched last in a lane. All zero in a lane that has none.
 typedef struct tt_shm_lane {
@@ -695,6 +1355,79 @@ typedef struct tt_shm_counters {
   struct tt_shm_class_counters classes[TT_SHM_CLASSES];
 } tt_shm_counters;
 
+// One process's use of one device.
+typedef struct tt_shm_usage {
+  // `sizeof(tt_shm_usage)`.
+  uint32_t size;
+  // 1 if what the process claims about the device contradicts what is taken as true.
+  uint32_t conflict;
+  // Row of the process.
+  uint64_t process;
+  // Row of the device.
+  uint64_t device;
+  // The process's own number for the device; `TT_SHM_UNKNOWN` if it has none.
+  uint64_t logical_id;
+  // The allocator of the device that it uses.
+  uint64_t allocator;
+  // Its counters, with times in CLOCK_MONOTONIC nanoseconds.
+  struct tt_shm_counters counters;
+  // Its row, for `tt_shm_snapshot_usage_info`.
+  uint64_t row;
+} tt_shm_usage;
+
+// A path, with a zero at its end.
+typedef struct tt_shm_path {
+  // The text.
+  char text[256];
+} tt_shm_path;
+
+// A process, as its segment describes it.
+typedef struct tt_shm_process {
+  // `sizeof(tt_shm_process)`.
+  uint32_t size;
+  // `TT_SHM_SOURCE_...`.
+  uint32_t source;
+  // Identity of the segment, which no other one has.
+  uint64_t identity;
+  // Process id as the process sees it. For display: pids are reused.
+  uint32_t pid;
+  // Process id as seen from here, if it is alive and the system confirms it; otherwise 0.
+  uint32_t pid_here;
+  // Owner of the file.
+  uint32_t uid;
+  // `TT_SHM_PROCESS_...` bits.
+  uint32_t flags;
+  // Pid of the process that it is written on behalf of; 0 if that is the writer.
+  uint64_t on_behalf_of;
+  // When the process was started, in clock ticks since boot; 0 if unknown.
+  uint64_t start_time;
+  // When the segment was created, CLOCK_MONOTONIC of the process.
+  uint64_t created_ns;
+  // When it was closed, in ticks; 0 if it was not, or if that is not known.
+  uint64_t closed_at;
+  // Slots of its ring.
+  uint64_t ring_slots;
+  // Position of its last event.
+  uint64_t head;
+  // Number of its devices.
+  uint64_t devices;
+  // Live allocations that are not listed because there was no room.
+  uint64_t unlisted;
+  // How often it compared its sums with those of the device's allocator.
+  uint64_t self_checks;
+  // How often such a comparison found a difference.
+  uint64_t self_checks_different;
+  // Number of misuses: unmatched free, double alloc, size mismatch, unlisted, unknown device, device list full, names
+  // full, size out of range, unknown program, device conflict, no room, lane out of range.
+  uint64_t anomalies[16];
+  // Its name. Not trusted: escape control characters before displaying it.
+  char name[72];
+  // The name of the file.
+  char file_name[256];
+  // Inode of its PID namespace; 0 if unknown.
+  uint64_t pid_namespace;
+} tt_shm_process;
+
 // One event, as it is in shared memory. `docs/layout.md` says which kinds there are and what the fields mean for each.
 typedef struct tt_shm_event {
   // Position of the event in its ring, from 1.
@@ -778,6 +1511,22 @@ typedef struct tt_shm_program {
   char name[128];
 } tt_shm_program;
 
+// Kernel bytes on a device by whether the binary is also loaded elsewhere. `loaded_bytes` is the sum of the others.
+typedef struct tt_shm_kernel_sharing {
+  // `sizeof(tt_shm_kernel_sharing)`.
+  uint32_t size;
+  // Index of the device.
+  uint32_t device;
+  // Bytes of all loaded kernels.
+  uint64_t loaded_bytes;
+  // Bytes if every binary were loaded once, on the most cores that one of its kernels has.
+  uint64_t unique_bytes;
+  // Bytes of further copies of those binaries.
+  uint64_t shared_bytes;
+  // Bytes of kernels without a hash: whether they are copies is not known.
+  uint64_t unhashed_bytes;
+} tt_shm_kernel_sharing;
+
 // An interned name; 0 for none.
 typedef uint16_t tt_shm_name;
 
@@ -817,9 +1566,97 @@ typedef struct tt_shm_origin {
   uint64_t age_ns;
   // 1 if rates are known, which takes a second of aggregation.
   uint32_t rates_known;
+  // 1 if every segment is read, as only root's aggregator may.
+  uint32_t sees_all;
+} tt_shm_origin;
+
+// What happened in a span.
+typedef struct tt_shm_span_report {
+  // `sizeof(tt_shm_span_report)`.
+  uint32_t size;
+  // `TT_SHM_SPAN_...` bits.
+  uint32_t flags;
+  // When it began, CLOCK_MONOTONIC.
+  uint64_t begin_ns;
+  // When it ended.
+  uint64_t end_ns;
+  // The position that it began with: its first event is the one after that.
+  uint64_t begin_position;
+  // The position of its last event.
+  uint64_t end_position;
+  // Events that were taken in.
+  uint64_t events;
+  // Events that were not: they were overwritten, or passed when the state was read anew.
+  uint64_t missed;
+  // Devices.
+  uint64_t devices;
+  // `TT_SHM_ERR_...` of `TT_SHM_SPAN_BROKEN`; otherwise 0.
+  uint64_t broken;
+} tt_shm_span_report;
+
+// What a span did to one memory of a device.
+typedef struct tt_shm_span_memory {
+  // Bytes used when it began.
+  uint64_t begin_bytes;
+  // Bytes used when it ended; `TT_SHM_UNKNOWN` if the process was too fast to be read then.
+  uint64_t end_bytes;
+  // The most that the process reported at one moment. Exact if it equals `peak_high`.
+  uint64_t peak_low;
+  // The most that is possible; `TT_SHM_UNKNOWN` if nothing bounds it.
+  uint64_t peak_high;
+  // When `peak_low` was reached, CLOCK_MONOTONIC; 0 if before the span, or if that is not known.
+  uint64_t peak_time_ns;
+  // Parts of the peak, for `tt_shm_span_parts`; `TT_SHM_UNKNOWN` if it is not known what it was made of.
+  uint64_t parts;
+} tt_shm_span_memory;
+
+// What a span did to a device.
+typedef struct tt_shm_span_device {
+  // `sizeof(tt_shm_span_device)`.
+  uint32_t size;
+  // Index of the device.
+  uint32_t device;
+  // The chip; `TT_SHM_UNKNOWN` if its entry can no longer be read.
+  uint64_t chip_id;
+  // DRAM used: buffers and traces.
+  struct tt_shm_span_memory dram;
+  // L1 used: buffers and circular buffers of resident programs.
+  struct tt_shm_span_memory l1;
+} tt_shm_span_device;
+
+// A part of a peak: buffers with one name, or circular buffers of programs with one name.
+typedef struct tt_shm_span_part {
+  // `sizeof(tt_shm_span_part)`.
+  uint32_t size;
+  // `TT_SHM_CLASS_...`.
+  uint32_t class_;
+  // Bytes that they occupy.
+  uint64_t bytes;
+  // Buffers; of circular buffers, programs.
+  uint64_t count;
+  // Number of the name, for `tt_shm_segment_name`; 0 for none.
+  uint64_t name_number;
+  // The name, cut if it is longer; empty if there is none. Not trusted.
+  char name[128];
+} tt_shm_span_part;
+
+// A table and the aggregator that writes it.
+typedef struct tt_shm_table_info {
+  // `sizeof(tt_shm_table_info)`.
+  uint32_t size;
   // Zero.
   uint32_t reserved;
-} tt_shm_origin;
+  // Identity of the table, which no other one has.
+  uint64_t identity;
+  // Process id of the aggregator, as it sees it.
+  uint64_t pid;
+  // When the aggregator was started, CLOCK_MONOTONIC.
+  uint64_t started_ns;
+  // The same, CLOCK_REALTIME.
+  uint64_t started_realtime_ns;
+  // The file.
+  char path[256];
+} tt_shm_table_info;
 
 // How old a table is.
 typedef struct tt_shm_freshness {
@@ -865,151 +1702,39 @@ typedef struct tt_shm_snapshot_info {
   uint64_t unseen;
   // The start of the window that peaks refer to, CLOCK_MONOTONIC.
   uint64_t window_since_ns;
+  // Windows opened.
+  uint64_t windows;
+  // Events that came too late to be merged by time.
+  uint64_t late;
+  // Processes whose file was gone before it could be opened.
+  uint64_t lost;
+  // Notices.
+  uint64_t notices;
+  // Failed allocations that are kept.
+  uint64_t failures;
+  // Devices that the driver tells of.
+  uint64_t driver;
+  // Devices of the driver that there is no row for.
+  uint64_t driver_left_out;
+  // Regions of tt-metal and their processes.
+  uint64_t regions;
+  // Rows of regions that there is no room for.
+  uint64_t regions_left_out;
+  // Usages that there is no row for.
+  uint64_t overflow;
+  // Generations for which /dev/shm had no room.
+  uint64_t publish_errors;
+  // Since when rows are missing because /dev/shm has no room for them, CLOCK_MONOTONIC; 0 if none are.
+  uint64_t incomplete_since_ns;
+  // How often a clock stepped. Times and order of events around a step are not known.
+  uint64_t clock_steps;
+  // Since when the machine is known not to have been suspended, CLOCK_MONOTONIC; 0 if it never was.
+  uint64_t awake_since_ns;
+  // If history was adopted from an earlier table: the beginning of the time that neither saw, CLOCK_MONOTONIC; else 0.
+  uint64_t gap_start_ns;
+  // The end of that time.
+  uint64_t gap_end_ns;
 } tt_shm_snapshot_info;
-
-// A peak. It is exact if `low` = `high`, otherwise it lies between them.
-typedef struct tt_shm_peak {
-  // The largest value that is certain.
-  uint64_t low;
-  // The largest value that is possible; `TT_SHM_UNKNOWN` if it has no bound.
-  uint64_t high;
-  // When `low` was first reached, CLOCK_MONOTONIC; 0 if not known.
-  uint64_t time_ns;
-  // Number of buffers at that time.
-  uint64_t count;
-} tt_shm_peak;
-
-// One class on a device, all processes together.
-typedef struct tt_shm_class_stats {
-  // Bytes occupied now.
-  uint64_t live_bytes;
-  // Allocations live now.
-  uint64_t live_count;
-  // Bytes ever allocated by the processes alive now.
-  uint64_t alloc_bytes;
-  // Allocations ever made by the processes alive now.
-  uint64_t alloc_count;
-  // Largest `live_bytes`.
-  struct tt_shm_peak peak;
-  // Bytes requested for what is live now.
-  uint64_t requested_bytes;
-  // The part of `live_bytes` for which only the requested size is known.
-  uint64_t requested_basis_bytes;
-} tt_shm_class_stats;
-
-// A device, all processes together.
-typedef struct tt_shm_device_stats {
-  // `sizeof(tt_shm_device_stats)`.
-  uint32_t size;
-  // Its row, which usages name.
-  uint32_t row;
-  // `TT_SHM_DEVICE_...` bits.
-  uint64_t flags;
-  // Stable id of the chip. `tt_shm_snapshot_device_info` has more.
-  uint64_t chip_id;
-  // Processes that use it.
-  uint64_t processes;
-  // DRAM that the allocators can provide; `TT_SHM_UNKNOWN` if not known.
-  uint64_t dram_total_bytes;
-  // DRAM used.
-  uint64_t dram_used_bytes;
-  // L1 that the allocators can provide; `TT_SHM_UNKNOWN` if not known.
-  uint64_t l1_total_bytes;
-  // L1 of Tensix cores used.
-  uint64_t l1_used_bytes;
-  // L1 of ethernet cores used.
-  uint64_t eth_used_bytes;
-  // Circular buffer bytes of resident programs.
-  uint64_t cb_resident_bytes;
-  // Application kernel bytes of resident programs on Tensix cores.
-  uint64_t kernel_resident_bytes;
-  // Application kernel bytes of resident programs on ethernet cores.
-  uint64_t kernel_resident_eth_bytes;
-  // Fabric and dispatch kernels on Tensix cores.
-  uint64_t system_kernel_bytes;
-  // Fabric and dispatch kernels on ethernet cores.
-  uint64_t system_kernel_eth_bytes;
-  // Dispatches of the processes alive now.
-  uint64_t dispatches;
-  // Of those, the ones that found the binary cached.
-  uint64_t cached_dispatches;
-  // Allocations that failed, of the processes alive now.
-  uint64_t failed_allocs;
-  // Kernel ring buffer: size, 0 if never reported.
-  uint64_t kernel_ring_total_bytes;
-  // Kernel ring buffer: bytes used.
-  uint64_t kernel_ring_used_bytes;
-  // Kernel ring buffer: programs in it.
-  uint64_t kernel_ring_programs;
-  // Largest DRAM used.
-  struct tt_shm_peak dram_peak;
-  // Largest L1 used.
-  struct tt_shm_peak l1_peak;
-  // Largest ethernet L1 used.
-  struct tt_shm_peak eth_peak;
-  // Largest `cb_resident_bytes`; has no count.
-  struct tt_shm_peak cb_resident_peak;
-  // Largest sum of resident and system kernels on Tensix cores; has no count.
-  struct tt_shm_peak kernel_resident_peak;
-  // By `TT_SHM_CLASS_...`.
-  struct tt_shm_class_stats classes[TT_SHM_CLASSES];
-} tt_shm_device_stats;
-
-// A process, as the aggregator sees it. Times are CLOCK_MONOTONIC.
-typedef struct tt_shm_process_stats {
-  // `sizeof(tt_shm_process_stats)`.
-  uint32_t size;
-  // Its row, which usages name.
-  uint32_t row;
-  // `TT_SHM_STATE_...`.
-  uint32_t state;
-  // `TT_SHM_SOURCE_...`.
-  uint32_t source;
-  // `TT_SHM_STATS_...` bits.
-  uint64_t flags;
-  // Identity of its segment.
-  uint64_t identity;
-  // Process id as the process sees it.
-  uint64_t pid;
-  // Owner of the segment.
-  uint64_t uid;
-  // Pid of the process that it is written on behalf of; 0 if that is the writer.
-  uint64_t on_behalf_of;
-  // When the segment was created.
-  uint64_t started_ns;
-  // When its end was noticed; 0 while it is alive.
-  uint64_t ended_ns;
-  // Time of its last event, 0 if there was none.
-  uint64_t last_event_ns;
-  // Position of that event.
-  uint64_t position;
-  // Events missed because they were overwritten.
-  uint64_t missed;
-  // Live allocations without a row.
-  uint64_t unlisted;
-  // Number of devices that it registered.
-  uint64_t devices;
-  // Its name. Not trusted.
-  char name[72];
-} tt_shm_process_stats;
-
-// One process's use of one device.
-typedef struct tt_shm_usage {
-  // `sizeof(tt_shm_usage)`.
-  uint32_t size;
-  // 1 if what the process claims about the device contradicts what is taken as true.
-  uint32_t conflict;
-  // Row of the process.
-  uint64_t process;
-  // Row of the device.
-  uint64_t device;
-  // The process's own number for the device; `TT_SHM_UNKNOWN` if it has none.
-  uint64_t logical_id;
-  // The allocator of the device that it uses.
-  uint64_t allocator;
-  // Its counters, with times in CLOCK_MONOTONIC nanoseconds.
-  struct tt_shm_counters counters;
-} tt_shm_usage;
 
 // How a tracker is opened. What is zero or null comes from the environment, or else is the default.
 typedef struct tt_shm_options {
@@ -1197,6 +1922,112 @@ const char *tt_shm_last_error(void);
 // The `errno` of the last call of this thread that failed; 0 if no system call failed.
 int32_t tt_shm_last_errno(void);
 
+// What the peak of a memory (`TT_SHM_MEMORY_...`) of the device in a row was made of. `TT_SHM_ERR_NOT_FOUND` if there is no
+// such row.
+int32_t tt_shm_snapshot_composition(struct tt_shm_snapshot *snapshot,
+                                    uint32_t device_row,
+                                    uint32_t memory,
+                                    struct tt_shm_composition *composition);
+
+// What the driver tells of its devices.
+int32_t tt_shm_snapshot_driver(struct tt_shm_snapshot *snapshot,
+                               struct tt_shm_driver_stats *devices,
+                               size_t capacity,
+                               size_t *total);
+
+// What the driver says of the device in one of its rows that processes say, too: architecture, board, PCI address.
+// `TT_SHM_ERR_NOT_FOUND` if there is no such row.
+int32_t tt_shm_snapshot_driver_info(struct tt_shm_snapshot *snapshot,
+                                    uint32_t row,
+                                    struct tt_shm_device_info *info);
+
+// The last failed allocations of all devices, newest first.
+int32_t tt_shm_snapshot_failures(struct tt_shm_snapshot *snapshot,
+                                 struct tt_shm_failure_record *failures,
+                                 size_t capacity,
+                                 size_t *total);
+
+// What was used of the device in a row of a table, at a resolution (`TT_SHM_HISTORY_...`), oldest first, up to now. Time goes on
+// between two calls: `TT_SHM_HISTORY_BUCKETS` is always room enough.
+int32_t tt_shm_table_history(struct tt_shm_table *table,
+                             uint32_t device_row,
+                             uint32_t resolution,
+                             struct tt_shm_bucket *buckets,
+                             size_t capacity,
+                             size_t *total);
+
+// The same of a source, which also knows the chip's history from before it changed between a table and an aggregation of its own.
+// Row and chip are those of a `tt_shm_device_stats` that was read from it.
+int32_t tt_shm_source_history(struct tt_shm_source *source,
+                              uint32_t device_row,
+                              uint64_t chip_id,
+                              uint32_t resolution,
+                              struct tt_shm_bucket *buckets,
+                              size_t capacity,
+                              size_t *total);
+
+// What the driver measured of the device in one of its rows (`tt_shm_driver_stats.row`), at a resolution, oldest first, up to now.
+int32_t tt_shm_table_telemetry(struct tt_shm_table *table,
+                               uint32_t driver_row,
+                               uint32_t resolution,
+                               struct tt_shm_telemetry *buckets,
+                               size_t capacity,
+                               size_t *total);
+
+// The same of a source.
+int32_t tt_shm_source_telemetry(struct tt_shm_source *source,
+                                uint32_t driver_row,
+                                uint32_t resolution,
+                                struct tt_shm_telemetry *buckets,
+                                size_t capacity,
+                                size_t *total);
+
+// The notices, newest first.
+int32_t tt_shm_snapshot_notices(struct tt_shm_snapshot *snapshot,
+                                struct tt_shm_notice *notices,
+                                size_t capacity,
+                                size_t *total);
+
+// The regions of tt-metal and their processes.
+int32_t tt_shm_snapshot_regions(struct tt_shm_snapshot *snapshot,
+                                struct tt_shm_region_stats *regions,
+                                size_t capacity,
+                                size_t *total);
+
+// The devices.
+int32_t tt_shm_snapshot_devices(struct tt_shm_snapshot *snapshot,
+                                struct tt_shm_device_stats *devices,
+                                size_t capacity,
+                                size_t *total);
+
+// What is taken as true of the device in a row. `TT_SHM_ERR_NOT_FOUND` if there is none.
+int32_t tt_shm_snapshot_device_info(struct tt_shm_snapshot *snapshot,
+                                    uint32_t row,
+                                    struct tt_shm_device_info *info);
+
+// One device of a table, without a copy of all rows. `TT_SHM_ERR_NOT_FOUND` if the row is not in use, or if the
+// aggregator wrote it in every attempt to read it.
+int32_t tt_shm_table_device(struct tt_shm_table *table,
+                            uint32_t row,
+                            struct tt_shm_device_stats *device);
+
+// The processes; those that ended stay for a while.
+int32_t tt_shm_snapshot_processes(struct tt_shm_snapshot *snapshot,
+                                  struct tt_shm_process_stats *processes,
+                                  size_t capacity,
+                                  size_t *total);
+
+// The usage of each device by each process.
+int32_t tt_shm_snapshot_usages(struct tt_shm_snapshot *snapshot,
+                               struct tt_shm_usage *usages,
+                               size_t capacity,
+                               size_t *total);
+
+// What the process of a usage claims about the device. `TT_SHM_ERR_NOT_FOUND` if there is no such row.
+int32_t tt_shm_snapshot_usage_info(struct tt_shm_snapshot *snapshot,
+                                   uint64_t row,
+                                   struct tt_shm_device_info *info);
+
 // The files in /dev/shm that are named as segments of a namespace (null: that of the environment), sorted. Nothing is
 // opened: by the time it is, a file may be gone or unreadable.
 int32_t tt_shm_segment_list(const char *name_space,
@@ -1245,6 +2076,13 @@ int32_t tt_shm_segment_programs(struct tt_shm_segment *segment,
                                 struct tt_shm_program *programs,
                                 size_t capacity,
                                 size_t *total);
+
+// How many bytes of loaded kernels are copies of a binary that is also loaded elsewhere: one element for each device that has
+// kernels.
+int32_t tt_shm_segment_kernel_sharing(struct tt_shm_segment *segment,
+                                      struct tt_shm_kernel_sharing *devices,
+                                      size_t capacity,
+                                      size_t *total);
 
 // The position of the process's last event. Reading from there is reading what happens from now on.
 int32_t tt_shm_segment_head(struct tt_shm_segment *segment, uint64_t *position);
@@ -1303,6 +2141,38 @@ int32_t tt_shm_source_read(struct tt_shm_source *source,
 int32_t tt_shm_source_poll(struct tt_shm_source *source,
                            uint64_t *wait_ns);
 
+// Begins a span of time in a process, which changes nothing there: spans may overlap, and several observers may measure at the
+// same time. Takes time in proportion to what is live. `TT_SHM_ERR_READ_BUSY` if the process was too fast: try again. Close the
+// span; it does not need the segment's handle.
+int32_t tt_shm_span_begin(struct tt_shm_segment *segment,
+                          struct tt_shm_span **span);
+
+// Closes a span, whether or not it has ended.
+int32_t tt_shm_span_close(struct tt_shm_span *span);
+
+// Takes in what has happened since the last call. A span that is longer than a quarter of the ring (4096 events with the
+// default) needs this once per quarter, or peaks may become ranges. `events` (may be null) is how many there were, with those missed.
+int32_t tt_shm_span_poll(struct tt_shm_span *span,
+                         uint64_t *events);
+
+// Ends a span; `report` may be null. `TT_SHM_ERR_STATE` if it has ended before.
+int32_t tt_shm_span_end(struct tt_shm_span *span, struct tt_shm_span_report *report);
+
+// What an ended span did to the devices of the process, by their index. `TT_SHM_ERR_STATE` if it has not ended.
+int32_t tt_shm_span_devices(struct tt_shm_span *span,
+                            struct tt_shm_span_device *devices,
+                            size_t capacity,
+                            size_t *total);
+
+// What the peak of a memory (`TT_SHM_MEMORY_...`) of a device, by its index, was made of, most bytes first.
+// `TT_SHM_ERR_NOT_FOUND` if there is no such device, or if that is not known; `TT_SHM_ERR_STATE` if the span has not ended.
+int32_t tt_shm_span_parts(struct tt_shm_span *span,
+                          uint32_t device,
+                          uint32_t memory,
+                          struct tt_shm_span_part *parts,
+                          size_t capacity,
+                          size_t *total);
+
 // Opens root's table of a namespace (null: that of the environment), or else the caller's own. `TT_SHM_ERR_NOT_FOUND` if no
 // aggregator has published one.
 int32_t tt_shm_table_open(const char *name_space,
@@ -1313,6 +2183,9 @@ int32_t tt_shm_table_open_fd(int32_t descriptor, struct tt_shm_table **table);
 
 // Closes a table.
 int32_t tt_shm_table_close(struct tt_shm_table *table);
+
+// The table, and the aggregator that writes it.
+int32_t tt_shm_table_describe(struct tt_shm_table *table, struct tt_shm_table_info *info);
 
 // Whether the aggregator is running, and since when not. An aggregator that was stopped or killed leaves its table as it
 // was: only this tells.
@@ -1327,29 +2200,6 @@ int32_t tt_shm_snapshot_close(struct tt_shm_snapshot *snapshot);
 
 // What the copy is of.
 int32_t tt_shm_snapshot_describe(struct tt_shm_snapshot *snapshot, struct tt_shm_snapshot_info *info);
-
-// The devices.
-int32_t tt_shm_snapshot_devices(struct tt_shm_snapshot *snapshot,
-                                struct tt_shm_device_stats *devices,
-                                size_t capacity,
-                                size_t *total);
-
-// What is taken as true of the device in a row. `TT_SHM_ERR_NOT_FOUND` if there is none.
-int32_t tt_shm_snapshot_device_info(struct tt_shm_snapshot *snapshot,
-                                    uint32_t row,
-                                    struct tt_shm_device_info *info);
-
-// The processes; those that ended stay for a while.
-int32_t tt_shm_snapshot_processes(struct tt_shm_snapshot *snapshot,
-                                  struct tt_shm_process_stats *processes,
-                                  size_t capacity,
-                                  size_t *total);
-
-// The usage of each device by each process.
-int32_t tt_shm_snapshot_usages(struct tt_shm_snapshot *snapshot,
-                               struct tt_shm_usage *usages,
-                               size_t capacity,
-                               size_t *total);
 
 // Whether this process reports by itself: 1 if an enabled tracker is open that was not opened with
 // `TT_SHM_OPEN_BESIDE_TAP`. The tap asks this.

@@ -84,6 +84,16 @@ enum class KernelType : std::uint32_t {
 
 enum class CoreType : std::uint32_t { Tensix = TT_SHM_CORES_TENSIX, Ethernet = TT_SHM_CORES_ETHERNET };
 
+// The memories that peaks are of.
+enum class Memory : std::uint32_t { Dram = TT_SHM_MEMORY_DRAM, L1 = TT_SHM_MEMORY_L1 };
+
+// How far back a history reaches. That of telemetry begins with eight minutes.
+enum class Resolution : std::uint32_t {
+    Minute = TT_SHM_HISTORY_MINUTE,
+    Hour = TT_SHM_HISTORY_HOUR,
+    Day = TT_SHM_HISTORY_DAY,
+};
+
 enum class BinaryStatus : std::uint32_t {
     NotSent = TT_SHM_BINARY_NOT_SENT,
     InFlight = TT_SHM_BINARY_IN_FLIGHT,
@@ -586,6 +596,13 @@ public:
             return tt_shm_segment_programs(handle(), items, room, total);
         });
     }
+    // How many bytes of loaded kernels are copies of a binary that is also loaded elsewhere, by device.
+    std::vector<tt_shm_kernel_sharing> kernel_sharing() const {
+        return detail::filled<tt_shm_kernel_sharing>(
+            [this](tt_shm_kernel_sharing* items, std::size_t room, std::size_t* total) {
+                return tt_shm_segment_kernel_sharing(handle(), items, room, total);
+            });
+    }
     // The bytes of a name; empty if there is none.
     std::string name(tt_shm_name number) const {
         std::size_t needed = 0;
@@ -649,6 +666,47 @@ private:
     std::uint64_t missed_ = 0;
 };
 
+// A span of time in a process: the most that it used within, and what that was made of. Begins when it is made.
+class Span {
+public:
+    explicit Span(const Segment& segment) {
+        tt_shm_span* handle = nullptr;
+        check(tt_shm_span_begin(segment.handle(), &handle));
+        handle_.reset(handle, tt_shm_span_close);
+    }
+
+    // Takes in what has happened; a long span needs this once per quarter of the ring. How many events there were.
+    std::uint64_t poll() {
+        std::uint64_t events = 0;
+        check(tt_shm_span_poll(handle_.get(), &events));
+        return events;
+    }
+    // Ends it. What follows may be asked from then on.
+    tt_shm_span_report end() {
+        auto report = sized<tt_shm_span_report>();
+        check(tt_shm_span_end(handle_.get(), &report));
+        return report;
+    }
+    std::vector<tt_shm_span_device> devices() const {
+        return detail::filled<tt_shm_span_device>([this](tt_shm_span_device* items, std::size_t room, std::size_t* total) {
+            return tt_shm_span_devices(handle_.get(), items, room, total);
+        });
+    }
+    // What the peak of a device, by its index, was made of, most bytes first; none if that is not known.
+    std::optional<std::vector<tt_shm_span_part>> parts(std::uint32_t device, Memory memory) const {
+        const auto fill = [&](tt_shm_span_part* items, std::size_t room, std::size_t* total) {
+            return tt_shm_span_parts(handle_.get(), device, static_cast<std::uint32_t>(memory), items, room, total);
+        };
+        if (fill(nullptr, 0, nullptr) == TT_SHM_ERR_NOT_FOUND) {
+            return std::nullopt;
+        }
+        return detail::filled<tt_shm_span_part>(fill);
+    }
+
+private:
+    std::shared_ptr<tt_shm_span> handle_;
+};
+
 // A copy of all rows of a table, of one moment.
 class Snapshot {
 public:
@@ -679,6 +737,49 @@ public:
             return tt_shm_snapshot_usages(handle_.get(), items, room, total);
         });
     }
+    // What the process of a usage claims about the device.
+    tt_shm_device_info usage_info(std::uint64_t row) const {
+        auto info = sized<tt_shm_device_info>();
+        check(tt_shm_snapshot_usage_info(handle_.get(), row, &info));
+        return info;
+    }
+    // What the peak of the device in a row was made of.
+    tt_shm_composition composition(std::uint32_t device_row, Memory memory) const {
+        auto composition = sized<tt_shm_composition>();
+        const auto number = static_cast<std::uint32_t>(memory);
+        check(tt_shm_snapshot_composition(handle_.get(), device_row, number, &composition));
+        return composition;
+    }
+    // Failed allocations, newest first.
+    std::vector<tt_shm_failure_record> failures() const {
+        return detail::filled<tt_shm_failure_record>(
+            [this](tt_shm_failure_record* items, std::size_t room, std::size_t* total) {
+                return tt_shm_snapshot_failures(handle_.get(), items, room, total);
+            });
+    }
+    // Notices for the operator, newest first.
+    std::vector<tt_shm_notice> notices() const {
+        return detail::filled<tt_shm_notice>([this](tt_shm_notice* items, std::size_t room, std::size_t* total) {
+            return tt_shm_snapshot_notices(handle_.get(), items, room, total);
+        });
+    }
+    // What the driver tells of its devices.
+    std::vector<tt_shm_driver_stats> driver() const {
+        return detail::filled<tt_shm_driver_stats>([this](tt_shm_driver_stats* items, std::size_t room, std::size_t* total) {
+            return tt_shm_snapshot_driver(handle_.get(), items, room, total);
+        });
+    }
+    tt_shm_device_info driver_info(std::uint32_t row) const {
+        auto info = sized<tt_shm_device_info>();
+        check(tt_shm_snapshot_driver_info(handle_.get(), row, &info));
+        return info;
+    }
+    // Regions of tt-metal, and their processes.
+    std::vector<tt_shm_region_stats> regions() const {
+        return detail::filled<tt_shm_region_stats>([this](tt_shm_region_stats* items, std::size_t room, std::size_t* total) {
+            return tt_shm_snapshot_regions(handle_.get(), items, room, total);
+        });
+    }
 
 private:
     std::shared_ptr<tt_shm_snapshot> handle_;
@@ -704,6 +805,31 @@ public:
         check(tt_shm_table_snapshot(handle_.get(), &snapshot));
         return Snapshot(snapshot);
     }
+    tt_shm_table_info describe() const {
+        auto info = sized<tt_shm_table_info>();
+        check(tt_shm_table_describe(handle_.get(), &info));
+        return info;
+    }
+    // One device, without a copy of all rows.
+    tt_shm_device_stats device(std::uint32_t row) const {
+        auto stats = sized<tt_shm_device_stats>();
+        check(tt_shm_table_device(handle_.get(), row, &stats));
+        return stats;
+    }
+    // What was used of the device in a row, oldest first. A bucket that is missing is a time that nobody saw.
+    std::vector<tt_shm_bucket> history(std::uint32_t device_row, Resolution resolution) const {
+        const auto number = static_cast<std::uint32_t>(resolution);
+        return detail::filled<tt_shm_bucket>([&](tt_shm_bucket* items, std::size_t room, std::size_t* total) {
+            return tt_shm_table_history(handle_.get(), device_row, number, items, room, total);
+        });
+    }
+    // What the driver measured of the device in one of its rows, oldest first.
+    std::vector<tt_shm_telemetry> telemetry(std::uint32_t driver_row, Resolution resolution) const {
+        const auto number = static_cast<std::uint32_t>(resolution);
+        return detail::filled<tt_shm_telemetry>([&](tt_shm_telemetry* items, std::size_t room, std::size_t* total) {
+            return tt_shm_table_telemetry(handle_.get(), driver_row, number, items, room, total);
+        });
+    }
 
 private:
     std::shared_ptr<tt_shm_table> handle_;
@@ -728,6 +854,21 @@ public:
         tt_shm_snapshot* snapshot = nullptr;
         check(tt_shm_source_read(handle_.get(), &snapshot, origin));
         return Snapshot(snapshot);
+    }
+
+    // What was used of a device that was read from here, oldest first.
+    std::vector<tt_shm_bucket> history(const tt_shm_device_stats& device, Resolution resolution) {
+        const auto number = static_cast<std::uint32_t>(resolution);
+        return detail::filled<tt_shm_bucket>([&](tt_shm_bucket* items, std::size_t room, std::size_t* total) {
+            return tt_shm_source_history(handle_.get(), device.row, device.chip_id, number, items, room, total);
+        });
+    }
+    // What the driver measured of one of its devices, oldest first.
+    std::vector<tt_shm_telemetry> telemetry(std::uint32_t driver_row, Resolution resolution) {
+        const auto number = static_cast<std::uint32_t>(resolution);
+        return detail::filled<tt_shm_telemetry>([&](tt_shm_telemetry* items, std::size_t room, std::size_t* total) {
+            return tt_shm_source_telemetry(handle_.get(), driver_row, number, items, room, total);
+        });
     }
 
     // Who reads more than once polls in between, after so many nanoseconds.

@@ -34,6 +34,7 @@ pub(crate) enum Kind {
     Table = 0x62,
     Snapshot = 0x6e,
     Source = 0x72,
+    Span = 0x70,
 }
 
 impl Kind {
@@ -44,6 +45,7 @@ impl Kind {
             Kind::Table => "table",
             Kind::Snapshot => "snapshot",
             Kind::Source => "source",
+            Kind::Span => "span",
         }
     }
 

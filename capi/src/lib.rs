@@ -18,11 +18,19 @@
 
 pub mod client;
 pub mod code;
+pub mod composition;
+pub mod driver;
+pub mod failures;
 pub mod handle;
+pub mod history;
+pub mod notices;
 pub mod objects;
 mod raw;
+pub mod regions;
+pub mod rows;
 pub mod segment;
 pub mod source;
+pub mod span;
 pub mod table;
 pub mod tap;
 pub mod types;

@@ -1,4 +1,4 @@
-//! What is read, by its handle: segments, tables, sources and snapshots.
+//! What is read, by its handle: segments, spans, tables, sources and snapshots.
 //!
 //! Each has a place in a table. A call takes a share of what is in its place, so that it stays while the call lasts, also if
 //! another thread closes it meanwhile. The lock of a place is held for that moment only. It is tried, not waited for without
@@ -14,6 +14,7 @@ use tt_shm_reader::{Segment, Table, TableSnapshot};
 use crate::code::{Done, Failure, TT_SHM_ERR_IN_USE};
 use crate::handle::{self, Kind};
 use crate::raw::Handle;
+use crate::span::Measured;
 
 /// A process's segment.
 pub struct tt_shm_segment {
@@ -35,6 +36,11 @@ pub struct tt_shm_source {
     _private: (),
 }
 
+/// A span of time in a process.
+pub struct tt_shm_span {
+    _private: (),
+}
+
 /// What a handle stands for.
 #[derive(Clone)]
 pub(crate) enum Object {
@@ -42,6 +48,7 @@ pub(crate) enum Object {
     Table(Arc<Table>),
     Snapshot(Arc<TableSnapshot>),
     Source(Arc<Mutex<Source>>),
+    Span(Arc<Mutex<Measured>>),
 }
 
 impl Object {
@@ -51,6 +58,7 @@ impl Object {
             Object::Table(_) => Kind::Table,
             Object::Snapshot(_) => Kind::Snapshot,
             Object::Source(_) => Kind::Source,
+            Object::Span(_) => Kind::Span,
         }
     }
 }
@@ -79,6 +87,7 @@ held!(
     tt_shm_table: Table of Arc<Table>,
     tt_shm_snapshot: Snapshot of Arc<TableSnapshot>,
     tt_shm_source: Source of Arc<Mutex<Source>>,
+    tt_shm_span: Span of Arc<Mutex<Measured>>,
 );
 
 /// Places come in chunks, which are made when they are needed.

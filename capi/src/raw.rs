@@ -287,6 +287,11 @@ impl<T: Versioned> OutStruct<T> {
         if self.0.is_null() { Ok(()) } else { self.set(value) }
     }
 
+    /// Whether the caller does not want it.
+    pub(crate) fn is_null(self) -> bool {
+        self.0.is_null()
+    }
+
     /// The size that the caller has set.
     pub(crate) fn room(self) -> Done<usize> {
         check(self.0, T::NAME)?;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use shm_layout::{Event, Row, RowKind};
 use tt_shm_os::{Anchor, Calibration, ClockKind, Namespace};
-use tt_shm_reader::{KernelType, Program, Segment, segment_paths};
+use tt_shm_reader::{KernelSharing, KernelType, Program, Segment, kernel_sharing, segment_paths};
 
 use crate::code::{Done, Failure, TT_SHM_ERR_NOT_FOUND, TT_SHM_ERR_NULL, call};
 use crate::handle;
@@ -44,6 +44,8 @@ pub const TT_SHM_PROCESS_PARTIAL: u32 = 1 << 2;
 pub const TT_SHM_PROCESS_LOST: u32 = 1 << 3;
 /// Its ticks can be converted to times here.
 pub const TT_SHM_PROCESS_TIME_KNOWN: u32 = 1 << 4;
+/// Its CLOCK_MONOTONIC is that of this process: it is not in another time namespace.
+pub const TT_SHM_PROCESS_SHARES_CLOCK: u32 = 1 << 5;
 
 /// A process, as its segment describes it.
 #[repr(C)]
@@ -90,6 +92,8 @@ pub struct tt_shm_process {
     pub name: [c_char; 72],
     /// The name of the file.
     pub file_name: [c_char; 256],
+    /// Inode of its PID namespace; 0 if unknown.
+    pub pid_namespace: u64,
 }
 
 /// How a list of live allocations was read.
@@ -142,6 +146,24 @@ pub struct tt_shm_program {
     pub name: [c_char; 128],
 }
 
+/// Kernel bytes on a device by whether the binary is also loaded elsewhere. `loaded_bytes` is the sum of the others.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tt_shm_kernel_sharing {
+    /// `sizeof(tt_shm_kernel_sharing)`.
+    pub size: u32,
+    /// Index of the device.
+    pub device: u32,
+    /// Bytes of all loaded kernels.
+    pub loaded_bytes: u64,
+    /// Bytes if every binary were loaded once, on the most cores that one of its kernels has.
+    pub unique_bytes: u64,
+    /// Bytes of further copies of those binaries.
+    pub shared_bytes: u64,
+    /// Bytes of kernels without a hash: whether they are copies is not known.
+    pub unhashed_bytes: u64,
+}
+
 /// One moment, on three clocks.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
@@ -170,14 +192,15 @@ pub struct tt_shm_calibration {
     pub second: tt_shm_anchor,
 }
 
-versioned!(tt_shm_process, tt_shm_listing, tt_shm_program, tt_shm_calibration);
+versioned!(tt_shm_process, tt_shm_listing, tt_shm_program, tt_shm_kernel_sharing, tt_shm_calibration);
 plain!(tt_shm_path);
 
 const _: () = {
     // The sizes of the first version, which callers may have been compiled with.
-    assert!(size_of::<tt_shm_process>() == 568);
+    assert!(size_of::<tt_shm_process>() == 576);
     assert!(size_of::<tt_shm_listing>() == 32);
     assert!(size_of::<tt_shm_program>() == 216);
+    assert!(size_of::<tt_shm_kernel_sharing>() == 40);
     assert!(size_of::<tt_shm_calibration>() == 72);
 };
 
@@ -264,7 +287,8 @@ fn describe(segment: &Segment) -> tt_shm_process {
             | flag(TT_SHM_PROCESS_DEGRADED, segment.is_degraded())
             | flag(TT_SHM_PROCESS_PARTIAL, segment.is_partial())
             | flag(TT_SHM_PROCESS_LOST, segment.is_lost())
-            | flag(TT_SHM_PROCESS_TIME_KNOWN, segment.is_time_known()),
+            | flag(TT_SHM_PROCESS_TIME_KNOWN, segment.is_time_known())
+            | flag(TT_SHM_PROCESS_SHARES_CLOCK, segment.shares_clock()),
         on_behalf_of: header.on_behalf_of,
         start_time: header.start_time,
         created_ns: header.anchor_monotonic_ns,
@@ -278,6 +302,7 @@ fn describe(segment: &Segment) -> tt_shm_process {
         anomalies,
         name: fixed(&header.process_name),
         file_name: fixed(segment.file_name().as_bytes()),
+        pid_namespace: header.pid_namespace,
     }
 }
 
@@ -387,6 +412,30 @@ fn by_device(program: &Program) -> impl Iterator<Item = tt_shm_program> {
             .fold(0, |bits, t| bits | type_bit(t)),
         late: u32::from(device.kernels.iter().any(|kernel| kernel.late)),
         name,
+    })
+}
+
+/// How many bytes of loaded kernels are copies of a binary that is also loaded elsewhere: one element for each device that has
+/// kernels.
+#[unsafe(no_mangle)]
+pub extern "C" fn tt_shm_segment_kernel_sharing(
+    segment: Handle<tt_shm_segment>,
+    devices: OutStructs<tt_shm_kernel_sharing>,
+    capacity: usize,
+    total: Out<usize>,
+) -> i32 {
+    call(|| {
+        let found = kernel_sharing(&objects::get(segment)?.live_list().rows);
+        let sharing = |found: &KernelSharing| tt_shm_kernel_sharing {
+            size: size_of::<tt_shm_kernel_sharing>() as u32,
+            device: found.device.into(),
+            loaded_bytes: found.loaded,
+            unique_bytes: found.unique,
+            shared_bytes: found.shared,
+            unhashed_bytes: found.unhashed,
+        };
+        devices.fill(capacity, found.iter().map(sharing))?;
+        total.set_if_wanted(found.len())
     })
 }
 

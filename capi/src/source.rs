@@ -25,8 +25,8 @@ pub struct tt_shm_origin {
     pub age_ns: u64,
     /// 1 if rates are known, which takes a second of aggregation.
     pub rates_known: u32,
-    /// Zero.
-    pub reserved: u32,
+    /// 1 if every segment is read, as only root's aggregator may.
+    pub sees_all: u32,
 }
 
 versioned!(tt_shm_origin);
@@ -51,7 +51,7 @@ pub extern "C" fn tt_shm_source_close(source: Handle<tt_shm_source>) -> i32 {
     call(|| objects::close(source))
 }
 
-fn with<T>(source: Handle<tt_shm_source>, work: impl FnOnce(&mut Source) -> Done<T>) -> Done<T> {
+pub(crate) fn with<T>(source: Handle<tt_shm_source>, work: impl FnOnce(&mut Source) -> Done<T>) -> Done<T> {
     let source = objects::get(source)?;
     match source.try_lock() {
         Ok(mut source) => work(&mut source),
@@ -73,15 +73,15 @@ pub extern "C" fn tt_shm_source_read(
 ) -> i32 {
     call(|| {
         snapshot.check()?;
-        let Reading { snapshot: rows, origin: found, rates_known, .. } =
-            with(source, |source| Ok(source.read()?))?;
+        let (reading, sees_all) = with(source, |source| Ok((source.read()?, source.sees_all())))?;
+        let Reading { snapshot: rows, origin: found, rates_known, .. } = reading;
         let (embedded, pid, age_ns) = match found {
             Origin::Table { pid, age_ns } => (0, pid, age_ns),
             Origin::Embedded => (1, 0, 0),
         };
         let size = size_of::<tt_shm_origin>() as u32;
-        let rates_known = u32::from(rates_known);
-        origin.set_if_wanted(&tt_shm_origin { size, embedded, pid, age_ns, rates_known, reserved: 0 })?;
+        let (rates_known, sees_all) = (u32::from(rates_known), u32::from(sees_all));
+        origin.set_if_wanted(&tt_shm_origin { size, embedded, pid, age_ns, rates_known, sees_all })?;
         give(rows, snapshot)
     })
 }

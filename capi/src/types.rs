@@ -794,6 +794,13 @@ impl From<&DeviceEntry> for tt_shm_device_info {
     }
 }
 
+/// Figures by class, in an array with room for more classes.
+pub(crate) fn by_class(figures: &[u64; Class::COUNT]) -> [u64; TT_SHM_CLASSES] {
+    let mut classes = [0; TT_SHM_CLASSES];
+    classes[..Class::COUNT].copy_from_slice(figures);
+    classes
+}
+
 /// The text in a field, up to its zero.
 fn text(field: &[c_char], what: &str) -> Done<String> {
     #[allow(clippy::cast_sign_loss, reason = "the same bits")]

@@ -172,10 +172,8 @@ fn has_sanitizers(compiler: &str, what: &str) -> bool {
     found
 }
 
-/// Compiles a program with every compiler, linked both ways and with sanitizers, runs each in these environments, and expects
-/// that nothing is left of it.
-pub(crate) fn run_with_all_compilers(language: Language, name: &str, environments: &[&[(&str, &str)]]) {
-    let source = package().join("tests/programs").join(name);
+/// Calls `run` with each compiler that there is, linked both ways, and with its sanitizers.
+pub(crate) fn each_way(language: Language, name: &str, mut run: impl FnMut(&str, Link, &[&str])) {
     let mut ran = 0;
     for compiler in language.compilers() {
         if !has(compiler, name) {
@@ -190,14 +188,22 @@ pub(crate) fn run_with_all_compilers(language: Language, name: &str, environment
             ways.push((Link::Shared, SANITIZERS));
         }
         for (link, options) in ways {
-            let place = Place::new();
-            let program = place.compile(compiler, language, &source, link, options);
-            for environment in environments {
-                succeed(place.command(&program).envs(environment.iter().copied()));
-            }
-            assert_eq!(place.files(), Vec::<PathBuf>::new(), "{compiler} {options:?}: left behind");
+            run(compiler, link, options);
             ran += 1;
         }
     }
     assert!(ran > 0, "{name}: there is no compiler");
+}
+
+/// Compiles a program in every way, runs each in these environments, and expects that nothing is left of it.
+pub(crate) fn run_with_all_compilers(language: Language, name: &str, environments: &[&[(&str, &str)]]) {
+    let source = package().join("tests/programs").join(name);
+    each_way(language, name, |compiler, link, options| {
+        let place = Place::new();
+        let program = place.compile(compiler, language, &source, link, options);
+        for environment in environments {
+            succeed(place.command(&program).envs(environment.iter().copied()));
+        }
+        assert_eq!(place.files(), Vec::<PathBuf>::new(), "{compiler} {options:?}: left behind");
+    });
 }

@@ -6,3 +6,4 @@ mod exports;
 mod header;
 mod installed;
 mod programs;
+mod rows;

@@ -30,6 +30,27 @@ static void handles(void) {
               number == UINT64_C(1) << 55 ? TT_SHM_ERR_UNMATCHED_FREE : TT_SHM_ERR_HANDLE);
     }
     TRUE(!tt_shm_tracker_is_enabled(NULL) && !tt_shm_tracker_is_enabled((tt_shm_tracker *)(void *)segment));
+    /* A span. */
+    tt_shm_span *span = NULL;
+    OK(tt_shm_span_begin(segment, &span));
+    EQUAL(tt_shm_span_begin(segment, NULL), TT_SHM_ERR_NULL);
+    EQUAL(tt_shm_span_begin((tt_shm_segment *)(void *)span, &span), TT_SHM_ERR_HANDLE);
+    EQUAL(tt_shm_span_poll((tt_shm_span *)(void *)segment, NULL), TT_SHM_ERR_HANDLE);
+    tt_shm_span_report report = {.size = 3};
+    size_t count = 0;
+    EQUAL(tt_shm_span_end(span, &report), TT_SHM_ERR_SIZE);
+    EQUAL(tt_shm_span_devices(span, NULL, 0, &count), TT_SHM_ERR_STATE);
+    EQUAL(tt_shm_span_parts(span, 0, TT_SHM_MEMORY_DRAM, NULL, 0, &count), TT_SHM_ERR_STATE);
+    OK(tt_shm_span_end(span, NULL));
+    EQUAL(tt_shm_span_end(span, NULL), TT_SHM_ERR_STATE);
+    EQUAL(tt_shm_span_poll(span, NULL), TT_SHM_ERR_STATE);
+    OK(tt_shm_span_devices(span, NULL, 0, &count));
+    EQUAL(count, 1);
+    EQUAL(tt_shm_span_parts(span, 0, 2, NULL, 0, &count), TT_SHM_ERR_VALUE);
+    EQUAL(tt_shm_span_devices(span, NULL, 1, &count), TT_SHM_ERR_NULL);
+    OK(tt_shm_span_close(span));
+    EQUAL(tt_shm_span_close(span), TT_SHM_ERR_HANDLE);
+    EQUAL(tt_shm_span_close(NULL), TT_SHM_ERR_NULL);
     /* Closed. */
     tt_shm_tracker *without_waiting = NULL;
     OK(tt_shm_tracker_without_waiting(tracker, &without_waiting));

@@ -57,6 +57,56 @@ static void guards() {
     TRUE(device.free(1) == make_code(TT_SHM_ERR_HANDLE));
 }
 
+static void spans() {
+    Tracker tracker(on());
+    Device device = tracker.device(7);
+    const Name weights = tracker.intern("weights"), scores = tracker.intern("scores");
+    TRUE(!device.alloc(Buffer(BufferType::Dram, 1, 1000).name(weights)));
+    Segment segment(tracker.path());
+    Span span(segment);
+    TRUE(!device.alloc(Buffer(BufferType::Dram, 2, 200).name(scores)));
+    TRUE(!device.alloc(Buffer(BufferType::Dram, 3, 30).name(scores)));
+    EQUAL(span.poll(), 2);
+    TRUE(!device.free(2));
+    TRUE(!device.free(1));
+    try {
+        span.devices();
+        TRUE(false);
+    } catch (const Error& error) {
+        EQUAL(error.code().value(), TT_SHM_ERR_STATE);
+    }
+    const auto report = span.end();
+    EQUAL(report.events, 4);
+    EQUAL(report.missed | report.flags | report.broken, 0);
+    EQUAL(report.end_position, report.begin_position + 4);
+    TRUE(report.begin_ns <= report.end_ns);
+    const auto devices = span.devices();
+    EQUAL(devices.size(), 1);
+    EQUAL(report.devices, 1);
+    EQUAL(devices[0].chip_id, 7);
+    EQUAL(devices[0].dram.begin_bytes, 1000);
+    EQUAL(devices[0].dram.end_bytes, 30);
+    EQUAL(devices[0].dram.peak_low, 1230);
+    EQUAL(devices[0].dram.peak_high, 1230);
+    TRUE(devices[0].dram.peak_time_ns >= report.begin_ns - 1000000 && devices[0].dram.peak_time_ns <= report.end_ns + 1000000);
+    EQUAL(devices[0].dram.parts, 2);
+    EQUAL(devices[0].l1.peak_low | devices[0].l1.peak_high | devices[0].l1.peak_time_ns, 0);
+    const auto parts = span.parts(0, Memory::Dram).value();
+    EQUAL(parts.size(), 2);
+    EQUAL(std::string(parts[0].name) == "weights" && parts[0].bytes == 1000 && parts[0].count == 1, 1);
+    EQUAL(std::string(parts[1].name) == "scores" && parts[1].bytes == 230 && parts[1].count == 2, 1);
+    EQUAL(parts[1].name_number, scores.number);
+    EQUAL(parts[1].class_, TT_SHM_CLASS_DRAM);
+    EQUAL(span.parts(0, Memory::L1)->size(), 0);
+    TRUE(!span.parts(9, Memory::Dram));
+    try {
+        span.end();
+        TRUE(false);
+    } catch (const Error& error) {
+        EQUAL(error.code().value(), TT_SHM_ERR_STATE);
+    }
+}
+
 static void reading() {
     std::optional<Segment> kept;
     {
@@ -103,6 +153,7 @@ static void reading() {
 
 int main() {
     guards();
+    spans();
     reading();
     Tracker process = Tracker::for_process();
     TRUE(!process.is_enabled() && process.path().empty() && !process.device(1).counters());

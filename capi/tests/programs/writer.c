@@ -146,7 +146,7 @@ static void read_back(void) {
     EQUAL(process.source, TT_SHM_SOURCE_RING);
     EQUAL(process.devices, 2);
     EQUAL(process.self_checks, 3);
-    EQUAL(process.flags, TT_SHM_PROCESS_TIME_KNOWN);
+    EQUAL(process.flags, TT_SHM_PROCESS_TIME_KNOWN | TT_SHM_PROCESS_SHARES_CLOCK);
     EQUAL(strcmp(process.name, "a C host"), 0);
     TRUE(process.pid == process.pid_here && process.head > 20 && process.anomalies[1] == 3);
     uint32_t alive = 0;
@@ -209,6 +209,13 @@ static void read_back(void) {
     EQUAL(found[0].cb_bytes, 4096);
     EQUAL(found[0].dispatches, 7);
     EQUAL(found[1].cb_bytes, 0);
+
+    tt_shm_kernel_sharing sharing[2];
+    sharing[0].size = sizeof sharing[0];
+    OK(tt_shm_segment_kernel_sharing(segment, sharing, 2, &total));
+    TRUE(total >= 1);
+    EQUAL(sharing[0].loaded_bytes, own(tracker, (tt_shm_device)sharing[0].device).kernel_loaded_bytes);
+    EQUAL(sharing[0].loaded_bytes, sharing[0].unique_bytes + sharing[0].shared_bytes + sharing[0].unhashed_bytes);
 
     /* All events, some at a time, without a gap. */
     tt_shm_event events[7];
