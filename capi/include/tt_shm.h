@@ -17,7 +17,8 @@
  *
  * Threads. Every function may be called by any thread at any time, also while another closes the handle, in functions that
  * run at exit, and in a forked child, which gets a segment of its own at its first call of a tracker. None may be called
- * in a signal handler, except with a handle of tt_shm_tracker_without_waiting().
+ * in a signal handler, except with a handle of tt_shm_tracker_without_waiting(). A tracker that was opened with
+ * TT_SHM_OPEN_EXCLUSIVE is for one thread, and refuses all others.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 
@@ -141,6 +142,9 @@
 
 // The call does not fit what the handle is in the middle of: a span has ended, or has not.
 #define TT_SHM_ERR_STATE 137
+
+// The tracker is exclusive, and does not belong to the calling thread.
+#define TT_SHM_ERR_THREAD 138
 
 // The memories that peaks are of: DRAM.
 #define TT_SHM_MEMORY_DRAM 0
@@ -666,6 +670,10 @@
 // What this tracker reports is no memory of tt-metal's allocators: a tap in this process goes on reporting those.
 // Without this bit it stands back, so that nothing counts twice.
 #define TT_SHM_OPEN_BESIDE_TAP (1 << 3)
+
+// The tracker belongs to the thread that opens it, and its calls take no lock: calls of other threads are refused. See
+// `tt_shm_tracker_release`.
+#define TT_SHM_OPEN_EXCLUSIVE (1 << 4)
 
 // Kinds of events: a buffer was allocated.
 #define TT_SHM_EVENT_ALLOC 1
@@ -1941,6 +1949,14 @@ int32_t tt_shm_snapshot_driver_info(struct tt_shm_snapshot *snapshot,
                                     uint32_t row,
                                     struct tt_shm_device_info *info);
 
+// Lets go of an exclusive tracker, which belongs to the calling thread: from now on every call with it is refused, until a thread
+// takes it by `tt_shm_tracker_acquire`. `TT_SHM_ERR_VALUE` for a tracker that is not exclusive.
+int32_t tt_shm_tracker_release(struct tt_shm_tracker *tracker);
+
+// Makes an exclusive tracker that no thread has belong to the calling thread. `TT_SHM_ERR_THREAD` if another one has it; that one
+// may have ended without letting go, and then nobody can use the tracker any more.
+int32_t tt_shm_tracker_acquire(struct tt_shm_tracker *tracker);
+
 // The last failed allocations of all devices, newest first.
 int32_t tt_shm_snapshot_failures(struct tt_shm_snapshot *snapshot,
                                  struct tt_shm_failure_record *failures,
@@ -2223,7 +2239,7 @@ int32_t tt_shm_tracker_open(const struct tt_shm_options *options,
 int32_t tt_shm_tracker_for_process(struct tt_shm_tracker **tracker);
 
 // Ends the tracker's reports: the segment is closed and removed. From then on the handle is refused, also while other
-// threads are in calls with it.
+// threads are in calls with it. An exclusive one is closed by the thread that it belongs to.
 int32_t tt_shm_tracker_close(struct tt_shm_tracker *tracker);
 
 // Another handle of the tracker, whose calls never wait for other threads: they fail with `TT_SHM_ERR_BUSY` instead. For

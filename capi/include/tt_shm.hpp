@@ -382,6 +382,8 @@ struct Options {
     bool backtrace = false;
     // What it reports is no memory of tt-metal's allocators: a tap in this process goes on.
     bool beside_tap = false;
+    // For the thread that opens it alone, without a lock: others are refused (TT_SHM_ERR_THREAD).
+    bool exclusive = false;
 };
 
 // A device as the host describes it: fields of tt_shm_device_info, with the bits of `known` for those that are set.
@@ -405,7 +407,8 @@ public:
     // A tracker of its own, with a segment of its own.
     explicit Tracker(const Options& options) {
         auto raw = sized<tt_shm_options>();
-        raw.flags = (options.backtrace ? TT_SHM_OPEN_BACKTRACE : 0u) | (options.beside_tap ? TT_SHM_OPEN_BESIDE_TAP : 0u);
+        raw.flags = (options.backtrace ? TT_SHM_OPEN_BACKTRACE : 0u) | (options.beside_tap ? TT_SHM_OPEN_BESIDE_TAP : 0u) |
+                    (options.exclusive ? TT_SHM_OPEN_EXCLUSIVE : 0u);
         if (options.enabled) {
             raw.flags |= *options.enabled ? TT_SHM_OPEN_ENABLED : TT_SHM_OPEN_DISABLED;
         }
@@ -469,6 +472,10 @@ public:
     std::error_code self_checks(std::uint64_t made, std::uint64_t different) noexcept {
         return make_code(tt_shm_self_checks(handle_, made, different));
     }
+
+    // Passes an exclusive tracker on: the thread that has it lets go, and another takes it.
+    std::error_code release() noexcept { return make_code(tt_shm_tracker_release(handle_)); }
+    std::error_code acquire() noexcept { return make_code(tt_shm_tracker_acquire(handle_)); }
 
     // Ends the reports, also those of other threads.
     std::error_code close() noexcept {

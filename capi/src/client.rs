@@ -65,8 +65,9 @@ fn client() -> Done<Option<&'static Client>> {
 fn open() -> Done<&'static Client> {
     // Through the handle, so that a tap learns of it.
     let number = crate::writer::of_process()?;
-    let tracker =
-        handle::trackers().find(|opened| opened.has_number(number)).map(|opened| opened.tracker.clone());
+    let tracker = handle::trackers()
+        .find(|opened| opened.has_number(number))
+        .and_then(|opened| opened.shared().cloned());
     let tracker = tracker.unwrap_or_else(Tracker::disabled);
     tracker.partial()?;
     let failed = |error: std::io::Error| {

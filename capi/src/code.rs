@@ -87,6 +87,8 @@ pub const TT_SHM_ERR_TOO_MANY: i32 = 135;
 pub const TT_SHM_ERR_IN_USE: i32 = 136;
 /// The call does not fit what the handle is in the middle of: a span has ended, or has not.
 pub const TT_SHM_ERR_STATE: i32 = 137;
+/// The tracker is exclusive, and does not belong to the calling thread.
+pub const TT_SHM_ERR_THREAD: i32 = 138;
 
 /// What a code means, whatever it was about.
 fn meaning(code: i32) -> &'static CStr {
@@ -128,6 +130,7 @@ fn meaning(code: i32) -> &'static CStr {
         TT_SHM_ERR_ALIGNMENT => c"a pointer is not aligned",
         TT_SHM_ERR_TOO_MANY => c"too many handles are open",
         TT_SHM_ERR_IN_USE => c"another thread is using the handle",
+        TT_SHM_ERR_THREAD => c"the tracker is exclusive, and does not belong to this thread",
         TT_SHM_ERR_STATE => c"the call does not fit the state of the handle",
         _ => c"unknown error code",
     }

@@ -10,9 +10,13 @@
 
 use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 
-use tt_shm_writer::Tracker;
+use tt_shm_writer::{Record, Tracker};
 
-use crate::code::{Done, Failure, TT_SHM_ERR_HANDLE, TT_SHM_ERR_NULL, TT_SHM_ERR_TOO_MANY};
+use crate::code::{
+    Done, Failure, TT_SHM_ERR_HANDLE, TT_SHM_ERR_IN_USE, TT_SHM_ERR_NULL, TT_SHM_ERR_TOO_MANY,
+    TT_SHM_ERR_VALUE,
+};
+use crate::exclusive::Exclusive;
 use crate::raw::Handle;
 
 /// A tracker.
@@ -91,11 +95,30 @@ fn is_open(number: u64) -> bool {
     number >> (64 - MARK_BITS) == u64::from(Kind::Tracker as u8)
 }
 
+/// A tracker, by who may use it.
+pub(crate) enum Writer {
+    Shared(Tracker),
+    Exclusive(Exclusive),
+}
+
+impl Writer {
+    /// Ends its reports. An exclusive one refuses that to other threads.
+    fn close(&self) -> Done {
+        match self {
+            Writer::Shared(tracker) => tracker.close(),
+            Writer::Exclusive(exclusive) => exclusive.get()?.close(),
+        }
+        Ok(())
+    }
+}
+
 /// An open tracker. Never freed.
 pub(crate) struct Opened {
     /// Its handle, turned over when it was closed: see [`is_open`].
     number: AtomicU64,
-    pub(crate) tracker: Tracker,
+    pub(crate) writer: Writer,
+    /// Whether its calls record anything, until it is closed.
+    pub(crate) is_enabled: bool,
     /// Whether it reports what no tap sees.
     pub(crate) is_beside_tap: bool,
     /// The closed one that had its place: so that tools which look for leaks find it.
@@ -117,9 +140,20 @@ impl Opened {
     }
 
     /// Ends its reports. From now on its handle is refused.
-    pub(crate) fn close(&self) {
+    pub(crate) fn close(&self) -> Done {
+        if let Writer::Exclusive(exclusive) = &self.writer {
+            exclusive.get()?;
+        }
         self.forget();
-        self.tracker.close();
+        self.writer.close()
+    }
+
+    /// The tracker, if any thread may use it.
+    pub(crate) fn shared(&self) -> Option<&Tracker> {
+        match &self.writer {
+            Writer::Shared(tracker) => Some(tracker),
+            Writer::Exclusive(_) => None,
+        }
     }
 }
 
@@ -136,8 +170,22 @@ fn at(place: usize) -> Option<&'static Opened> {
 
 /// Gives a tracker a handle.
 pub(crate) fn open(tracker: Tracker, is_beside_tap: bool) -> Done<u64> {
+    let is_enabled = tracker.is_enabled();
+    put(Writer::Shared(tracker), is_enabled, is_beside_tap)
+}
+
+/// Gives a tracker that belongs to this thread a handle. It must have no clones.
+pub(crate) fn open_exclusive(tracker: Tracker, is_beside_tap: bool) -> Done<u64> {
+    let is_enabled = tracker.is_enabled();
+    let shared = |_| Failure::argument(TT_SHM_ERR_IN_USE, "the tracker is in use elsewhere");
+    let exclusive = Exclusive::new(tracker.into_exclusive().map_err(shared)?);
+    put(Writer::Exclusive(exclusive), is_enabled, is_beside_tap)
+}
+
+fn put(writer: Writer, is_enabled: bool, is_beside_tap: bool) -> Done<u64> {
     let (number, before) = (AtomicU64::new(0), AtomicPtr::new(std::ptr::null_mut()));
-    let new: &'static Opened = Box::leak(Box::new(Opened { number, tracker, is_beside_tap, before }));
+    let new = Opened { number, writer, is_enabled, is_beside_tap, before };
+    let new: &'static Opened = Box::leak(Box::new(new));
     for (place, free) in OPENED.iter().enumerate() {
         if at(place).is_some_and(|opened| is_open(opened.number.load(Ordering::Acquire))) {
             continue;
@@ -152,7 +200,7 @@ pub(crate) fn open(tracker: Tracker, is_beside_tap: bool) -> Done<u64> {
             return Ok(number);
         }
     }
-    new.tracker.close();
+    new.writer.close()?;
     Err(Kind::Tracker.too_many(TRACKERS))
 }
 
@@ -176,11 +224,12 @@ pub(crate) fn waiting(handle: Handle<tt_shm_tracker>) -> Option<&'static Opened>
     at(place(number)).filter(|opened| opened.number.load(Ordering::Relaxed) == number)
 }
 
-/// The same for a handle whose calls do not wait. An error for any other that is not [`waiting`].
+/// The tracker of a handle whose calls do not wait. An error for any other that is not [`waiting`].
 #[cold]
 #[inline(never)]
-pub(crate) fn not_waiting(handle: Handle<tt_shm_tracker>) -> Done<&'static Opened> {
-    tracker(handle).map(|(opened, _)| opened)
+pub(crate) fn not_waiting(handle: Handle<tt_shm_tracker>) -> Done<&'static Tracker> {
+    let exclusive = || Failure::argument(TT_SHM_ERR_VALUE, "an exclusive tracker has nothing to wait for");
+    tracker(handle)?.0.shared().ok_or_else(exclusive)
 }
 
 /// Takes a handle back without ending the reports of its tracker, which has another one.
@@ -220,8 +269,8 @@ mod tests {
     fn no_number_finds_a_closed_tracker() {
         let number = open(Tracker::disabled(), false).unwrap();
         let opened = at(place(number)).unwrap();
-        opened.close();
-        opened.close();
+        opened.close().unwrap();
+        opened.close().unwrap();
         let left = opened.number.load(Ordering::Relaxed);
         assert!(!is_open(left) && place(left) % TRACKERS != place(number) % TRACKERS);
     }
@@ -232,7 +281,7 @@ mod tests {
         for _ in 0..TRACKERS + 10 {
             let number = open(Tracker::disabled(), false).unwrap();
             assert!(seen.insert(number));
-            at(number as usize % TRACKERS).unwrap().close();
+            at(number as usize % TRACKERS).unwrap().close().unwrap();
         }
     }
 }

@@ -8,6 +8,7 @@
 //!   arguments and are themselves safe.
 //! - `handle` gives out handles. They are numbers, not addresses, so that a closed or foreign one is refused and never
 //!   followed.
+//! - `exclusive` keeps all threads but one away from a tracker that has no lock.
 //! - `objects` has what is read, by its handle.
 //! - `code` has the numbers of errors and the text of the last one.
 //! - `types` has the structs, which begin with their size.
@@ -20,6 +21,7 @@ pub mod client;
 pub mod code;
 pub mod composition;
 pub mod driver;
+pub mod exclusive;
 pub mod failures;
 pub mod handle;
 pub mod history;

@@ -6,15 +6,13 @@
 
 use std::ffi::{CStr, c_int, c_void};
 
-use tt_shm_writer::Record;
-
 use crate::handle;
 
 /// Whether this process reports by itself: 1 if an enabled tracker is open that was not opened with
 /// `TT_SHM_OPEN_BESIDE_TAP`. The tap asks this.
 #[unsafe(no_mangle)]
 pub extern "C" fn tt_shm_is_reporting() -> i32 {
-    i32::from(handle::trackers().any(|opened| opened.tracker.is_enabled() && !opened.is_beside_tap))
+    i32::from(handle::trackers().any(|opened| opened.is_enabled && !opened.is_beside_tap))
 }
 
 /// The tap's file, which it has as its name whatever the path that it was loaded from.

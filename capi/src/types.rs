@@ -164,6 +164,10 @@ pub const TT_SHM_OPEN_BACKTRACE: u32 = 1 << 2;
 /// Without this bit it stands back, so that nothing counts twice.
 pub const TT_SHM_OPEN_BESIDE_TAP: u32 = 1 << 3;
 
+/// The tracker belongs to the thread that opens it, and its calls take no lock: calls of other threads are refused. See
+/// `tt_shm_tracker_release`.
+pub const TT_SHM_OPEN_EXCLUSIVE: u32 = 1 << 4;
+
 /// How a tracker is opened. What is zero or null comes from the environment, or else is the default.
 #[repr(C)]
 #[derive(Clone, Copy)]

@@ -11,14 +11,14 @@ use tt_shm_writer::{
 };
 
 use crate::code::{Done, Failure, TT_SHM_ERR_HANDLE, TT_SHM_ERR_VALUE, call};
-use crate::handle::{self, tt_shm_tracker};
+use crate::handle::{self, Writer, tt_shm_tracker};
 use crate::raw::{Handle, In, Items, Out, OutItems, OutStruct};
 use crate::tap;
 use crate::types::{
     TT_SHM_KIND_BUFFER, TT_SHM_KIND_CB, TT_SHM_KIND_KERNEL, TT_SHM_OPEN_BACKTRACE, TT_SHM_OPEN_BESIDE_TAP,
-    TT_SHM_OPEN_DISABLED, TT_SHM_OPEN_ENABLED, TT_SHM_UNKNOWN, buffer_type, no_such, tt_shm_buffer,
-    tt_shm_cb, tt_shm_counters, tt_shm_device, tt_shm_device_info, tt_shm_dispatch_info, tt_shm_failure,
-    tt_shm_kernel, tt_shm_name, tt_shm_options,
+    TT_SHM_OPEN_DISABLED, TT_SHM_OPEN_ENABLED, TT_SHM_OPEN_EXCLUSIVE, TT_SHM_UNKNOWN, buffer_type, no_such,
+    tt_shm_buffer, tt_shm_cb, tt_shm_counters, tt_shm_device, tt_shm_device_info, tt_shm_dispatch_info,
+    tt_shm_failure, tt_shm_kernel, tt_shm_name, tt_shm_options,
 };
 
 /// The version of this interface: the major number in the high 16 bits, which changes when a caller would have to be
@@ -31,13 +31,14 @@ const MOST_DEVICES: usize = 256;
 /// Runs a call on the tracker of a handle, with or without waiting for others.
 macro_rules! on {
     ($handle:expr, |$record:ident| $work:expr) => {
-        call(|| {
-            if let Some(opened) = handle::waiting($handle) {
-                let $record = &opened.tracker;
+        call(|| match handle::waiting($handle).map(|opened| &opened.writer) {
+            Some(Writer::Shared($record)) => $work,
+            Some(Writer::Exclusive(exclusive)) => {
+                let $record = exclusive.get()?;
                 $work
-            } else {
-                let opened = handle::not_waiting($handle)?;
-                let $record = &opened.tracker.without_waiting();
+            }
+            None => {
+                let $record = &handle::not_waiting($handle)?.without_waiting();
                 $work
             }
         })
@@ -101,9 +102,11 @@ pub extern "C" fn tt_shm_tracker_open(options: In<tt_shm_options>, tracker: Out<
         tracker.check()?;
         let options = options.optional()?;
         let is_beside_tap = options.is_some_and(|options| options.flags & TT_SHM_OPEN_BESIDE_TAP != 0);
+        let is_exclusive = options.is_some_and(|options| options.flags & TT_SHM_OPEN_EXCLUSIVE != 0);
         let opened = builder(options.as_ref())?.open()?;
         let is_enabled = opened.is_enabled();
-        let number = handle::open(opened, is_beside_tap)?;
+        let open = if is_exclusive { handle::open_exclusive } else { handle::open };
+        let number = open(opened, is_beside_tap)?;
         if is_enabled && !is_beside_tap {
             tap::stand_back();
         }
@@ -115,7 +118,11 @@ pub extern "C" fn tt_shm_tracker_open(options: In<tt_shm_options>, tracker: Out<
 fn builder(options: Option<&tt_shm_options>) -> Done<tt_shm_writer::Builder> {
     let mut builder = Tracker::builder();
     let Some(options) = options else { return Ok(builder) };
-    let known = TT_SHM_OPEN_ENABLED | TT_SHM_OPEN_DISABLED | TT_SHM_OPEN_BACKTRACE | TT_SHM_OPEN_BESIDE_TAP;
+    let known = TT_SHM_OPEN_ENABLED
+        | TT_SHM_OPEN_DISABLED
+        | TT_SHM_OPEN_BACKTRACE
+        | TT_SHM_OPEN_BESIDE_TAP
+        | TT_SHM_OPEN_EXCLUSIVE;
     match options.flags & (TT_SHM_OPEN_ENABLED | TT_SHM_OPEN_DISABLED) {
         _ if options.flags & !known != 0 => {
             return Err(no_such("option with the bits", options.flags.into()));
@@ -185,13 +192,10 @@ pub(crate) fn of_process() -> Done<u64> {
 }
 
 /// Ends the tracker's reports: the segment is closed and removed. From then on the handle is refused, also while other
-/// threads are in calls with it.
+/// threads are in calls with it. An exclusive one is closed by the thread that it belongs to.
 #[unsafe(no_mangle)]
 pub extern "C" fn tt_shm_tracker_close(tracker: Handle<tt_shm_tracker>) -> i32 {
-    call(|| {
-        handle::tracker(tracker)?.0.close();
-        Ok(())
-    })
+    call(|| handle::tracker(tracker)?.0.close())
 }
 
 /// Another handle of the tracker, whose calls never wait for other threads: they fail with `TT_SHM_ERR_BUSY` instead. For
@@ -205,7 +209,10 @@ pub extern "C" fn tt_shm_tracker_without_waiting(
     without_waiting: Out<*mut tt_shm_tracker>,
 ) -> i32 {
     call(|| {
-        handle::tracker(tracker)?;
+        if handle::tracker(tracker)?.0.shared().is_none() {
+            let text = "an exclusive tracker has nothing to wait for";
+            return Err(Failure::argument(TT_SHM_ERR_VALUE, text));
+        }
         without_waiting.set(handle::pointer(handle::without_waiting(tracker.number())))
     })
 }
@@ -213,7 +220,7 @@ pub extern "C" fn tt_shm_tracker_without_waiting(
 /// Whether the tracker's calls record anything; 0 also for what is no open tracker.
 #[unsafe(no_mangle)]
 pub extern "C" fn tt_shm_tracker_is_enabled(tracker: Handle<tt_shm_tracker>) -> i32 {
-    handle::tracker(tracker).map_or(0, |(opened, _)| i32::from(opened.tracker.is_enabled()))
+    handle::tracker(tracker).map_or(0, |(opened, _)| i32::from(opened.is_enabled))
 }
 
 /// The file that this process writes, as a text with a zero at its end, cut to `capacity` bytes. `needed` (may be null) is
@@ -292,7 +299,11 @@ pub extern "C" fn tt_shm_alloc_on(
         && let Some(buffer) = buffer.in_place()
         && let Some(buffer_type) = u8::try_from(buffer.type_).ok().and_then(BufferType::from_code)
     {
-        return call(|| done(opened.tracker.alloc(Device::from_raw(device), buffer.alloc(buffer_type))));
+        let (device, alloc) = (Device::from_raw(device), buffer.alloc(buffer_type));
+        return call(|| match &opened.writer {
+            Writer::Shared(tracker) => done(tracker.alloc(device, alloc)),
+            Writer::Exclusive(exclusive) => done(exclusive.get()?.alloc(device, alloc)),
+        });
     }
     alloc_on(tracker, devices, device_count, buffer)
 }
@@ -539,7 +550,11 @@ pub extern "C" fn tt_shm_dispatch_on(
     if let (Some(opened), Some(device)) = (handle::waiting(tracker), devices.one(device_count))
         && let Some(dispatch) = dispatch.in_place()
     {
-        return call(|| done(opened.tracker.dispatch(Device::from_raw(device), dispatch.dispatch())));
+        let (device, dispatch) = (Device::from_raw(device), dispatch.dispatch());
+        return call(|| match &opened.writer {
+            Writer::Shared(tracker) => done(tracker.dispatch(device, dispatch)),
+            Writer::Exclusive(exclusive) => done(exclusive.get()?.dispatch(device, dispatch)),
+        });
     }
     dispatch_on(tracker, devices, device_count, dispatch)
 }

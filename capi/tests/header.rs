@@ -25,7 +25,8 @@ const ABOUT: &str = "\
  *
  * Threads. Every function may be called by any thread at any time, also while another closes the handle, in functions that
  * run at exit, and in a forked child, which gets a segment of its own at its first call of a tracker. None may be called
- * in a signal handler, except with a handle of tt_shm_tracker_without_waiting().
+ * in a signal handler, except with a handle of tt_shm_tracker_without_waiting(). A tracker that was opened with
+ * TT_SHM_OPEN_EXCLUSIVE is for one thread, and refuses all others.
  *
  * SPDX-License-Identifier: Apache-2.0 */";
 

@@ -31,6 +31,13 @@ fn a_forked_child_reports_for_itself() {
 }
 
 #[test]
+fn an_exclusive_tracker_is_for_one_thread() {
+    // As for the other forked children.
+    let options = [("ASAN_OPTIONS", "abort_on_error=1:detect_leaks=0")];
+    run_with_all_compilers(Language::C, "exclusive.c", &[&options]);
+}
+
+#[test]
 fn calls_while_the_process_ends_do_no_harm() {
     run_with_all_compilers(Language::C, "atexit.c", &[&[("TT_ALLOC_TRACKING_ENABLED", "1")]]);
 }

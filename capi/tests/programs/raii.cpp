@@ -57,6 +57,18 @@ static void guards() {
     TRUE(device.free(1) == make_code(TT_SHM_ERR_HANDLE));
 }
 
+static void one_thread() {
+    Options options = on();
+    options.exclusive = true;
+    Tracker tracker(options);
+    Device device = tracker.device(7);
+    TRUE(!device.alloc(BufferType::Dram, 1, 10));
+    TRUE(!tracker.release());
+    TRUE(device.free(1) == make_code(TT_SHM_ERR_THREAD));
+    TRUE(!tracker.acquire());
+    TRUE(!device.free(1));
+}
+
 static void spans() {
     Tracker tracker(on());
     Device device = tracker.device(7);
@@ -153,6 +165,7 @@ static void reading() {
 
 int main() {
     guards();
+    one_thread();
     spans();
     reading();
     Tracker process = Tracker::for_process();
