@@ -1953,8 +1953,8 @@ int32_t tt_shm_snapshot_driver_info(struct tt_shm_snapshot *snapshot,
 // takes it by `tt_shm_tracker_acquire`. `TT_SHM_ERR_VALUE` for a tracker that is not exclusive.
 int32_t tt_shm_tracker_release(struct tt_shm_tracker *tracker);
 
-// Makes an exclusive tracker that no thread has belong to the calling thread. `TT_SHM_ERR_THREAD` if another one has it; that one
-// may have ended without letting go, and then nobody can use the tracker any more.
+// Makes an exclusive tracker that no thread has belong to the calling thread. `TT_SHM_ERR_THREAD` if another one has it. Let go of
+// it before a thread ends: what that thread had stays with it.
 int32_t tt_shm_tracker_acquire(struct tt_shm_tracker *tracker);
 
 // The last failed allocations of all devices, newest first.

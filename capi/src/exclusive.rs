@@ -3,9 +3,9 @@
 //! In Rust the compiler keeps other threads away from it. Here it belongs to a thread, and each call compares: another
 //! thread is refused. To pass it on, the thread that has it lets go of it, and then another one may take it.
 
-use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use tt_shm_os::this_thread;
 use tt_shm_writer::ExclusiveTracker;
 
 use crate::code::{Done, Failure, TT_SHM_ERR_THREAD, TT_SHM_ERR_VALUE, call};
@@ -15,30 +15,6 @@ use crate::raw::Handle;
 /// The owner of a tracker that no thread has.
 const NOBODY: u64 = 0;
 
-/// The number of this thread. No other one has it, nor had it before: the system's own numbers are used again.
-#[inline(always)]
-fn this_thread() -> u64 {
-    thread_local! {
-        // Has no destructor: it can be used by whatever runs while a thread or the process ends.
-        static NUMBER: Cell<u64> = const { Cell::new(NOBODY) };
-    }
-    match NUMBER.get() {
-        NOBODY => {
-            let number = next();
-            NUMBER.set(number);
-            number
-        }
-        number => number,
-    }
-}
-
-#[cold]
-#[inline(never)]
-fn next() -> u64 {
-    static NEXT: AtomicU64 = AtomicU64::new(NOBODY + 1);
-    NEXT.fetch_add(1, Ordering::Relaxed)
-}
-
 /// An exclusive tracker, and the thread that it belongs to.
 pub(crate) struct Exclusive {
     owner: AtomicU64,
@@ -46,7 +22,8 @@ pub(crate) struct Exclusive {
 }
 
 // SAFETY: the tracker is reached only by `get`, which refuses all threads but the owner. A thread becomes the owner after
-// the one before it has let go, which it does outside of all calls; Release and Acquire order what both do.
+// the one before it has let go, which it does outside of all calls; Release and Acquire order what both do. A thread that
+// has the number of an owner that ended without letting go was made after that end, and is then the owner.
 unsafe impl Sync for Exclusive {}
 
 impl Exclusive {
@@ -58,7 +35,7 @@ impl Exclusive {
     /// The tracker, if it belongs to this thread.
     #[inline(always)]
     pub(crate) fn get(&self) -> Done<&ExclusiveTracker> {
-        // Relaxed: a thread reads its own number only where it has stored it itself.
+        // Relaxed: a thread finds its own number only where it has stored it itself.
         if self.owner.load(Ordering::Relaxed) == this_thread() { Ok(&self.tracker) } else { Err(refused()) }
     }
 
@@ -97,8 +74,8 @@ pub extern "C" fn tt_shm_tracker_release(tracker: Handle<tt_shm_tracker>) -> i32
     call(|| exclusive(tracker)?.release())
 }
 
-/// Makes an exclusive tracker that no thread has belong to the calling thread. `TT_SHM_ERR_THREAD` if another one has it; that one
-/// may have ended without letting go, and then nobody can use the tracker any more.
+/// Makes an exclusive tracker that no thread has belong to the calling thread. `TT_SHM_ERR_THREAD` if another one has it. Let go of
+/// it before a thread ends: what that thread had stays with it.
 #[unsafe(no_mangle)]
 pub extern "C" fn tt_shm_tracker_acquire(tracker: Handle<tt_shm_tracker>) -> i32 {
     call(|| exclusive(tracker)?.acquire())
