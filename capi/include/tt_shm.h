@@ -1012,6 +1012,14 @@ typedef struct tt_shm_bucket {
   uint64_t l1_max_bytes;
   // Last L1 used.
   uint64_t l1_last_bytes;
+  // Last trace buffers: a part of `dram_last_bytes`, the rest of which are DRAM buffers.
+  uint64_t trace_last_bytes;
+  // Last buffers in the small-buffer region: a part of `l1_last_bytes`.
+  uint64_t l1_small_last_bytes;
+  // Last resident circular buffers: a part of `l1_last_bytes`, the rest of which are L1 buffers.
+  uint64_t cb_last_bytes;
+  // Steps that processes on the device ended.
+  uint64_t steps;
 } tt_shm_bucket;
 
 // A quantity in a bucket.

@@ -46,6 +46,14 @@ pub struct tt_shm_bucket {
     pub l1_max_bytes: u64,
     /// Last L1 used.
     pub l1_last_bytes: u64,
+    /// Last trace buffers: a part of `dram_last_bytes`, the rest of which are DRAM buffers.
+    pub trace_last_bytes: u64,
+    /// Last buffers in the small-buffer region: a part of `l1_last_bytes`.
+    pub l1_small_last_bytes: u64,
+    /// Last resident circular buffers: a part of `l1_last_bytes`, the rest of which are L1 buffers.
+    pub cb_last_bytes: u64,
+    /// Steps that processes on the device ended.
+    pub steps: u64,
 }
 
 /// Places of `tt_shm_telemetry.trends`, in the units of `TT_SHM_TOLD_...`: temperature.
@@ -96,7 +104,7 @@ versioned!(tt_shm_bucket, tt_shm_telemetry);
 const _: () = {
     assert!(TT_SHM_HISTORY_BUCKETS == HISTORY_BUCKETS && TT_SHM_TRENDS == TRENDS);
     // The sizes of the first version, which callers may have been compiled with.
-    assert!(size_of::<tt_shm_bucket>() == 72);
+    assert!(size_of::<tt_shm_bucket>() == 104);
     assert!(size_of::<tt_shm_telemetry>() == 168);
 };
 
@@ -195,6 +203,10 @@ fn bucket(found: &Bucket, length_ns: u64) -> tt_shm_bucket {
         l1_min_bytes: found.l1_min,
         l1_max_bytes: found.l1_max,
         l1_last_bytes: found.l1_last,
+        trace_last_bytes: found.trace_last,
+        l1_small_last_bytes: found.l1_small_last,
+        cb_last_bytes: found.cb_last,
+        steps: found.steps,
     }
 }
 

@@ -372,6 +372,8 @@ fn expected(table: &Table) -> String {
             lines!(out, prefix, bucket, dram_min_bytes = dram_min, dram_max_bytes = dram_max);
             lines!(out, prefix, bucket, dram_last_bytes = dram_last, l1_min_bytes = l1_min);
             lines!(out, prefix, bucket, l1_max_bytes = l1_max, l1_last_bytes = l1_last);
+            lines!(out, prefix, bucket, trace_last_bytes = trace_last, l1_small_last_bytes = l1_small_last);
+            lines!(out, prefix, bucket, cb_last_bytes = cb_last, steps);
         }
     }
     out

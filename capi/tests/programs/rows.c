@@ -380,6 +380,10 @@ static void print_history(tt_shm_table *table, uint32_t device, uint32_t resolut
         NUMBER(row, l1_min_bytes);
         NUMBER(row, l1_max_bytes);
         NUMBER(row, l1_last_bytes);
+        NUMBER(row, trace_last_bytes);
+        NUMBER(row, l1_small_last_bytes);
+        NUMBER(row, cb_last_bytes);
+        NUMBER(row, steps);
     }
     free(rows);
 }
