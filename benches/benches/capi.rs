@@ -3,12 +3,8 @@
 //! The shared library is loaded as a C host's linker would, and called through pointers, as C calls it. Both take turns in
 //! one process, so that the difference holds whatever else goes on; a C caller's own loop is in it on both sides.
 
-use std::ffi::{CStr, CString, c_char, c_void};
-use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
-use std::ptr;
-
 use serde_json::json;
+use tt_shm_benches::capi::{CTracker, Library};
 use tt_shm_benches::child::play_part_if_asked;
 use tt_shm_benches::options::Options;
 use tt_shm_benches::report::Report;
@@ -22,119 +18,6 @@ use tt_shm_writer::{Record, Tracker};
 const LIMIT_NS: f64 = 5.0;
 /// Live buffers: they fit into the caches, so that memory does not hide the difference.
 const LIVE: usize = 1000;
-
-/// `tt_shm_options`.
-#[repr(C)]
-struct Opening {
-    size: u32,
-    flags: u32,
-    name_space: *const c_char,
-    rest: [u64; 4],
-}
-
-/// `tt_shm_buffer`.
-#[repr(C)]
-struct Buffer {
-    size: u32,
-    buffer_type: u32,
-    id: u64,
-    known: u64,
-    bytes: u64,
-    rest: [u64; 5],
-}
-
-type Handle = *mut c_void;
-
-/// The functions of the loaded library.
-#[derive(Clone, Copy)]
-struct Library {
-    open: extern "C" fn(*const Opening, *mut Handle) -> i32,
-    register: extern "C" fn(Handle, *const [u64; 34], *mut u8) -> i32,
-    alloc: extern "C" fn(Handle, u8, u32, u64, u64) -> i32,
-    alloc_on: extern "C" fn(Handle, *const u8, usize, *const Buffer) -> i32,
-    free: extern "C" fn(Handle, u8, u64) -> i32,
-    own: extern "C" fn(Handle, u8, *mut [u64; 204]) -> i32,
-}
-
-impl Library {
-    /// The library that cargo has built beside this program.
-    fn load() -> Option<Library> {
-        let path = std::env::current_exe().ok()?.parent()?.join("libtt_shm.so");
-        let library = load(&path)?;
-        Some(Library {
-            open: symbol(library, c"tt_shm_tracker_open")?,
-            register: symbol(library, c"tt_shm_register_device")?,
-            alloc: symbol(library, c"tt_shm_alloc")?,
-            alloc_on: symbol(library, c"tt_shm_alloc_on")?,
-            free: symbol(library, c"tt_shm_free")?,
-            own: symbol(library, c"tt_shm_own_counters")?,
-        })
-    }
-
-    fn tracker(self, namespace: &str) -> CTracker {
-        let namespace = CString::new(namespace).expect("no zero in it");
-        let opening = Opening { size: 48, flags: 1, name_space: namespace.as_ptr(), rest: [0; 4] };
-        let (mut handle, mut device) = (ptr::null_mut(), 0);
-        assert_eq!((self.open)(&opening, &mut handle), 0, "opens");
-        let mut info = [0; 34];
-        info[0] = 272;
-        assert_eq!((self.register)(handle, &info, &mut device), 0, "registers");
-        CTracker { library: self, handle, device, is_short: true }
-    }
-}
-
-fn load(path: &Path) -> Option<*mut c_void> {
-    let path = CString::new(path.as_os_str().as_bytes()).ok()?;
-    // SAFETY: a path with its end; what the library does when it is loaded is harmless.
-    let library = unsafe { libc::dlopen(path.as_ptr(), libc::RTLD_NOW) };
-    (!library.is_null()).then_some(library)
-}
-
-/// A function of the library, as a pointer of type `F`.
-fn symbol<F: Copy>(library: *mut c_void, name: &CStr) -> Option<F> {
-    // SAFETY: an open library, and a name with its end.
-    let address = unsafe { libc::dlsym(library, name.as_ptr()) };
-    assert_eq!(size_of::<F>(), size_of_val(&address));
-    // SAFETY: the function of that name has these arguments: tt_shm.h says so. The library is never unloaded.
-    (!address.is_null()).then(|| unsafe { std::mem::transmute_copy::<*mut c_void, F>(&address) })
-}
-
-/// A tracker as a C host uses it.
-#[derive(Clone, Copy)]
-struct CTracker {
-    library: Library,
-    handle: Handle,
-    device: u8,
-    /// By the call that takes numbers, not the one that takes a struct.
-    is_short: bool,
-}
-
-impl CTracker {
-    fn dram_bytes(&self) -> u64 {
-        let mut counters = [0; 204];
-        counters[0] = 1632;
-        assert_eq!((self.library.own)(self.handle, self.device, &mut counters), 0);
-        counters[3]
-    }
-}
-
-impl Sink for CTracker {
-    #[inline(always)]
-    fn alloc(&mut self, id: u64, bytes: u64) {
-        let code = if self.is_short {
-            (self.library.alloc)(self.handle, self.device, 0, id, bytes)
-        } else {
-            let buffer = Buffer { size: 72, buffer_type: 0, id, known: 0, bytes, rest: [0; 5] };
-            (self.library.alloc_on)(self.handle, &self.device, 1, &buffer)
-        };
-        assert_eq!(code, 0, "not live yet");
-    }
-
-    #[inline(always)]
-    fn free(&mut self, id: u64, _: u64) {
-        assert_eq!((self.library.free)(self.handle, self.device, id), 0, "live");
-    }
-}
 
 /// The bytes that a sink counts are those that are live.
 fn check<S: Sink>(pairs: &mut Pairs<S>, found: impl Fn(&S) -> u64) -> Result<(), WrongSum> {
@@ -152,7 +35,8 @@ fn main() {
     };
     let scene = Scene::new();
     let short = library.tracker(scene.namespace.as_str());
-    let long = CTracker { is_short: false, ..library.tracker(scene.namespace.as_str()) };
+    let long = library.tracker(scene.namespace.as_str()).by_struct();
+    let exclusive = library.exclusive(scene.namespace.as_str());
     let pairs = |sink| Pairs::new(sink, LIVE, Order::Random, 0);
     let mut cases = Interleaved::default();
     let rust: Tracked<Tracker> = scene.tracked();
@@ -162,7 +46,7 @@ fn main() {
             check(pairs, |sink| sink.tracker.counters(sink.device).expect("enabled").dram_used())
         })
         .expect("exact");
-    for tracker in [short, long] {
+    for tracker in [short, long, exclusive] {
         cases
             .add(Figure::BestRound, pairs(tracker), |pairs| check(pairs, CTracker::dram_bytes))
             .expect("exact");
@@ -171,7 +55,7 @@ fn main() {
         cases.pass();
     }
     let measured = cases.finish().expect("exact");
-    let names = ["harness alone", "Rust", "C, by numbers", "C, by a struct"];
+    let names = ["harness alone", "Rust", "C, by numbers", "C, by a struct", "C, exclusive"];
     let figures: Vec<f64> = measured.iter().map(|measured| measured.ns).collect();
     let mut base = None;
     for (name, measured) in names.into_iter().zip(measured) {

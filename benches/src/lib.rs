@@ -7,11 +7,13 @@
 //! |---|---|
 //! | [`threads`], [`walk`], [`region`] | several threads at once, a cache miss alone, what tt-metal publishes |
 //! | [`crowd`], [`child`], [`program`] | many segments, other processes, the `tt-smi` program |
+//! | [`capi`] | the C library, as a C host calls it |
 //! | [`options`], [`outcome`], [`report`] | arguments, the results' schema, how they are shown and kept |
 //! | [`budget`] | instructions per operation, held against what was recorded |
 //! | [`markdown`], [`goals`], [`svg`], [`figures`] | tables and plots from kept results |
 
 pub mod budget;
+pub mod capi;
 pub mod child;
 pub mod crowd;
 pub mod figures;

@@ -1,5 +1,6 @@
 //! What is counted. Each case sets itself up, does its operations where they are counted, and says how many.
 
+use crate::capi::{CTracker, Library};
 use crate::crowd::{Crowd, Size, fold, observer};
 use std::hint::black_box;
 use std::time::{Duration, Instant};
@@ -31,9 +32,12 @@ pub struct Case {
 }
 
 /// All of them.
-pub const CASES: [Case; 8] = [
+pub const CASES: [Case; 11] = [
     Case { name: "emit, exclusive, 1000 live", run: emit_exclusive },
     Case { name: "emit, shared, 1000 live", run: emit_shared },
+    Case { name: "emit from C, exclusive", run: c_exclusive },
+    Case { name: "emit from C, by numbers", run: c_numbers },
+    Case { name: "emit from C, by a struct", run: c_struct },
     Case { name: "cached dispatch", run: cached_dispatch },
     Case { name: "call while disabled", run: disabled },
     Case { name: "follow one event", run: follow },
@@ -67,6 +71,32 @@ fn emit_exclusive() -> u64 {
 fn emit_shared() -> u64 {
     let scene = Scene::new();
     emit(scene.tracked())
+}
+
+/// Beside the Rust calls: the same workload, through the shared library's own functions.
+fn c_exclusive() -> u64 {
+    emit_from_c(Library::exclusive, |tracker| tracker)
+}
+
+fn c_numbers() -> u64 {
+    emit_from_c(Library::tracker, |tracker| tracker)
+}
+
+fn c_struct() -> u64 {
+    emit_from_c(Library::tracker, CTracker::by_struct)
+}
+
+fn emit_from_c(open: fn(Library, &str) -> CTracker, call: fn(CTracker) -> CTracker) -> u64 {
+    let scene = Scene::new();
+    let library = Library::load().expect("libtt_shm.so, which cargo builds for this program");
+    let tracker = call(open(library, scene.namespace.as_str()));
+    let mut pairs = Pairs::new(tracker, LIVE, Order::Random, 0);
+    for _ in 0..2 * LIVE {
+        pairs.step(&mut Untimed);
+    }
+    let steps = repeat(|| pairs.step(&mut Untimed));
+    assert_eq!(pairs.sink.dram_bytes(), pairs.live_bytes(), "what is live is counted");
+    steps * pairs.events()
 }
 
 /// Any allocation is freed and a new one made.
