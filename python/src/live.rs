@@ -1,10 +1,11 @@
-//! The live list of a process, as objects and as the bytes of an array.
+//! The live list of a process, as objects and as the buffer of an array.
 
 use std::collections::BTreeMap;
+use std::ffi::c_int;
 use std::sync::Arc;
 
+use pyo3::ffi;
 use pyo3::prelude::*;
-use pyo3::types::PyByteArray;
 use shm_layout::{Class, Row, RowKind, UNKNOWN};
 
 /// Everything that was live in a process at one moment.
@@ -59,9 +60,18 @@ impl Live {
         self.rows.len()
     }
 
-    /// The rows as 64 bytes each: a copy, which belongs to the caller.
-    fn rows<'py>(&self, py: Python<'py>) -> Bound<'py, PyByteArray> {
-        PyByteArray::new(py, bytemuck::must_cast_slice(&self.rows))
+    /// The rows as 64 bytes each, where they are: whoever has the buffer keeps this object.
+    ///
+    /// # Safety
+    ///
+    /// Only the interpreter calls this, with a view that it may fill.
+    unsafe fn __getbuffer__(this: Bound<'_, Self>, view: *mut ffi::Py_buffer, flags: c_int) -> PyResult<()> {
+        let bytes: &[u8] = bytemuck::must_cast_slice(&this.get().rows);
+        let (start, length) = (bytes.as_ptr().cast_mut().cast(), bytes.len() as isize);
+        // SAFETY: the view is the interpreter's; the bytes never change, and live as long as the object, of which the view gets
+        // a reference. It is read-only.
+        let filled = unsafe { ffi::PyBuffer_FillInfo(view, this.as_ptr(), start, length, 1, flags) };
+        if filled == 0 { Ok(()) } else { Err(PyErr::fetch(this.py())) }
     }
 
     /// The names that rows carry by number.

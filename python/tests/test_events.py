@@ -79,6 +79,12 @@ def test_events_and_live_lists_are_structured_arrays(tracker, device) -> None:
     assert columns["kind"] == ["ALLOC", "ALLOC", "FREE"] and columns["memory"] == ["dram", "l1", "dram"]
     assert columns["device"] == [3, 3, 3] and columns["name"][1] == "scores"
     live = arrays.live(strict=True)
+    assert not live.array.flags.writeable
+    listed = live.segment.live()
+    first, second = (numpy.frombuffer(listed, dtype=numpy.dtype(arrays.FIELDS)) for _ in range(2))
+    assert numpy.shares_memory(first, second), "one list, and no copy of it"
+    del listed
+    assert first["id"].tolist() == [2], "arrays keep what they are of"
     assert live.array["id"].tolist() == [2] and live.columns()["name"] == ["scores"]
     assert len(arrays.events(position=int(events.array["position"][-1]))) == 0
     assert len(arrays.events(limit=2)) == 2

@@ -1,7 +1,7 @@
 """Events and live lists as NumPy structured arrays, and thereby for pandas and Polars.
 
-An array is a copy that belongs to the caller: what is in shared memory changes while it is looked at, so no view of it is
-given. Events are copied once, out of the ring into the array; live lists twice, since they are put in order in between.
+An array is a copy: what is in shared memory changes while it is looked at, so no view of it is given. There is one copy, out of
+shared memory into the array. Arrays of events may be changed; those of live lists are read-only, as the list has them, too.
 NumPy is needed for this module only.
 """
 
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from ._errors import InexactError
 from ._reading import segments
-from ._tt_shm import EVENT_KINDS, MEMORY_CLASSES, Error, Follower, Segment
+from ._tt_shm import EVENT_KINDS, MEMORY_CLASSES, Error, Follower, Live, Segment
 
 if TYPE_CHECKING:
     import numpy
@@ -88,10 +88,10 @@ class Records:
         return polars.DataFrame(self.columns(), infer_schema_length=None)
 
 
-def _records(segment: Segment, data: bytearray, exact: bool, missed: int) -> Records:
+def _records(segment: Segment, data: bytearray | Live, exact: bool, missed: int) -> Records:
     import numpy
 
-    array = numpy.frombuffer(data, dtype=numpy.dtype(FIELDS))
+    array = numpy.frombuffer(memoryview(data), dtype=numpy.dtype(FIELDS))
     numbers = {int(number) for field in ("name", "site") for number in numpy.unique(array[field])}
     names = {number: name for number in numbers if (name := segment.name(number)) is not None}
     times = numpy.array(segment.monotonic_ns(array["time"].tolist()), dtype=numpy.uint64)
@@ -112,7 +112,7 @@ def live(*, pid: int | None = None, segment: Segment | None = None, strict: bool
     list_ = segment.live()
     if strict and not list_.exact:
         raise InexactError("the list of what is live is not complete")
-    return _records(segment, list_.rows(), list_.exact, list_.unlisted)
+    return _records(segment, list_, list_.exact, list_.unlisted)
 
 
 def events(
