@@ -4,6 +4,7 @@
 //! mean, is in the package `tt_shm` beside it (`python/tt_shm`). Whatever takes time is done without the interpreter's
 //! lock, and no lock of ours is held while that one is awaited, so a child that is forked at any moment can go on.
 
+mod chips;
 mod errors;
 mod events;
 mod live;
@@ -21,6 +22,8 @@ use shm_layout::{Class, EventKind};
 #[pymodule]
 mod _tt_shm {
     use super::*;
+    #[pymodule_export]
+    use crate::chips::chip_doubts;
     #[pymodule_export]
     use crate::errors::{Error, OpenError, ReadError, RecordError};
     #[pymodule_export]

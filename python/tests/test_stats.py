@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import mmap
+import os
+import struct
 import subprocess
 import sys
+import time
 
 import pytest
 
@@ -17,7 +21,7 @@ def test_without_reports_everything_is_unknown_and_not_zero() -> None:
     assert tt_shm.max_memory_allocated(0) is None
     assert tt_shm.memory_stats() == {}
     assert tt_shm.memory_stats_as_nested_dict() == {}
-    assert tt_shm.mem_get_info() == (None, None)
+    assert tt_shm.mem_get_info() == (None, None) and not tt_shm.mem_get_info().exact
     assert tt_shm.live_allocations() == []
     assert tt_shm.memory_snapshot() == []
     assert tt_shm.devices() == []
@@ -175,6 +179,57 @@ input()
     assert tt_shm.mem_get_info(device) == (total - 1000, total)
     assert tt_shm.memory_allocated(pid=child.pid) is None
     assert tt_shm.mem_get_info(device, memory="l1") == (64 << 20, 64 << 20)
+
+
+def region(chip: int, pid: int) -> bytes:
+    """What an unmodified tt-metal publishes of a chip on which one process has 4096 bytes of DRAM (tests/src/region.rs)."""
+    now = time.time_ns()
+    image = bytearray(8576)
+
+    def put(place: int, form: str, *values: int) -> None:
+        struct.pack_into(form, image, place, *values)
+
+    put(0, "<IIQI", 3, 1, now, 1)
+    put(32, "<Q", chip)
+    put(48, "<Q", 4096)
+    for slot in range(16):
+        put(88 + 48 * slot, "<I", 2**32 - 1)
+    put(88, "<I", 0)
+    put(96, "<Q", 4096)
+    put(856, "<I", pid)
+    put(864, "<Q", 4096)
+    put(904, "<Q", now)
+    image[912:918] = b"python"
+    return bytes(image)
+
+
+def test_free_memory_is_not_exact_where_a_silent_process_holds_the_chip(tracker, device, monkeypatch, tmp_path) -> None:
+    from tt_shm import stats
+
+    (tmp_path / "dev/shm").mkdir(parents=True)
+    (tmp_path / "proc").symlink_to("/proc")
+    monkeypatch.setattr(stats, "_root", tmp_path)
+    tracker.alloc(device, 1, 1000)
+    total = 12 << 30
+    info = tt_shm.mem_get_info(device, strict=True)
+    assert (info, info.exact, info.doubts) == ((total - 1000, total), True, ())
+    file = tmp_path / f"dev/shm/tt_device_{CHIP}_memory"
+    file.write_bytes(region(CHIP, os.getpid()))
+    # A process that uses a region has it mapped.
+    with open(file, "r+b") as opened, mmap.mmap(opened.fileno(), 0) as mapped:
+        assert tt_shm.mem_get_info(device, strict=True).exact, "this process reports by itself"
+        script = f"import mmap; file = open({os.fspath(file)!r}, 'r+b'); mapped = mmap.mmap(file.fileno(), 0); "
+        script += "print('ready', flush=True); input()"
+        with subprocess.Popen([sys.executable, "-c", script], stdin=-1, stdout=-1, text=True) as silent:
+            assert silent.stdout is not None and silent.stdout.readline() == "ready\n"
+            mapped[:] = region(CHIP, silent.pid)
+            info = tt_shm.mem_get_info(device)
+            assert (info, info.exact) == ((total - 1000, total), False)
+            assert "does not report" in info.doubts[0]
+            with pytest.raises(tt_shm.InexactError, match="does not report"):
+                tt_shm.mem_get_info(device, strict=True)
+            silent.communicate("\n")
+    assert tt_shm.mem_get_info(device, strict=True).exact, "it has ended"
 
 
 def test_what_is_live(tracker, device) -> None:

@@ -30,6 +30,7 @@ from ._tt_shm import (
 from ._units import format_bytes, parse_bytes
 from .stats import (
     LiveAllocations,
+    MemoryInfo,
     MemoryStats,
     devices,
     live_allocations,
@@ -56,6 +57,7 @@ __all__ = [
     "InexactError",
     "LiveAllocations",
     "Memory",
+    "MemoryInfo",
     "MemoryStats",
     "OpenError",
     "Part",

@@ -18,7 +18,7 @@ from typing import Any
 from . import _sources
 from ._errors import InexactError
 from ._reading import Bounds, Chip, Entry, Memory, Reading, is_l1
-from ._tt_shm import Allocation, Device
+from ._tt_shm import Allocation, Device, chip_doubts
 from ._units import format_bytes
 
 Figure = int | None
@@ -244,18 +244,35 @@ def memory_summary(device: Any = None, abbreviated: bool = False, *, pid: int | 
     return "\n".join([*lines, f"failed allocations: {failed}"])
 
 
-def mem_get_info(
-    device: Any = None, *, memory: Memory = "dram", strict: bool = False
-) -> tuple[Figure, Figure]:
+class MemoryInfo(tuple[Figure, Figure]):
+    """What `mem_get_info` returns: free and total bytes; `exact` tells whether nothing else can be in use."""
+
+    doubts: tuple[str, ...] = ()
+    """Why less may be free than this says."""
+
+    @property
+    def exact(self) -> bool:
+        return self[0] is not None and not self.doubts
+
+
+_root = "/"
+
+
+def mem_get_info(device: Any = None, *, memory: Memory = "dram", strict: bool = False) -> MemoryInfo:
     """Bytes of a device that are free and that there are, with what all processes hold that report.
 
-    A process that does not report is not seen (`tt-smi doctor` names it). Of several chips, the one with the least left.
+    Where a process holds the chip that does not report, as the driver or tt-metal tell, or one cannot be read, no more than
+    that is free, perhaps less: `exact` is false and `doubts` says why. Of several chips, the one with the least left.
     """
     l1 = is_l1(memory)
     own, everybody = Reading.of(), Reading.of_all()
     selected = own.select(device) or everybody.select(device)
     if strict:
         everybody.require(device, selected)
+    others = chip_doubts(root=_root) if selected else {}
+    doubts = [*everybody.doubts, *(doubt for chip in selected for doubt in others.get(chip.chip_id, []))]
+    if strict and doubts:
+        raise InexactError("; ".join(dict.fromkeys(doubts)))
     least: tuple[Figure, Figure] = (None, None)
     for chip in selected:
         total = chip.capacity(l1)
@@ -267,7 +284,9 @@ def mem_get_info(
         free = max(0, total - used)
         if least[0] is None or free < least[0]:
             least = (free, total)
-    return least
+    info = MemoryInfo(least)
+    info.doubts = tuple(dict.fromkeys(doubts))
+    return info
 
 
 class LiveAllocations(list[Allocation]):
