@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -46,6 +47,37 @@ tt_shm.track()
 print(len({line.split()[-1] for line in open("/proc/self/maps") if "libtt_shm_tap" in line}))
 """
     assert run(code, LD_PRELOAD=str(other)) == "1"
+
+
+def test_nothing_is_reported_twice(tmp_path: Path) -> None:
+    fake = tmp_path / "libtt_shm_tap.so"
+    text = "int ended; int tt_shm_tap_detach(void) { return ++ended, 1; } int tt_shm_tap_install(void) { return -1; }"
+    compiler = shutil.which("cc") or shutil.which("gcc")
+    if compiler is None:
+        pytest.skip("there is no C compiler")
+    subprocess.run([compiler, "-shared", "-fPIC", "-x", "c", "-", "-o", fake], input=text, text=True, check=True)
+    code = """
+import ctypes, os, tt_shm
+ended = ctypes.c_int.in_dll(ctypes.CDLL(os.environ["FAKE"]), "ended")
+tt_shm.Tracker(enabled=False)
+tt_shm.Tracker(enabled=None)
+beside = tt_shm.Tracker(beside_tap=True)
+assert ended.value == 0
+assert tt_shm.track() is False
+tracker = tt_shm.Tracker()
+assert ended.value == 1
+try:
+    tt_shm.track()
+except tt_shm.Error as error:
+    assert "beside_tap" in str(error)
+else:
+    raise AssertionError("it would have been reported twice")
+tracker.close()
+assert tt_shm.track() is False and ended.value == 1
+beside.close()
+print("ok")
+"""
+    assert run(code, FAKE=str(fake)) == "ok"
 
 
 def test_preload_keeps_what_was_there() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
 from . import _tap
@@ -12,20 +12,42 @@ from ._reading import Entry
 from ._tt_shm import Error, RecordError
 from ._tt_shm import Tracker as _Tracker
 
+if TYPE_CHECKING:
+    # In Python 3.10 it is not there yet.
+    from typing_extensions import Self
+
 _trackers: WeakSet[Tracker] = WeakSet()
 
 
 class Tracker(_Tracker):
     __doc__ = _Tracker.__doc__
 
-    def __init__(self, **settings: Any) -> None:
-        # The settings are taken by __new__.
+    beside_tap: bool
+
+    def __new__(cls, *, beside_tap: bool = False, **settings: Any) -> Self:
+        tracker = super().__new__(cls, **settings)
+        tracker.beside_tap = beside_tap
+        return tracker
+
+    def __init__(self, *, beside_tap: bool = False, **settings: Any) -> None:
+        """With `beside_tap` it reports no memory of tt-metal's allocators, and a tap in this process goes on reporting those.
+        Without it, the tap stands back, so that nothing counts twice."""
         _trackers.add(self)
+        if not beside_tap and self.is_enabled:
+            _tap.untrack()
 
     @classmethod
     def for_process(cls) -> Tracker:
         """The tracker of this process, which all of its libraries share: on if `TT_ALLOC_TRACKING_ENABLED` is `1`."""
         return cls(for_process=True)
+
+
+def _reports_by_itself() -> bool:
+    """Whether a tracker is open that stands for what tt-metal allocates."""
+    return any(not tracker.beside_tap and tracker.segment_path is not None for tracker in list(_trackers))
+
+
+_tap.reports_by_itself = _reports_by_itself
 
 
 def _writers() -> dict[str, Tracker]:

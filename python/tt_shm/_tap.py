@@ -8,6 +8,7 @@ from __future__ import annotations
 import ctypes
 import os
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 from ._tt_shm import Error
@@ -16,6 +17,9 @@ _PHASES = {"begin": 0, "end": 1, "instant": 2}
 _NAME = re.compile(r"/libtt_shm_tap[^/]*\.so$")
 
 _library: ctypes.CDLL | None = None
+
+reports_by_itself: Callable[[], bool] = lambda: False
+"""Whether a tracker of this process reports what tt-metal allocates; set by those who know."""
 
 
 def path() -> Path:
@@ -66,8 +70,16 @@ def track(*, children: bool = False) -> bool:
     sure that it has missed nothing, which takes a second. With `children`, processes that this one starts report, too (they
     inherit `LD_PRELOAD`); forked ones do in any case.
 
+    A process in which a `Tracker` is open reports by itself, and nothing counts twice: this raises, unless the tracker was
+    opened with `beside_tap=True`, for other memory than tt-metal's.
+
     Returns whether tt-metal is loaded by now.
     """
+    if reports_by_itself():
+        raise Error(
+            "a tt_shm.Tracker is open, which reports by itself: close it, or open it with beside_tap=True if it reports "
+            "other memory than tt-metal's"
+        )
     loaded = _loaded_path()
     if loaded is None and not path().exists():
         raise Error(f"{path()} is missing: build the wheel with python/build, which puts it there")
