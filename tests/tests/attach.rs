@@ -6,7 +6,7 @@ use std::io::{BufRead, BufReader, Read};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 use tt_shm_tests::Space;
@@ -15,7 +15,7 @@ use tt_shm_tests::space::{Process, until};
 use tt_smi::attach::call::Caller;
 use tt_smi::attach::load_and_call;
 use tt_smi::attach::target::Target;
-use tt_smi::attach::thread::stop_one;
+use tt_smi::attach::thread::{stop_one, wait_until};
 
 use crate::common::SMI;
 
@@ -137,6 +137,68 @@ fn what_cannot_be_loaded_is_told_and_the_process_goes_on() {
     busy.end();
 }
 
+/// The process can be called again, sooner or later.
+#[track_caller]
+fn call_again(busy: &Busy, tap: &Path) {
+    let start = Instant::now();
+    loop {
+        match load_and_call(&mut Target::open(busy.pid()).unwrap(), tap, INSTALL) {
+            Ok(result) => return assert_eq!(result, NOT_LOADED),
+            Err(error) => assert!(start.elapsed() < PATIENCE, "after {PATIENCE:?} still: {error:#}"),
+        }
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+/// Before each change that it makes to the process, which is after the one before it.
+#[test]
+fn a_caller_that_is_killed_at_any_step_leaves_the_process_callable() {
+    const PWRITE: u64 = 18;
+    const PTRACE: u64 = 101;
+    const SETREGS: u64 = 13;
+    const SETSIGMASK: u64 = 0x420b;
+    const BEGINS: i64 = -38;
+    /// The changes that a call makes, and some of the next one.
+    const STEPS: u64 = 40;
+    let changes = |registers: &tt_shm_os::Registers| {
+        let begins = registers.rax.cast_signed() == BEGINS;
+        match registers.orig_rax {
+            PWRITE => begins,
+            PTRACE => begins && [SETREGS, SETSIGMASK].contains(&registers.rdi),
+            _ => false,
+        }
+    };
+    let space = Space::new();
+    let tap = tap(&space);
+    let busy = Busy::start();
+    load_and_call(&mut Target::open(busy.pid()).unwrap(), &tap, INSTALL).unwrap();
+    for step in 0..STEPS {
+        let mut command = Command::new(BUSY);
+        command.arg("call").arg(busy.pid().to_string()).arg(&tap).stderr(Stdio::piped());
+        let mut caller = Process::spawn(command);
+        let tracee = tt_shm_os::Tracee::seize(caller.0.id()).unwrap();
+        tracee.interrupt().unwrap();
+        let mut left = step;
+        loop {
+            match wait_until(PATIENCE, || tracee.stopped()).unwrap().expect("the caller stops") {
+                tt_shm_os::Stop::Syscall if changes(&tracee.registers().unwrap()) => {
+                    if left == 0 {
+                        break;
+                    }
+                    left -= 1;
+                }
+                tt_shm_os::Stop::Ended => panic!("the caller has ended"),
+                _ => {}
+            }
+            tracee.resume(tt_shm_os::Resume::ToSyscall, 0).unwrap();
+        }
+        caller.kill();
+        drop(tracee);
+        call_again(&busy, &tap);
+    }
+    busy.end();
+}
+
 /// In the middle of everything it does.
 #[test]
 fn a_caller_that_is_killed_leaves_the_process_running() {
@@ -156,8 +218,7 @@ fn a_caller_that_is_killed_leaves_the_process_running() {
         // What the one before it left in the middle may not be back yet.
         assert!(errors.is_empty() || errors.contains("has not come back yet"), "{errors}");
     }
-    let again = || load_and_call(&mut Target::open(busy.pid()).unwrap(), &tap, INSTALL).ok();
-    assert_eq!(until("the last one's call is completed", again), NOT_LOADED);
+    call_again(&busy, &tap);
     busy.end();
 }
 

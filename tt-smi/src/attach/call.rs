@@ -20,7 +20,7 @@ use tt_shm_os::{Registers, Resume, Stop};
 
 use super::memory::{Mapping, Memory};
 use super::target::Target;
-use super::thread::{Thread, wait_until};
+use super::thread::{Thread, is_outside, wait_until};
 
 /// How long a call may take: loading a library takes milliseconds, unless another thread holds the linker's lock.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -38,13 +38,16 @@ const RESULT: u64 = 24;
 const ERRNO: u64 = 32;
 const ERRNO_VALUE: u64 = 40;
 const SIGNALS: u64 = 48;
-/// Not 0 while a thread is in the page.
+/// Not 0 while a thread runs a call; the thread itself sets and clears it.
 const BUSY: u64 = 56;
+/// The thread that was sent into the page last, unless its tracer has taken it back.
+const SENT: u64 = 64;
 const TEXTS: u64 = 256;
 
 /// What the thread runs. It begins with %rbx at the data, and %rsp at what [`way_back`] wrote.
 #[rustfmt::skip]
 const CODE: &[u8] = &[
+    0x48, 0xc7, 0x43, 0x38, 0x01, 0x00, 0x00, 0x00, // movq $1, 0x38(%rbx)
     0xfc,                                           // cld
     0x48, 0x89, 0xe5,                               // mov  %rsp, %rbp
     0x48, 0x83, 0xe4, 0xc0,                         // and  $-64, %rsp
@@ -80,8 +83,8 @@ const CODE: &[u8] = &[
     0x9d,                                           // popf
     0xc2, 0x80, 0x00,                               // ret  $128
 ];
-const AGAIN: u64 = 20;
-const BACK: u64 = 83;
+const AGAIN: u64 = 28;
+const BACK: u64 = 91;
 /// What a function may use below %rsp without moving it.
 const RED_ZONE: u64 = 128;
 
@@ -134,8 +137,8 @@ impl<'t> Caller<'t> {
                 .make_page()
                 .context("no room for code could be made in it; the job goes on as it was")?,
         };
-        let busy = caller.word(BUSY)?;
-        ensure!(busy == 0, "an earlier attach of process {} has not come back yet: try again", target.pid);
+        let is_back = caller.earlier_call_is_back()?;
+        ensure!(is_back, "an earlier attach of process {} has not come back yet: try again", target.pid);
         caller.write_way_back()?;
         caller.set_word(SIGNALS, signals)?;
         caller.set_word(ERRNO, 0)?;
@@ -159,7 +162,8 @@ impl<'t> Caller<'t> {
 
     /// Calls a function, and waits for its result.
     pub fn call(&mut self, function: u64, [first, second]: [u64; 2]) -> anyhow::Result<u64> {
-        for (at, word) in [(FUNCTION, function), (FIRST, first), (SECOND, second), (BUSY, 1)] {
+        let thread = self.thread.tid.into();
+        for (at, word) in [(FUNCTION, function), (FIRST, first), (SECOND, second), (SENT, thread)] {
             self.set_word(at, word)?;
         }
         let mut registers = self.thread.registers;
@@ -196,15 +200,40 @@ impl<'t> Caller<'t> {
             self.resume(Resume::Continue)?;
             self.wait_for(Stop::Interrupted, MOMENT)?;
         }
+        let is_after_call = self.place == Place::AfterCall;
+        // Before the registers, with which it does not come by the code any more that does this. Until then it is in the
+        // page, which tells as much.
+        if is_after_call {
+            self.set_word(BUSY, 0)?;
+        }
         let tracee = &self.thread.tracee;
         tracee.set_blocked_signals(self.signals)?;
         tracee.set_registers(&self.thread.registers)?;
         self.thread.restart_if_interrupted(self.target)?;
-        if self.place == Place::AfterCall {
-            self.set_word(BUSY, 0)?;
+        if is_after_call {
+            self.set_word(SENT, 0)?;
         }
         self.place = Place::Gone;
         Ok(())
+    }
+
+    /// Whether no thread is in the page, or comes to it, that the caller before this one has sent there.
+    ///
+    /// That one may have been killed at any time: after it wrote who is sent, before it sent it, and so on. So a thread
+    /// that does not say that it is in a call is asked where it is.
+    fn earlier_call_is_back(&self) -> anyhow::Result<bool> {
+        let sent = self.word(SENT)?;
+        if self.word(BUSY)? != 0 {
+            return Ok(false);
+        }
+        // A thread in the page, or in a signal handler, is not stopped for a call: this one is somewhere else.
+        let Some(sent) = u32::try_from(sent).ok().filter(|sent| *sent != 0 && *sent != self.thread.tid)
+        else {
+            return Ok(true);
+        };
+        let is_outside = is_outside(self.target, sent, &(self.page..self.page + PAGE))?;
+        // Between the first look and this one it may have begun.
+        Ok(is_outside && self.word(BUSY)? == 0)
     }
 
     /// Lets the thread run until it is about to begin the system call before this address.
@@ -337,7 +366,8 @@ mod tests {
         let at = |mark: u64| &CODE[mark as usize..];
         assert!(at(AGAIN).starts_with(&[0x48, 0x8b, 0x7b, FIRST as u8]));
         assert!(CODE[..BACK as usize].ends_with(&[0x0f, 0x05]));
-        assert!(at(BACK).starts_with(&[0x48, 0xc7, 0x43, BUSY as u8]));
+        assert!(CODE.starts_with(&[0x48, 0xc7, 0x43, BUSY as u8, 1]));
+        assert!(at(BACK).starts_with(&[0x48, 0xc7, 0x43, BUSY as u8, 0]));
         assert!(CODE.ends_with(&[0xc2, RED_ZONE as u8, 0]));
         let skipped = CODE.windows(2).position(|pair| pair == [0xe3, 0x05]).unwrap() + 2 + 5;
         assert!(CODE[skipped..].starts_with(&[0x83, 0xc8, 0xff]));

@@ -11,13 +11,14 @@
 
 use std::fs::read_to_string;
 use std::io;
+use std::ops::Range;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
 use rustix::io::Errno;
 use tt_shm_os::{Procfs, Registers, Resume, Stop, Tracee};
 
-use super::memory::mappings;
+use super::memory::{Mapping, mappings};
 use super::target::Target;
 
 /// How long a thread may take to stop. One that waits for a disk or a device may take longer; it goes on when this process
@@ -92,6 +93,27 @@ fn rank(target: &Target, tid: u32) -> Option<u32> {
 }
 
 fn try_stop(target: &Target, tid: u32) -> anyhow::Result<Option<Thread>> {
+    let Some(thread) = stop(tid)? else { return Ok(None) };
+    if thread.is_safe(target)? {
+        return Ok(Some(thread));
+    }
+    thread.restart_if_interrupted(target)?;
+    Ok(None)
+}
+
+/// Whether a thread is nowhere in this range of code, and not in a signal handler that returns to it. It goes on as it was.
+pub fn is_outside(target: &Target, tid: u32, code: &Range<u64>) -> anyhow::Result<bool> {
+    if !Procfs::default().path(target.pid, &format!("task/{tid}")).exists() {
+        return Ok(true);
+    }
+    let Some(thread) = stop(tid)? else { return Ok(true) };
+    let is_outside = !code.contains(&thread.registers.rip) && !thread.is_in_handler(target)?;
+    thread.restart_if_interrupted(target)?;
+    Ok(is_outside)
+}
+
+/// `None` if it has ended.
+fn stop(tid: u32) -> anyhow::Result<Option<Thread>> {
     let tracee = match Tracee::seize(tid) {
         Err(error) if error.raw_os_error() == Some(Errno::SRCH.raw_os_error()) => return Ok(None),
         tracee => tracee.context("it cannot be traced")?,
@@ -108,12 +130,7 @@ fn try_stop(target: &Target, tid: u32) -> anyhow::Result<Option<Thread>> {
         }
     }
     let registers = tracee.registers()?;
-    let thread = Thread { tid, tracee, registers };
-    if thread.is_safe(target)? {
-        return Ok(Some(thread));
-    }
-    thread.restart_if_interrupted(target)?;
-    Ok(None)
+    Ok(Some(Thread { tid, tracee, registers }))
 }
 
 impl Thread {
@@ -124,23 +141,27 @@ impl Thread {
             0.. => is_safe_wait(target, number, registers.rdi, registers.rsi),
             _ => target.safe_text.iter().any(|text| text.contains(&registers.rip)),
         };
-        Ok(is_safe && self.has_stack(target)?)
+        Ok(is_safe && self.has_room(target)? && !self.is_in_handler(target)?)
     }
 
-    /// Whether its stack has room, and no signal handler is on it.
-    fn has_stack(&self, target: &Target) -> anyhow::Result<bool> {
-        let top = self.registers.rsp;
-        let mappings = mappings(target.pid)?;
-        let Some(stack) = mappings.iter().find(|one| one.contains(top)) else { return Ok(false) };
+    fn stack(&self, target: &Target) -> anyhow::Result<Option<Mapping>> {
+        Ok(mappings(target.pid)?.into_iter().find(|one| one.contains(self.registers.rsp)))
+    }
+
+    fn has_room(&self, target: &Target) -> anyhow::Result<bool> {
+        let Some(stack) = self.stack(target)? else { return Ok(false) };
         // The first thread's grows.
-        if stack.name != "[stack]" && top - stack.start < STACK_ROOM {
-            return Ok(false);
-        }
-        let top = top & !7;
+        Ok(stack.name == "[stack]" || self.registers.rsp - stack.start >= STACK_ROOM)
+    }
+
+    /// Whether the frame of a signal handler is on its stack.
+    fn is_in_handler(&self, target: &Target) -> anyhow::Result<bool> {
+        let Some(stack) = self.stack(target)? else { return Ok(true) };
+        let top = self.registers.rsp & !7;
         let length = usize::try_from((stack.end - top).min(MAX_STACK))?;
         let words = target.memory.bytes(top, length)?;
         let restorer = target.restorer.to_ne_bytes();
-        Ok(!words.chunks_exact(8).any(|word| word == restorer))
+        Ok(words.chunks_exact(8).any(|word| word == restorer))
     }
 
     /// Where it goes on when its registers are loaded by itself: what the kernel would have done with an interrupted
