@@ -1,13 +1,17 @@
 //! The devices of the demonstration: chips of n300 boards, the same for all workers.
 
-use tt_shm_writer::{Arch, CoreMemory, DeviceInfo, PciAddress, Pool, Pools};
+use std::ops::Range;
+
+use tt_shm_writer::{Arch, CoreGrid, CoreMemory, DeviceInfo, PciAddress, Pool, Pools};
 
 /// DRAM of a chip.
 pub(crate) const DRAM_BYTES: u64 = 12 << 30;
 /// Banks of it. They are what tt-metal calls channels, though two of them share a controller.
 pub(crate) const DRAM_BANKS: u64 = 12;
+/// Columns and rows of Tensix cores of a chip.
+pub(crate) const GRID: (u32, u32) = (8, 8);
 /// Tensix cores of a chip.
-pub(crate) const TENSIX_CORES: u32 = 64;
+pub(crate) const TENSIX_CORES: u32 = GRID.0 * GRID.1;
 /// L1 of a core.
 pub(crate) const L1_PER_CORE: u64 = 1464 << 10;
 /// Ethernet cores of a chip.
@@ -15,17 +19,18 @@ pub(crate) const ETH_CORES: u32 = 16;
 /// L1 of an ethernet core.
 pub(crate) const ETH_L1_PER_CORE: u64 = 256 << 10;
 
-/// What is cut out of each bank of DRAM for traces.
-const TRACE_PER_BANK: u64 = 64 << 20;
-/// What is cut out of the L1 of each core for small buffers.
-const L1_SMALL_PER_CORE: u64 = 64 << 10;
+/// Addresses of each bank of DRAM for buffers, and behind them those for traces.
+pub(crate) const DRAM: Range<u64> = 0..DRAM_BYTES / DRAM_BANKS - (64 << 20);
+pub(crate) const TRACE: Range<u64> = DRAM.end..DRAM_BYTES / DRAM_BANKS;
+/// Addresses of the L1 of each core for buffers and programs. Below them are firmware and the kernel-config ring, behind
+/// them small buffers.
+pub(crate) const L1: Range<u64> = 100 << 10..L1_PER_CORE - (64 << 10);
+pub(crate) const L1_SMALL: Range<u64> = L1.end..L1_PER_CORE;
+/// The kernel-config ring on each core.
+pub(crate) const KERNEL_RING_BYTES: u64 = 70 << 10;
 
-fn dram_pool(bank_bytes: u64) -> Pool {
-    Pool { banks: DRAM_BANKS as u32, bank_bytes, alignment: 32 }
-}
-
-fn l1_pool(bank_bytes: u64) -> Pool {
-    Pool { banks: TENSIX_CORES, bank_bytes, alignment: 16 }
+fn pool(banks: u32, addresses: Range<u64>) -> Option<Pool> {
+    Some(Pool { banks, bank_bytes: addresses.end - addresses.start, alignment: 32 })
 }
 
 /// The first chip's id; the others follow.
@@ -43,11 +48,13 @@ pub(crate) fn device(number: u32) -> DeviceInfo {
         dram_channels: Some(DRAM_BANKS as u32),
         l1: Some(CoreMemory { cores: TENSIX_CORES, bytes_per_core: L1_PER_CORE }),
         eth: Some(CoreMemory { cores: ETH_CORES, bytes_per_core: ETH_L1_PER_CORE }),
+        l1_base: Some(L1.start),
+        grid: Some(CoreGrid { columns: GRID.0, rows: GRID.1 }),
         pools: Pools {
-            dram: Some(dram_pool(DRAM_BYTES / DRAM_BANKS - TRACE_PER_BANK)),
-            trace: Some(dram_pool(TRACE_PER_BANK)),
-            l1: Some(l1_pool(L1_PER_CORE - L1_SMALL_PER_CORE)),
-            l1_small: Some(l1_pool(L1_SMALL_PER_CORE)),
+            dram: pool(DRAM_BANKS as u32, DRAM),
+            trace: pool(DRAM_BANKS as u32, TRACE),
+            l1: pool(TENSIX_CORES, L1),
+            l1_small: pool(TENSIX_CORES, L1_SMALL),
         },
         ..DeviceInfo::default()
     }

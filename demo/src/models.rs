@@ -9,6 +9,10 @@ pub(crate) struct Network {
     pub layers: u32,
     /// Weights, in hundredths of a worker's share of the DRAM.
     pub weights_percent: u64,
+    /// KiB of weights that stay in the L1 of each core.
+    pub in_l1: u64,
+    /// Whether it forgets to free something.
+    pub leaks: bool,
     /// Tensors of a layer and their relative sizes.
     pub tensors: &'static [(&'static str, u64)],
     /// Operations of a step, in order; indices into [`OPERATIONS`].
@@ -26,33 +30,68 @@ pub(crate) struct Operation {
     pub circular_buffers: &'static [u64],
     /// KiB of the activation that it makes, per core, at most.
     pub activation: u64,
+    /// Columns and rows of the cores that its program runs on, from core 0,0 on.
+    pub cores: (u32, u32),
 }
 
 /// The operations.
 pub(crate) const OPERATIONS: [Operation; 8] = [
-    Operation { name: "ttnn::embedding", binary_bytes: 12_288, circular_buffers: &[16, 16], activation: 24 },
+    Operation {
+        name: "ttnn::embedding",
+        binary_bytes: 12_288,
+        circular_buffers: &[16, 16],
+        activation: 24,
+        cores: (8, 2),
+    },
     Operation {
         name: "ttnn::rms_norm",
         binary_bytes: 18_432,
         circular_buffers: &[16, 16, 8],
         activation: 24,
+        cores: (8, 4),
     },
     Operation {
         name: "ttnn::matmul",
         binary_bytes: 24_576,
         circular_buffers: &[48, 32, 32, 16],
         activation: 64,
+        cores: (8, 8),
     },
-    Operation { name: "ttnn::softmax", binary_bytes: 20_480, circular_buffers: &[24, 24, 8], activation: 48 },
+    Operation {
+        name: "ttnn::softmax",
+        binary_bytes: 20_480,
+        circular_buffers: &[24, 24, 8],
+        activation: 48,
+        cores: (8, 6),
+    },
     Operation {
         name: "ttnn::conv2d",
         binary_bytes: 30_720,
         circular_buffers: &[64, 32, 32, 8, 8],
         activation: 96,
+        cores: (8, 7),
     },
-    Operation { name: "ttnn::add", binary_bytes: 8_192, circular_buffers: &[16, 16, 16], activation: 32 },
-    Operation { name: "ttnn::all_gather", binary_bytes: 14_336, circular_buffers: &[32, 32], activation: 64 },
-    Operation { name: "ttnn::argmax", binary_bytes: 10_240, circular_buffers: &[8, 8], activation: 8 },
+    Operation {
+        name: "ttnn::add",
+        binary_bytes: 8_192,
+        circular_buffers: &[16, 16, 16],
+        activation: 32,
+        cores: (8, 8),
+    },
+    Operation {
+        name: "ttnn::all_gather",
+        binary_bytes: 14_336,
+        circular_buffers: &[32, 32],
+        activation: 64,
+        cores: (8, 1),
+    },
+    Operation {
+        name: "ttnn::argmax",
+        binary_bytes: 10_240,
+        circular_buffers: &[8, 8],
+        activation: 8,
+        cores: (4, 1),
+    },
 ];
 
 const TRANSFORMER: &[(&str, u64)] = &[
@@ -73,6 +112,8 @@ pub(crate) const NETWORKS: [Network; 4] = [
         name: "llama-3.1-8b",
         layers: 32,
         weights_percent: 70,
+        in_l1: 130,
+        leaks: false,
         tensors: TRANSFORMER,
         step: &[0, 1, 2, 3, 2, 5, 1, 2, 2, 5, 6, 7],
     },
@@ -80,6 +121,8 @@ pub(crate) const NETWORKS: [Network; 4] = [
         name: "resnet50",
         layers: 16,
         weights_percent: 12,
+        in_l1: 78,
+        leaks: false,
         tensors: CONVOLUTION,
         step: &[4, 5, 4, 4, 5, 2, 7],
     },
@@ -87,6 +130,8 @@ pub(crate) const NETWORKS: [Network; 4] = [
         name: "bert-large",
         layers: 24,
         weights_percent: 35,
+        in_l1: 130,
+        leaks: true,
         tensors: TRANSFORMER,
         step: &[0, 1, 2, 3, 2, 5, 1, 2, 5],
     },
@@ -94,6 +139,8 @@ pub(crate) const NETWORKS: [Network; 4] = [
         name: "whisper-large",
         layers: 32,
         weights_percent: 45,
+        in_l1: 60,
+        leaks: false,
         tensors: TRANSFORMER,
         step: &[4, 1, 2, 3, 2, 5, 6, 7],
     },

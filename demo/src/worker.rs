@@ -1,14 +1,18 @@
 //! A worker, and what it is given of the devices.
 
+use std::ops::Range;
+
 use tt_shm_writer::{Record, RecordError};
 
 use crate::banks::Banks;
-use crate::board::{DRAM_BANKS, DRAM_BYTES, L1_PER_CORE, TENSIX_CORES};
-use crate::models::{NETWORKS, Network};
+use crate::board::{DRAM, DRAM_BANKS, L1, L1_SMALL, TENSIX_CORES, TRACE};
+use crate::models::{NETWORKS, Network, OPERATIONS};
 use crate::workload::Workload;
 
 /// Processes whose fabric kernels fit into ethernet L1 beside each other.
 const FABRIC_WORKERS: u32 = 4;
+/// Workers for which the networks are made: more of them have smaller ones, fewer leave room.
+const USUAL_WORKERS: u32 = 3;
 
 /// One of several processes that share the devices.
 #[derive(Clone, Copy, Debug)]
@@ -40,19 +44,34 @@ impl Worker {
         &NETWORKS[self.number as usize % NETWORKS.len()]
     }
 
+    /// Its part of a range of addresses, the same in every bank.
+    fn part(&self, addresses: Range<u64>) -> Range<u64> {
+        let parts = u64::from(self.workers.max(USUAL_WORKERS));
+        let length = (addresses.end - addresses.start) / parts / 32 * 32;
+        let start = addresses.start + length * u64::from(self.number);
+        start..start + length
+    }
+
     pub(crate) fn assignment(&self) -> Assignment {
-        let sharers = self.workers.max(3);
-        let dram_share = DRAM_BYTES * 9 / 10 / u64::from(sharers);
-        let cores = (TENSIX_CORES * 3 / sharers).max(1);
-        let (worker, workers) = (u64::from(self.number), u64::from(sharers));
+        let network = *self.model();
+        let sharers = u64::from(self.workers.max(USUAL_WORKERS));
+        let per_core = |kib: u64| ((kib << 10) * u64::from(USUAL_WORKERS) / sharers).next_multiple_of(32);
+        // As in tt-metal, programs take L1 from the bottom up: as much as the largest of them needs.
+        let programs = network.step.iter().map(|number| &OPERATIONS[*number]);
+        let of_program =
+            programs.map(|program| program.circular_buffers.iter().map(|kib| per_core(*kib)).sum());
+        let l1 = self.part(L1);
+        let buffers = l1.start + of_program.max().unwrap_or(0);
         Assignment {
-            network: *self.model(),
-            seed: self.seed.wrapping_mul(1_000_003).wrapping_add(worker),
+            network,
+            seed: self.seed.wrapping_mul(1_000_003).wrapping_add(self.number.into()),
             rate: self.rate,
-            cores,
-            dram_share,
-            dram: Banks::part(DRAM_BYTES / DRAM_BANKS, DRAM_BANKS, worker, workers),
-            l1: Banks::part(L1_PER_CORE, u64::from(cores), worker, workers),
+            sharers,
+            programs: l1.start,
+            dram: Banks::new(self.part(DRAM), DRAM_BANKS),
+            trace: Banks::new(self.part(TRACE), DRAM_BANKS),
+            l1: Banks::new(buffers..l1.end, TENSIX_CORES.into()),
+            l1_small: Banks::new(self.part(L1_SMALL), TENSIX_CORES.into()),
             fabric: self.number < FABRIC_WORKERS,
         }
     }
@@ -64,13 +83,19 @@ pub(crate) struct Assignment {
     pub(crate) network: Network,
     pub(crate) seed: u64,
     pub(crate) rate: u32,
-    /// Cores that it uses on each device.
-    pub(crate) cores: u32,
-    /// Bytes of DRAM that it may use on each device.
-    pub(crate) dram_share: u64,
-    /// Its part of the DRAM.
+    sharers: u64,
+    /// Where its programs begin in the L1 of each core.
+    pub(crate) programs: u64,
     pub(crate) dram: Banks,
-    /// Its part of the L1 of each core.
+    pub(crate) trace: Banks,
     pub(crate) l1: Banks,
+    pub(crate) l1_small: Banks,
     pub(crate) fabric: bool,
+}
+
+impl Assignment {
+    /// Of what the networks are made for, as much as there is for this worker.
+    pub(crate) fn share(&self, bytes: u64) -> u64 {
+        (bytes * u64::from(USUAL_WORKERS) / self.sharers).next_multiple_of(32)
+    }
 }

@@ -2,13 +2,13 @@
 
 use fastrand::Rng;
 use tt_shm_writer::{
-    Alloc, BufferType, Class, CoreType, Device, FailedAlloc, Kernel, KernelType, MarkerPhase, Mesh, NameId,
-    Record, RecordError,
+    Alloc, AllocGuard, BufferType, CoreType, Device, FailedAlloc, Kernel, KernelType, MarkerPhase, Mesh,
+    NameId, Record, RecordError,
 };
 
 use crate::banks::Banks;
-use crate::board::{self, DRAM_BANKS, ETH_CORES, L1_PER_CORE, TENSIX_CORES};
-use crate::models::OPERATIONS;
+use crate::board::{self, ETH_CORES, KERNEL_RING_BYTES, TENSIX_CORES};
+use crate::models::{OPERATIONS, Operation};
 use crate::pace::Pace;
 use crate::setup::{self, hash};
 use crate::worker::Assignment;
@@ -23,10 +23,14 @@ const FABRIC_KERNEL: u64 = 0xf000;
 const DISPATCH_KERNEL: u64 = 0xd000;
 pub(crate) const FIRST_PROGRAM: u64 = 0x1000;
 const FIRST_BUFFER: u64 = 0x10_0000;
-/// The ring buffer that application kernels share.
-const KERNEL_RING_BYTES: u64 = 70 << 10;
 /// Blocks of the cache that one request fills before it is done.
 const CACHE_BLOCKS: usize = 24;
+/// One step in so many is that of a large batch.
+const LARGE_BATCHES: u64 = 150;
+/// Steps after which a worker that leaks has forgotten another buffer.
+const LEAK_STEPS: u64 = 32;
+/// Steps between two reports of the kernel-config ring.
+const RING_STEPS: u64 = 32;
 
 /// A compiled program.
 pub(crate) struct Compiled {
@@ -42,11 +46,12 @@ pub(crate) struct Workload<'a, R: Record> {
     devices: Vec<Device>,
     random: Rng,
     pub(crate) next_buffer: u64,
-    dram: Banks,
-    l1: Banks,
+    memory: [Banks; 4],
     /// Everything that lives until the end.
     pub(crate) lasting: Vec<u64>,
     cache: Vec<u64>,
+    /// What it has forgotten to free.
+    leaked: Vec<u64>,
     trace: Option<u64>,
     pub(crate) programs: Vec<Compiled>,
     activation: NameId,
@@ -65,10 +70,11 @@ impl<'a, R: Record> Workload<'a, R> {
             devices,
             random: Rng::with_seed(assignment.seed),
             next_buffer: FIRST_BUFFER,
-            dram: assignment.dram.clone(),
-            l1: assignment.l1.clone(),
+            memory: [&assignment.dram, &assignment.trace, &assignment.l1, &assignment.l1_small]
+                .map(Clone::clone),
             lasting: Vec::new(),
             cache: Vec::new(),
+            leaked: Vec::new(),
             trace: None,
             programs: Vec::new(),
             activation: record.intern("activation")?,
@@ -107,31 +113,72 @@ impl<'a, R: Record> Workload<'a, R> {
         self.close()
     }
 
-    pub(crate) fn buffer(&mut self, of: BufferType, size: u64, name: NameId) -> Alloc {
-        self.next_buffer += 1;
-        let alloc = Alloc::new(of, self.next_buffer, size).name(name);
-        let (alloc, banks) = match of {
-            BufferType::Dram | BufferType::Trace => (alloc, &mut self.dram),
-            _ => (alloc.cores(self.assignment.cores), &mut self.l1),
-        };
-        match banks.take(self.next_buffer, size) {
-            Some(place) => alloc.address(place.address).bytes_per_bank(place.bytes_per_bank),
-            // Then it is not known where it lies.
-            None => alloc,
+    /// A place for a buffer of these sizes, by device, under the next id; of a single size if it is the same on all. A
+    /// failure is reported.
+    fn place(&mut self, of: BufferType, sizes: &[u64]) -> Recorded<Option<(u64, u64)>> {
+        let id = self.next_buffer + 1;
+        match banks(&mut self.memory, of).take(id, sizes) {
+            Ok(address) => {
+                self.next_buffer = id;
+                Ok(Some((id, address)))
+            }
+            Err(shortage) => {
+                let banks = banks(&mut self.memory, of).banks();
+                let failed = FailedAlloc::new(of.class(), sizes.iter().copied().max().unwrap_or(0))
+                    .free(shortage.free * banks, shortage.largest * banks)
+                    .needed_per_bank(shortage.needed, banks as u32);
+                self.record.alloc_failed(self.devices[shortage.device], failed)?;
+                Ok(None)
+            }
         }
     }
 
+    fn describe(&mut self, of: BufferType, (id, address): (u64, u64), size: u64, name: NameId) -> Alloc {
+        let alloc = Alloc::new(of, id, size).name(name).address(address);
+        let alloc = alloc.bytes_per_bank(banks(&mut self.memory, of).per_bank(size));
+        match of {
+            BufferType::L1 | BufferType::L1Small => alloc.cores(TENSIX_CORES),
+            _ => alloc,
+        }
+    }
+
+    /// Allocates a buffer of these sizes, by device; of a single size if it is the same on all. `None` if it has no place.
+    pub(crate) fn allocate(&mut self, of: BufferType, sizes: &[u64], name: NameId) -> Recorded<Option<u64>> {
+        let Some(place) = self.place(of, sizes)? else { return Ok(None) };
+        if let [size] = sizes {
+            let alloc = self.describe(of, place, *size, name);
+            self.record.alloc(&self.mesh, alloc)?;
+        } else {
+            for (number, size) in sizes.iter().enumerate() {
+                let alloc = self.describe(of, place, *size, name);
+                self.record.alloc(self.devices[number], alloc)?;
+            }
+        }
+        Ok(Some(place.0))
+    }
+
     fn free(&mut self, id: u64) -> Recorded {
-        self.dram.give_back(id);
-        self.l1.give_back(id);
+        self.memory.iter_mut().for_each(|banks| banks.give_back(id));
         self.record.free(&self.mesh, id).map(drop)
     }
 
-    /// Which binaries the ring buffer of kernels holds changes as it goes round.
-    pub(crate) fn note_kernel_ring(&mut self) -> Recorded {
-        let used = self.random.u64(KERNEL_RING_BYTES / 2..KERNEL_RING_BYTES).next_multiple_of(32);
-        let programs = self.random.u64(1..=self.programs.len().max(1) as u64);
-        self.record.kernel_ring(&self.mesh, KERNEL_RING_BYTES, used, programs)
+    /// The kernel-config ring holds the binaries of the programs that ran last, as many as it has room for.
+    fn note_kernel_ring(&mut self, until: usize) -> Recorded {
+        let step = self.assignment.network.step;
+        let (mut used, mut inside) = (0, Vec::new());
+        // What ran last in the step before comes before what ran first in this one.
+        for number in step[..=until].iter().rev().chain(step[until + 1..].iter().rev()) {
+            let bytes = OPERATIONS[*number].binary_bytes;
+            if inside.contains(number) {
+                continue;
+            }
+            if used + bytes > KERNEL_RING_BYTES {
+                break;
+            }
+            used += bytes;
+            inside.push(*number);
+        }
+        self.record.kernel_ring(&self.mesh, KERNEL_RING_BYTES, used, inside.len() as u64)
     }
 
     /// A trace replaces the one before it.
@@ -140,10 +187,8 @@ impl<'a, R: Record> Workload<'a, R> {
             self.free(trace)?;
         }
         let name = self.record.intern("decode_trace")?;
-        let size = self.random.u64(4..48) << 20;
-        let trace = self.buffer(BufferType::Trace, size, name);
-        self.record.alloc(&self.mesh, trace)?;
-        self.trace = Some(self.next_buffer);
+        let size = self.assignment.share(self.random.u64(4..48) << 20);
+        self.trace = self.allocate(BufferType::Trace, &[size], name)?;
         Ok(())
     }
 
@@ -151,31 +196,33 @@ impl<'a, R: Record> Workload<'a, R> {
     fn run_step(&mut self, number: u64, pace: &mut Pace, stop: &dyn Fn() -> bool) -> Recorded<bool> {
         let record = self.record;
         record.marker(MarkerPhase::Begin, number, self.step)?;
+        let is_large = self.random.u64(..LARGE_BATCHES) == 0;
+        let operations = self.assignment.network.step;
         let mut input = None;
-        for operation in self.assignment.network.step {
+        for (place, operation) in operations.iter().enumerate() {
             if !pace.wait(stop) {
                 return Ok(false);
             }
-            let most = OPERATIONS[*operation].activation << 10;
-            let size =
-                self.random.u64(most / 2..most).next_multiple_of(32) * u64::from(self.assignment.cores);
-            let alloc = self.buffer(BufferType::L1, size, self.activation);
-            let output = record.alloc_guard(self.mesh.clone(), alloc)?;
+            let size = self.activation_size(&OPERATIONS[*operation], is_large);
+            let mut output = self.activate(size)?;
+            if output.is_none() {
+                // What it reads makes room: it works in place.
+                self.release(input.take());
+                output = self.activate(size)?;
+            }
             record.dispatch(&self.mesh, FIRST_PROGRAM + *operation as u64)?;
             // What it read is freed now, what it made is read by the next one.
-            if let Some((id, read)) = input.replace((self.next_buffer, output)) {
-                drop(read);
-                self.l1.give_back(id);
+            self.release(std::mem::replace(&mut input, output));
+            if number.is_multiple_of(RING_STEPS)
+                && place as u64 == number / RING_STEPS % operations.len() as u64
+            {
+                self.note_kernel_ring(place)?;
             }
         }
-        if let Some((id, read)) = input {
-            drop(read);
-            self.l1.give_back(id);
-        }
+        self.release(input);
         self.grow_cache()?;
-        self.meet_trouble()?;
-        if number % 32 == 31 {
-            self.note_kernel_ring()?;
+        if self.assignment.network.leaks && number % LEAK_STEPS == LEAK_STEPS - 1 {
+            self.leak()?;
         }
         if number % 200 == 199 {
             self.capture_trace()?;
@@ -184,47 +231,66 @@ impl<'a, R: Record> Workload<'a, R> {
         Ok(true)
     }
 
+    /// Most batches leave room; a large one fits only if L1 is not fragmented.
+    fn activation_size(&mut self, operation: &Operation, is_large: bool) -> u64 {
+        let most = self.assignment.share(operation.activation << 10);
+        let range = if is_large { most * 9 / 10..most } else { most / 2..most * 3 / 4 };
+        self.random.u64(range).next_multiple_of(32) * u64::from(TENSIX_CORES)
+    }
+
+    /// An activation, which is freed when the guard is dropped.
+    fn activate(&mut self, size: u64) -> Recorded<Option<(u64, AllocGuard<'a, R, Mesh>)>> {
+        let Some(place) = self.place(BufferType::L1, &[size])? else { return Ok(None) };
+        let alloc = self.describe(BufferType::L1, place, size, self.activation);
+        let guard = self.record.alloc_guard(self.mesh.clone(), alloc)?;
+        Ok(Some((place.0, guard)))
+    }
+
+    fn release(&mut self, activation: Option<(u64, AllocGuard<'a, R, Mesh>)>) {
+        if let Some((id, guard)) = activation {
+            drop(guard);
+            self.memory.iter_mut().for_each(|banks| banks.give_back(id));
+        }
+    }
+
     /// A request fills the cache block by block and frees it when it is done.
     fn grow_cache(&mut self) -> Recorded {
         if self.cache.len() >= CACHE_BLOCKS {
-            for block in std::mem::take(&mut self.cache) {
-                self.free(block)?;
-            }
+            self.drop_cache()?;
         }
         let name = self.record.intern("kv_cache")?;
-        let block = self.assignment.dram_share / 100 / CACHE_BLOCKS as u64;
-        self.next_buffer += 1;
-        let id = self.next_buffer;
-        // Each device serves other requests, so each needs another amount under the same id; the place is the
-        // same on all, as large as the largest needs.
-        let place = self.dram.take(id, (block * 12).next_multiple_of(2048));
-        for device in self.devices.clone() {
-            let size = (block * self.random.u64(4..12)).next_multiple_of(2048);
-            let alloc = Alloc::new(BufferType::Dram, id, size).name(name);
-            let alloc = match place {
-                Some(place) => alloc.address(place.address).bytes_per_bank(size.div_ceil(DRAM_BANKS)),
-                None => alloc,
-            };
-            self.record.alloc(device, alloc)?;
+        let block = self.dram_percent() / CACHE_BLOCKS as u64;
+        // Each device serves other requests, so each needs another amount under the same id.
+        let mut sizes = Vec::new();
+        for _ in 0..self.devices.len() {
+            sizes.push((block * self.random.u64(4..12)).next_multiple_of(2048));
         }
-        self.cache.push(id);
+        match self.allocate(BufferType::Dram, &sizes, name)? {
+            Some(id) => self.cache.push(id),
+            // The requests are given up.
+            None => self.drop_cache()?,
+        }
         Ok(())
     }
 
-    /// Now and then an allocation fails, as in real life: enough is free, but fragmented.
-    fn meet_trouble(&mut self) -> Recorded {
-        if self.random.u8(..150) > 0 {
-            return Ok(());
+    fn drop_cache(&mut self) -> Recorded {
+        std::mem::take(&mut self.cache).into_iter().try_for_each(|block| self.free(block))
+    }
+
+    /// A buffer that nobody frees, until there is no room left. Then the network is loaded anew, in effect.
+    fn leak(&mut self) -> Recorded {
+        let name = self.record.intern("attention_mask")?;
+        let size = (self.dram_percent() / 10).next_multiple_of(2048);
+        match self.allocate(BufferType::Dram, &[size], name)? {
+            Some(id) => self.leaked.push(id),
+            None => std::mem::take(&mut self.leaked).into_iter().try_for_each(|id| self.free(id))?,
         }
-        let device = self.devices[self.random.usize(..self.devices.len())];
-        let free = L1_PER_CORE * u64::from(TENSIX_CORES) / 4;
-        let request = self.random.u64(free / 2..free);
-        self.record.alloc_failed(device, FailedAlloc::new(Class::L1, request).free(free, request / 2))
+        Ok(())
     }
 
     fn close(&mut self) -> Recorded {
-        let lasting = std::mem::take(&mut self.lasting).into_iter();
-        for id in lasting.chain(std::mem::take(&mut self.cache)).chain(self.trace.take()) {
+        let lasting = [&mut self.lasting, &mut self.cache, &mut self.leaked].map(std::mem::take);
+        for id in lasting.into_iter().flatten().chain(self.trace.take()) {
             self.free(id)?;
         }
         for program in std::mem::take(&mut self.programs) {
@@ -238,33 +304,16 @@ impl<'a, R: Record> Workload<'a, R> {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::board::DRAM_BYTES;
-    use crate::worker::Worker;
-    use std::time::{Duration, Instant};
-    use tt_shm_reader::Segment;
-    use tt_shm_writer::Tracker;
-
-    #[test]
-    fn a_worker_uses_what_it_may_and_frees_it_all() {
-        let namespace = format!("demo-workload-{}", std::process::id());
-        let tracker = Tracker::builder().enabled(true).namespace(namespace).open().unwrap();
-        let worker = Worker { number: 1, workers: 3, devices: 2, seed: 5, rate: 10_000 };
-        let assignment = worker.assignment();
-        let mut workload = Workload::open(&tracker, &assignment, worker.devices).unwrap();
-        let begun = Instant::now();
-        workload.run(&|| begun.elapsed() > Duration::from_millis(400)).unwrap();
-        for device in &workload.devices {
-            let counters = tracker.counters(*device).unwrap();
-            assert!(counters.dispatches > counters.cached_dispatches && counters.cached_dispatches > 0);
-            assert!((1..DRAM_BYTES / 3).contains(&counters.dram_peak_bytes));
-            assert!((1..L1_PER_CORE * u64::from(TENSIX_CORES) / 3).contains(&counters.l1_peak_bytes));
-            let live: u64 = counters.classes.iter().map(|class| class.live_bytes + class.live_count).sum();
-            assert_eq!((live, counters.dram_used(), counters.l1_used(), counters.eth_used()), (0, 0, 0, 0));
-        }
-        let segment = Segment::open(&tracker.segment_path().unwrap()).unwrap();
-        assert_eq!(segment.anomalies().iter().sum::<u64>(), 0);
+/// The memory that a kind of buffer lies in.
+fn banks(memory: &mut [Banks; 4], of: BufferType) -> &mut Banks {
+    let [dram, trace, l1, l1_small] = memory;
+    match of {
+        BufferType::Dram | BufferType::SystemMemory => dram,
+        BufferType::Trace => trace,
+        BufferType::L1 => l1,
+        BufferType::L1Small => l1_small,
     }
 }
+
+#[cfg(test)]
+mod tests;
