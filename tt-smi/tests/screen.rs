@@ -3,7 +3,7 @@
 use crate::common;
 use crate::common::lists::{allocations, items, news, programs};
 use crate::common::session::{SIZES, Session, USUAL_SIZE};
-use crate::common::views::history;
+use crate::common::views::{cores, history};
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use tt_shm_reader::TableSnapshot;
 use tt_smi::model::Model;
@@ -60,6 +60,8 @@ fn more(view: View, devices: usize) -> More {
         View::Charts => More::History(history(devices).into()),
         View::Allocations | View::Map => allocations(if nothing { Vec::new() } else { items() }),
         View::Events => news(1, Vec::new()),
+        View::Cores if nothing => More::Cores(Default::default()),
+        View::Cores => More::Cores(cores(devices).into()),
         View::Programs if nothing => More::Programs(Default::default()),
         View::Programs => More::Programs(programs(0).into()),
         _ => More::None,

@@ -2,7 +2,7 @@
 
 use crate::common;
 use crate::common::session::{SIZES, Session};
-use crate::common::views::{disputed_listing, history, listing};
+use crate::common::views::{cores, disputed_listing, history, listing};
 use tt_shm_reader::{TableSnapshot, bucket_flags};
 use tt_smi::model::Model;
 use tt_smi::model::Origin;
@@ -153,18 +153,49 @@ fn map_of_banks_of_unknown_or_wrong_size() {
     assert!(zero.contains("369.0 MiB of -"), "{zero}");
 }
 
+#[test]
+fn cores_of_a_device() {
+    at_all_sizes("cores", "9", |_| More::Cores(cores(4).into()));
+}
+
+#[test]
+fn cores_with_a_cursor() {
+    let picture = show((80, 24), common::snapshot(1), More::Cores(cores(2).into()), "9gjj→→");
+    common::assert_expected("cores-cursor-80x24", &picture);
+    assert!(picture.contains("core 2,2:"), "{picture}");
+    let small = show((60, 15), common::snapshot(1), More::Cores(cores(2).into()), "9gjj→→");
+    assert!(small.contains("core 2,2:"), "{small}");
+}
+
+/// A grid that nobody reports, a device that nobody reports, and nothing read yet.
+#[test]
+fn cores_that_are_not_known() {
+    let mut unknown = cores(1);
+    let device = &mut unknown.devices[0];
+    (device.grid_columns, device.grid_rows) = (None, None);
+    device.cores.truncate(1);
+    let first = device.runs_out_first.as_mut().unwrap();
+    (first.x, first.y, first.count) = (None, None, Some(64));
+    (device.cores[0].x, device.cores[0].y, device.cores[0].count) = (None, None, Some(64));
+    let no_grid = show((80, 24), common::snapshot(1), More::Cores(unknown.into()), "9");
+    let nobody = show((80, 24), common::snapshot(1), More::Cores(Default::default()), "9");
+    let unread = show((60, 15), common::snapshot(1), More::None, "9");
+    common::assert_expected("cores-unknown", &(no_grid + &nobody + &unread));
+}
+
 /// What each view is shown with.
 fn with_data(view: &str, devices: usize) -> More {
     match view {
         "2" => More::History(history(devices).into()),
         "7" => More::Allocations(disputed_listing().into()),
+        "9" => More::Cores(cores(devices).into()),
         _ => More::None,
     }
 }
 
 #[test]
 fn any_size_is_drawn() {
-    for view in ["1", "2", "3", "7"] {
+    for view in ["1", "2", "3", "7", "9"] {
         for (width, height) in [(1, 1), (3, 4), (10, 3), (20, 50), (45, 9), (200, 5), (61, 16)] {
             for devices in [0, 31] {
                 for keys in ["", "\tjG", "\n←←z→Gg", "m"] {
@@ -179,7 +210,7 @@ fn any_size_is_drawn() {
 
 #[test]
 fn no_device_is_said_so() {
-    for view in ["1", "2", "3", "7"] {
+    for view in ["1", "2", "3", "7", "9"] {
         let mut snapshot = common::snapshot(0);
         snapshot.devices.clear();
         let picture = show((80, 24), snapshot, with_data(view, 0), &format!("{view}\t\njz<"));
@@ -189,7 +220,7 @@ fn no_device_is_said_so() {
 
 #[test]
 fn a_stale_aggregator_is_said_so_in_every_view() {
-    for view in ["1", "2", "3", "7"] {
+    for view in ["1", "2", "3", "7", "9"] {
         let origin = Origin::Table { pid: 77, age_ns: 9_000_000_000 };
         let model = Model { origin, ..common::model(common::snapshot(1)) };
         let session = Session::new(view_of(view), (80, 24)).sees(model, with_data(view, 2));

@@ -19,8 +19,13 @@ use tt_smi::screen::View;
 const ROLE: &str = "TT_PICTURE_IS_SMI";
 
 /// What is pressed, and what must be on the screen before the picture is taken.
-const PICTURES: [(&str, &str, &str); 3] =
-    [("overview", "0", "all devices"), ("detail", "1", "Fabric"), ("charts", "2", "DRAM")];
+const PICTURES: [(&str, &str, &str); 5] = [
+    ("overview", "0", "all devices"),
+    ("detail", "1", "Fabric"),
+    ("charts", "2", "DRAM"),
+    ("map", "7", "one bank"),
+    ("cores", "9", "kernel-config ring"),
+];
 
 /// The same for a job.
 const JOB_PICTURES: [(&str, &str, &str); 1] = [("ttnn", "8", "MatmulDeviceOperation")];

@@ -3,7 +3,7 @@
 
 pub mod allocations;
 mod bounds;
-pub(crate) mod cores;
+pub mod cores;
 pub mod events;
 pub mod extents;
 pub(crate) mod fold;

@@ -24,11 +24,13 @@ pub enum View {
     Map,
     /// Programs and their kernels.
     Programs,
+    /// The L1 of each core.
+    Cores,
 }
 
 impl View {
     /// All views; the index is the number key.
-    pub const ALL: [View; 9] = [
+    pub const ALL: [View; 10] = [
         View::Overview,
         View::Detail,
         View::Charts,
@@ -38,6 +40,7 @@ impl View {
         View::Events,
         View::Map,
         View::Programs,
+        View::Cores,
     ];
 
     /// Its name, as in `--view` and on its tab.
@@ -52,6 +55,7 @@ impl View {
             View::Events => "events",
             View::Map => "map",
             View::Programs => "programs",
+            View::Cores => "cores",
         }
     }
 

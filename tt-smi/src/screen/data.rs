@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tt_shm_reader::{Bucket, TelemetryBucket};
 
 use super::trends::Trends;
-use crate::lists::{allocations, events::Seen, programs, suspects::steps::StepEnd};
+use crate::lists::{allocations, cores::DeviceCores, events::Seen, programs, suspects::steps::StepEnd};
 use crate::model::Model;
 
 /// What a view shows besides the figures of devices and processes. Reading lists takes time, so only the list that is
@@ -24,6 +24,10 @@ pub enum Needs {
     Allocations,
     Events,
     Programs,
+    /// Live allocations, and the L1 of all cores.
+    Map,
+    /// The L1 of all cores.
+    Cores,
 }
 
 /// All data of one refresh.
@@ -63,12 +67,24 @@ pub enum More {
     Events(NewEvents),
     /// Loaded programs.
     Programs(Arc<programs::Listing>),
+    /// Live allocations, and the L1 of all cores.
+    Map(Arc<allocations::Listing>, Arc<Cores>),
+    /// The L1 of all cores.
+    Cores(Arc<Cores>),
+}
+
+/// The L1 of the cores of all devices that processes report.
+#[derive(Debug, Default)]
+pub struct Cores {
+    pub devices: Vec<DeviceCores>,
+    /// What could not be read or is in doubt, in words.
+    pub doubts: Vec<String>,
 }
 
 impl More {
     /// Whether it is a list that may be long.
     pub(crate) fn is_list(&self) -> bool {
-        matches!(self, More::Allocations(_) | More::Programs(_))
+        matches!(self, More::Allocations(_) | More::Programs(_) | More::Map(..) | More::Cores(_))
     }
 }
 
@@ -104,7 +120,9 @@ impl Data {
     /// Data of processes that mark no steps.
     pub fn new(model: Model, more: More) -> Data {
         let live = match &more {
-            More::Allocations(listing) => Some(Live { listing: listing.clone(), ends: Vec::new() }),
+            More::Allocations(listing) | More::Map(listing, _) => {
+                Some(Live { listing: listing.clone(), ends: Vec::new() })
+            }
             _ => None,
         };
         Data { model, more, live, trends: Arc::default() }

@@ -6,10 +6,11 @@ use std::time::{Duration, Instant};
 use tt_shm_os::Namespace;
 use tt_shm_reader::TelemetryBucket;
 
-use super::data::{Data, History, Live, More, Needs, NewEvents};
+use super::data::{Cores, Data, History, Live, More, Needs, NewEvents};
 use super::trends::Sampler;
+use crate::directory::Directory;
 use crate::lists::{
-    allocations,
+    allocations, cores,
     events::{Tail, Watch},
     programs,
     suspects::steps::{StepEnd, Steps},
@@ -144,7 +145,9 @@ impl<'a> Feed<'a> {
             Needs::History(resolution) => More::History(Arc::new(self.history(&model, &reading, resolution))),
             Needs::Telemetry => More::Telemetry(self.telemetry(&model, 0)),
             Needs::Events => More::Events(self.events(&model, &reading)?),
-            Needs::Allocations | Needs::Programs => self.list(needs, &model, &reading)?,
+            Needs::Allocations | Needs::Programs | Needs::Map | Needs::Cores => {
+                self.list(needs, &model, &reading)?
+            }
         };
         if needs != Needs::Events {
             // A view that is opened again starts with what the rings still hold.
@@ -159,7 +162,7 @@ impl<'a> Feed<'a> {
     fn live(&mut self, more: &More, model: &Model, reading: &Reading) -> anyhow::Result<Option<Live>> {
         let start = Instant::now();
         let listing = match more {
-            More::Allocations(listing) => listing.clone(),
+            More::Allocations(listing) | More::Map(listing, _) => listing.clone(),
             _ if self.beside.is_due(Needs::Allocations, start) => Arc::new(self.allocations(model, reading)?),
             _ => return Ok(None),
         };
@@ -175,6 +178,11 @@ impl<'a> Feed<'a> {
         }
         let more = match needs {
             Needs::Programs => More::Programs(Arc::new(self.programs(model, reading)?)),
+            Needs::Cores => More::Cores(Arc::new(self.cores(model, reading)?)),
+            Needs::Map => {
+                let cores = Arc::new(self.cores(model, reading)?);
+                More::Map(Arc::new(self.allocations(model, reading)?), cores)
+            }
             _ => More::Allocations(Arc::new(self.allocations(model, reading)?)),
         };
         self.pace.read(needs, start, Instant::now());
@@ -234,12 +242,24 @@ impl<'a> Feed<'a> {
         Ok(listing)
     }
 
+    fn cores(&self, model: &Model, reading: &Reading) -> anyhow::Result<Cores> {
+        let mut segments = Segments::open(&self.namespace)?;
+        segments.compare(&reading.snapshot);
+        let directory = segments.directory(Some(&reading.snapshot));
+        let devices = self.wanted(model, &directory);
+        let mut listing = cores::Listing::default();
+        for segment in &segments.live {
+            listing.add(segment, &directory, &devices);
+        }
+        listing.lack(&segments.unread);
+        Ok(Cores { devices: listing.devices(), doubts: listing.doubts })
+    }
+
     fn programs(&self, model: &Model, reading: &Reading) -> anyhow::Result<programs::Listing> {
         let mut segments = Segments::open(&self.namespace)?;
         segments.compare(&reading.snapshot);
         let directory = segments.directory(Some(&reading.snapshot));
-        let devices = 0..directory.devices.len();
-        let devices: Vec<usize> = devices.filter(|device| self.wants(model, *device)).collect();
+        let devices = self.wanted(model, &directory);
         let mut listing = programs::Listing::default();
         for segment in &segments.live {
             listing.add(segment, &directory, &devices);
@@ -247,6 +267,11 @@ impl<'a> Feed<'a> {
         listing.lack(&segments.unread);
         listing.finish();
         Ok(listing)
+    }
+
+    /// Indices of the devices that are shown.
+    fn wanted(&self, model: &Model, directory: &Directory) -> Vec<usize> {
+        (0..directory.devices.len()).filter(|device| self.wants(model, *device)).collect()
     }
 
     /// Whether a device is shown.

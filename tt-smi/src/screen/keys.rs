@@ -40,7 +40,7 @@ const LISTS: &[View] = &[View::Overview, View::Processes, View::Allocations, Vie
 const COLUMNED: &[View] =
     &[View::Overview, View::Detail, View::Processes, View::Allocations, View::Events, View::Programs];
 const SORTED: &[View] = &[View::Overview, View::Processes, View::Allocations, View::Programs];
-const OF_A_DEVICE: &[View] = &[View::Detail, View::Charts, View::Telemetry, View::Map];
+const OF_A_DEVICE: &[View] = &[View::Detail, View::Charts, View::Telemetry, View::Map, View::Cores];
 const WITH_PROCESSES: &[View] = &[View::Overview, View::Processes];
 const PARTED: &[View] = &[View::Overview, View::Detail, View::Processes, View::Allocations, View::Map];
 const FOLDED: &[View] = &[View::Allocations, View::Events, View::Programs];
@@ -60,6 +60,7 @@ pub(crate) const BINDINGS: &[Binding] = &[
     everywhere(&[char('6')], Action::Show(View::Events), "events as they happen"),
     everywhere(&[char('7')], Action::Show(View::Map), "memory map of a device"),
     everywhere(&[char('8')], Action::Show(View::Programs), "programs and kernels"),
+    everywhere(&[char('9')], Action::Show(View::Cores), "L1 of each core"),
     everywhere(&[key(KeyCode::Up), char('k')], Action::Move(Motion::Lines(-1)), "up"),
     everywhere(&[key(KeyCode::Down), char('j')], Action::Move(Motion::Lines(1)), "down"),
     everywhere(&[key(KeyCode::PageUp)], Action::Move(Motion::Pages(-1)), "page up"),
@@ -75,6 +76,8 @@ pub(crate) const BINDINGS: &[Binding] = &[
     ),
     within(ZOOMED, &[key(KeyCode::Left)], Action::Move(Motion::Aside(-1)), "earlier time, lower address"),
     within(ZOOMED, &[key(KeyCode::Right)], Action::Move(Motion::Aside(1)), "later time, higher address"),
+    within(&[View::Cores], &[key(KeyCode::Left)], Action::Move(Motion::Aside(-1)), "core to the left"),
+    within(&[View::Cores], &[key(KeyCode::Right)], Action::Move(Motion::Aside(1)), "core to the right"),
     everywhere(&[key(KeyCode::Enter)], Action::Open, "open the selected row"),
     within(&[View::Overview], &[char('o')], Action::Alarm, "open what is wrong"),
     within(LISTS, &[char('/'), key(KeyCode::F(4))], Action::Filter, "filter, such as class=dram size>1MiB"),

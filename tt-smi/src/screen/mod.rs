@@ -22,7 +22,7 @@ mod views;
 mod widgets;
 
 pub use action::{Action, Motion, View};
-pub use data::{Data, History, Live, More, Needs, NewEvents};
+pub use data::{Cores, Data, History, Live, More, Needs, NewEvents};
 pub use frame::draw;
 pub use modals::SignalTarget;
 pub use options::Options;

@@ -1,11 +1,14 @@
 //! What views of one device are shown with.
 
+use std::sync::Arc;
+
 use tt_shm_reader::{
     Bucket, Class, Composition, HISTORY_RESOLUTIONS, Holder, TELEMETRY_RESOLUTIONS, TRENDS, TableSnapshot,
     TelemetryBucket, Trend,
 };
 use tt_smi::lists::allocations::{Item, Listing};
-use tt_smi::screen::History;
+use tt_smi::lists::cores::{Core, DeviceCores, Fullest, Held, Occupant, Ring};
+use tt_smi::screen::{Cores, History};
 
 use super::{GIB, KIB, MIB};
 
@@ -126,4 +129,73 @@ pub(crate) fn disputed_listing() -> Listing {
     listing.items.push(Item { address: None, ..item(5000, Class::Dram, "somewhere", 0, MIB) });
     listing.items.push(Item { bank_bytes: None, ..item(5000, Class::Dram, "how much", 700 * MIB, MIB) });
     listing
+}
+
+/// Grids of 8 x 8 cores: buffers on all of them, programs on some, one core that is nearly full.
+pub(crate) fn cores(devices: usize) -> Cores {
+    Cores { devices: (0..devices).map(device_cores).collect(), doubts: Vec::new() }
+}
+
+fn device_cores(device: usize) -> DeviceCores {
+    const TOTAL: u64 = 1300 * KIB;
+    let occupant = |class, bytes, name: &str, program: Option<u64>| Occupant {
+        pid: 4242,
+        claimed: false,
+        class,
+        program,
+        program_name: program.map(|_| "ttnn::matmul".into()),
+        name: Some(name.into()),
+        bytes,
+    };
+    let core = |x: u32, y: u32| {
+        let program_bytes = match (x, y) {
+            (5, 3) => 800 * KIB,
+            (0..=3, 0..=1) => 620 * KIB,
+            (_, 0..=3) => 200 * KIB,
+            _ => 0,
+        };
+        let l1_bytes = 400 * KIB;
+        let free = TOTAL - l1_bytes - program_bytes;
+        let held = Held {
+            l1_bytes,
+            l1_small_bytes: 8 * KIB,
+            program_bytes,
+            free_bytes: Some(free),
+            largest_gap_bytes: Some(free / 2),
+            largest_gap_address: Some(0x19000),
+            overlap_bytes: Some(0),
+        };
+        let buffers = occupant(Class::L1, l1_bytes, "activation", None);
+        let program = occupant(Class::Cb, program_bytes, "in0", Some(0x1002));
+        let occupants: Arc<[Occupant]> =
+            if program_bytes > 0 { [program, buffers].into() } else { [buffers].into() };
+        Core { x: Some(x), y: Some(y), count: Some(1), held, occupants }
+    };
+    let cores: Vec<Core> = (0..8).flat_map(|y| (0..8).map(move |x| core(x, y))).collect();
+    let first = cores.iter().find(|core| core.x.zip(core.y) == Some((5, 3))).unwrap();
+    let runs_out_first = Fullest {
+        x: first.x,
+        y: first.y,
+        count: Some(1),
+        free_bytes: first.held.free_bytes.unwrap(),
+        largest_gap_bytes: first.held.largest_gap_bytes,
+        occupants: first.occupants.to_vec(),
+    };
+    DeviceCores {
+        device,
+        exact: true,
+        grid_columns: Some(8),
+        grid_rows: Some(8),
+        core_count: Some(64),
+        l1_core_bytes: Some(TOTAL),
+        l1_address: Some(100 * KIB),
+        l1_small_core_bytes: Some(64 * KIB),
+        largest_free_block_bytes: Some(450 * KIB),
+        free_at_least_bytes: Some(100 * KIB),
+        runs_out_first: Some(runs_out_first),
+        cores,
+        unplaced: Vec::new(),
+        kernel_rings: vec![Ring { pid: 4242, total_bytes: 70 * KIB, used_bytes: 54 * KIB, programs: 4 }],
+        resident: vec![(4242, 0, None)],
+    }
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::ops::Range;
+use std::sync::Arc;
 
 use tt_shm_reader::Class;
 
@@ -63,37 +64,38 @@ impl<'a> Chip<'a> {
     pub(super) fn cores(&self, device: usize, is_missing: bool) -> DeviceCores {
         let mut is_exact = self.agree && !is_missing && self.entries.iter().all(|entry| entry.is_whole);
         let (everywhere, partial) = self.split();
-        let mut alike: BTreeMap<Vec<usize>, Held> = BTreeMap::new();
+        let mut alike: BTreeMap<Vec<usize>, (Held, Arc<[Occupant]>)> = BTreeMap::new();
         let mut held = |on: Vec<usize>| {
             let figures = alike.entry(on).or_insert_with_key(|on| {
                 let claims = || everywhere.iter().copied().chain(on.iter().map(|number| partial[*number].1));
                 let (held, is_certain) = self.held(claims);
                 is_exact &= is_certain;
-                held
+                (held, occupants(claims()).into())
             });
             figures.clone()
         };
-        let cores: Vec<(Core, Vec<usize>)> = match self.grid {
-            None => vec![(Core { x: None, y: None, count: self.banks, held: held(Vec::new()) }, Vec::new())],
+        let cores: Vec<Core> = match self.grid {
+            None => {
+                let (held, occupants) = held(Vec::new());
+                vec![Core { x: None, y: None, count: self.banks, held, occupants }]
+            }
             Some(grid) => {
                 let core = |(x, y)| {
                     let on = partial.iter().enumerate().filter(|(_, (ranges, _))| ranges.contains((x, y)));
-                    let on: Vec<usize> = on.map(|(number, _)| number).collect();
-                    (Core { x: Some(x), y: Some(y), count: Some(1), held: held(on.clone()) }, on)
+                    let (held, occupants) = held(on.map(|(number, _)| number).collect());
+                    Core { x: Some(x), y: Some(y), count: Some(1), held, occupants }
                 };
                 grid.cores().map(core).collect()
             }
         };
         let unplaced = self.unplaced();
-        let fullest = fullest(&cores).map(|(core, on, count)| Fullest {
+        let fullest = fullest(&cores).map(|(core, count)| Fullest {
             x: core.x,
             y: core.y,
             count,
             free_bytes: core.held.free_bytes.unwrap_or(0),
             largest_gap_bytes: core.held.largest_gap_bytes,
-            occupants: occupants(
-                everywhere.iter().copied().chain(on.iter().map(|number| partial[*number].1)),
-            ),
+            occupants: core.occupants.to_vec(),
         });
         let is_whole = is_exact;
         is_exact &= unplaced.is_empty();
@@ -111,9 +113,10 @@ impl<'a> Chip<'a> {
             largest_free_block_bytes: self.largest_free_block(&everywhere, &unplaced),
             free_at_least_bytes: least,
             runs_out_first: fullest,
-            cores: cores.into_iter().map(|(core, _)| core).collect(),
+            cores,
             unplaced,
             kernel_rings: self.rings(),
+            resident: self.resident(),
         }
     }
 
@@ -187,6 +190,15 @@ impl<'a> Chip<'a> {
         found.into_iter().map(unplaced).collect()
     }
 
+    fn resident(&self) -> Vec<(u64, u8, Option<u64>)> {
+        let programs = self.claims.iter().filter(|claim| claim.class == Class::Cb);
+        let mut resident: Vec<_> =
+            programs.map(|claim| (claim.owner.process, claim.owner.entry, claim.program)).collect();
+        resident.sort_unstable();
+        resident.dedup();
+        resident
+    }
+
     fn rings(&self) -> Vec<Ring> {
         let ring = |entry: &&Entry| {
             let counters = entry.counters?;
@@ -207,13 +219,13 @@ fn extent(claim: &Claim) -> Option<Extent> {
     Some(Extent { start, end: start.checked_add(claim.bytes)?, owner: claim.owner, item: 0 })
 }
 
-/// The core with least free bytes, what lies on it only, and how many are as full.
-fn fullest(cores: &[(Core, Vec<usize>)]) -> Option<(&Core, &[usize], Option<u64>)> {
+/// The core with least free bytes, and how many are as full.
+fn fullest(cores: &[Core]) -> Option<(&Core, Option<u64>)> {
     let key = |core: &Core| Some((core.held.free_bytes?, core.held.largest_gap_bytes.unwrap_or(u64::MAX)));
-    let (core, on) = cores.iter().min_by_key(|(core, _)| key(core))?;
+    let core = cores.iter().min_by_key(|core| key(core))?;
     let least = key(core)?;
-    let same = cores.iter().filter(|(core, _)| key(core) == Some(least));
-    Some((core, on, same.map(|(core, _)| core.count).sum()))
+    let same = cores.iter().filter(|core| key(core) == Some(least));
+    Some((core, same.map(|core| core.count).sum()))
 }
 
 /// The largest first.

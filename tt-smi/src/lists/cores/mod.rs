@@ -8,8 +8,10 @@ mod chip;
 mod claims;
 mod gaps;
 mod ranges;
+pub(crate) mod text;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use serde::Serialize;
 use tt_shm_reader::{Class, Segment};
@@ -35,146 +37,152 @@ pub(crate) struct Listing {
 }
 
 /// The L1 of the cores of a device.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Default, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub(crate) struct DeviceCores {
+pub struct DeviceCores {
     /// Index of the device.
-    pub(crate) device: usize,
+    pub device: usize,
     /// Whether all that lies on its cores is known, and where. Otherwise used bytes are at least, free bytes and gaps at
     /// most what is said here.
-    pub(crate) exact: bool,
+    pub exact: bool,
     /// Columns of its grid of cores; `None` if no process reports it.
-    pub(crate) grid_columns: Option<u32>,
+    pub grid_columns: Option<u32>,
     /// Rows of its grid of cores; `None` if no process reports it.
-    pub(crate) grid_rows: Option<u32>,
+    pub grid_rows: Option<u32>,
     /// Cores, each of which is a bank of L1; `None` if not known.
-    pub(crate) core_count: Option<u64>,
+    pub core_count: Option<u64>,
     /// Bytes on each core that L1 buffers and programs can take; `None` if not known.
-    pub(crate) l1_core_bytes: Option<u64>,
+    pub l1_core_bytes: Option<u64>,
     /// Address at which these begin; `None` if no process reports it.
-    pub(crate) l1_address: Option<u64>,
+    pub l1_address: Option<u64>,
     /// Bytes on each core that L1_SMALL buffers can take; `None` if not known.
-    pub(crate) l1_small_core_bytes: Option<u64>,
+    pub l1_small_core_bytes: Option<u64>,
     /// The largest piece that the allocator can still provide for an L1 buffer on each core: it may lie over the memory
     /// of programs, which then cannot run; `None` if not known.
-    pub(crate) largest_free_block_bytes: Option<u64>,
+    pub largest_free_block_bytes: Option<u64>,
     /// At least this much is free on every core, wherever the unplaced lies; `None` if not known.
-    pub(crate) free_at_least_bytes: Option<u64>,
+    pub free_at_least_bytes: Option<u64>,
     /// The core that runs out first: that with least free bytes, then with the smallest gap; `None` if free bytes are not
     /// known.
-    pub(crate) runs_out_first: Option<Fullest>,
+    pub runs_out_first: Option<Fullest>,
     /// Each core, row by row; or, if their coordinates are not known, one for all that are alike.
-    pub(crate) cores: Vec<Core>,
+    pub cores: Vec<Core>,
     /// What lies on cores that its process does not tell; no core counts it.
-    pub(crate) unplaced: Vec<Unplaced>,
+    pub unplaced: Vec<Unplaced>,
     /// Kernel-config rings, as each process reports them.
-    pub(crate) kernel_rings: Vec<Ring>,
+    pub kernel_rings: Vec<Ring>,
+    /// The programs whose memory is counted: identity of the process, its number of the device, program.
+    #[serde(skip)]
+    pub resident: Vec<(u64, u8, Option<u64>)>,
 }
 
 /// The L1 of a core, or of several that are alike.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub(crate) struct Core {
+pub struct Core {
     /// Column; `None` if not known.
-    pub(crate) x: Option<u32>,
+    pub x: Option<u32>,
     /// Row; `None` if not known.
-    pub(crate) y: Option<u32>,
+    pub y: Option<u32>,
     /// Cores that this stands for; `None` if not known.
-    pub(crate) count: Option<u64>,
+    pub count: Option<u64>,
     #[serde(flatten)]
-    pub(crate) held: Held,
+    pub held: Held,
+    /// What takes most of it, the largest first. Cores that hold the same share it.
+    #[serde(skip)]
+    pub occupants: Arc<[Occupant]>,
 }
 
 /// What the L1 of a core holds.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub(crate) struct Held {
+pub struct Held {
     /// Bytes in L1 buffers.
-    pub(crate) l1_bytes: u64,
+    pub l1_bytes: u64,
     /// Bytes in L1_SMALL buffers.
-    pub(crate) l1_small_bytes: u64,
+    pub l1_small_bytes: u64,
     /// Bytes of resident programs: circular buffers, dataflow buffers, scratchpads.
-    pub(crate) program_bytes: u64,
+    pub program_bytes: u64,
     /// Bytes that neither L1 buffers nor programs take; `None` if the capacity is not known.
-    pub(crate) free_bytes: Option<u64>,
+    pub free_bytes: Option<u64>,
     /// Largest contiguous part of these; `None` if not every address is known.
-    pub(crate) largest_gap_bytes: Option<u64>,
+    pub largest_gap_bytes: Option<u64>,
     /// Where that begins; `None` if it is not known, or nothing is free.
-    pub(crate) largest_gap_address: Option<u64>,
+    pub largest_gap_address: Option<u64>,
     /// Bytes that are claimed more than once, such as by a buffer and a program; `None` if not every address is known.
-    pub(crate) overlap_bytes: Option<u64>,
+    pub overlap_bytes: Option<u64>,
 }
 
 /// The core that runs out first.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub(crate) struct Fullest {
+pub struct Fullest {
     /// Column; `None` if not known.
-    pub(crate) x: Option<u32>,
+    pub x: Option<u32>,
     /// Row; `None` if not known.
-    pub(crate) y: Option<u32>,
+    pub y: Option<u32>,
     /// Cores that are as full as this one, which is one of them; `None` if not known.
-    pub(crate) count: Option<u64>,
+    pub count: Option<u64>,
     /// Bytes that neither L1 buffers nor programs take.
-    pub(crate) free_bytes: u64,
+    pub free_bytes: u64,
     /// Largest contiguous part of these; `None` if not every address is known.
-    pub(crate) largest_gap_bytes: Option<u64>,
+    pub largest_gap_bytes: Option<u64>,
     /// What takes most of it, by process, class and name; the largest first.
-    pub(crate) occupants: Vec<Occupant>,
+    pub occupants: Vec<Occupant>,
 }
 
 /// What takes memory on a core.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub(crate) struct Occupant {
+pub struct Occupant {
     /// Pid of its process in this namespace.
-    pub(crate) pid: u32,
+    pub pid: u32,
     /// Whether pid is only what the segment claims: /proc has no process of that pid, owner and start time.
-    pub(crate) claimed: bool,
+    pub claimed: bool,
     /// Memory class.
     #[serde(serialize_with = "word")]
     #[cfg_attr(test, schemars(schema_with = "schema::words::<Class>"))]
-    pub(crate) class: Class,
+    pub class: Class,
     /// Program that it belongs to; `None` if none.
-    pub(crate) program: Option<u64>,
+    pub program: Option<u64>,
     /// What the process calls that program; `None` if it has no name.
-    pub(crate) program_name: Option<Foreign>,
+    pub program_name: Option<Foreign>,
     /// What the process calls it, exactly; `None` if it has no name.
-    pub(crate) name: Option<Foreign>,
+    pub name: Option<Foreign>,
     /// Bytes on this core.
-    pub(crate) bytes: u64,
+    pub bytes: u64,
 }
 
 /// Something on cores that its process does not tell.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub(crate) struct Unplaced {
+pub struct Unplaced {
     /// Pid of its process in this namespace.
-    pub(crate) pid: u32,
+    pub pid: u32,
     /// Memory class.
     #[serde(serialize_with = "word")]
     #[cfg_attr(test, schemars(schema_with = "schema::words::<Class>"))]
-    pub(crate) class: Class,
+    pub class: Class,
     /// Cores that it lies on.
-    pub(crate) core_count: u64,
+    pub core_count: u64,
     /// How many there are of that kind, on so many cores.
-    pub(crate) live_count: u64,
+    pub live_count: u64,
     /// Bytes that these take on a core on which all of them lie.
-    pub(crate) core_bytes: u64,
+    pub core_bytes: u64,
 }
 
 /// The kernel-config ring of a process: kernels and arguments of the programs launched last, in reserved memory.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub(crate) struct Ring {
+pub struct Ring {
     /// Pid of its process in this namespace.
-    pub(crate) pid: u32,
+    pub pid: u32,
     /// Bytes of the ring on each core.
-    pub(crate) total_bytes: u64,
+    pub total_bytes: u64,
     /// Bytes used.
-    pub(crate) used_bytes: u64,
+    pub used_bytes: u64,
     /// Programs in it.
-    pub(crate) programs: u64,
+    pub programs: u64,
 }
 
 impl Listing {

@@ -2,6 +2,7 @@
 
 mod allocations;
 mod charts;
+mod cores;
 mod detail;
 mod drill_down;
 mod events;
@@ -31,6 +32,7 @@ pub(crate) struct Pages {
     events: events::Events,
     map: map::Map,
     programs: programs::Programs,
+    cores: cores::CoresPage,
 }
 
 impl Pages {
@@ -46,6 +48,7 @@ impl Pages {
             View::Events => &self.events,
             View::Map => &self.map,
             View::Programs => &self.programs,
+            View::Cores => &self.cores,
         }
     }
 
@@ -60,6 +63,7 @@ impl Pages {
             View::Events => &mut self.events,
             View::Map => &mut self.map,
             View::Programs => &mut self.programs,
+            View::Cores => &mut self.cores,
         }
     }
 }
