@@ -153,6 +153,18 @@ fn map_of_banks_of_unknown_or_wrong_size() {
     assert!(zero.contains("369.0 MiB of -"), "{zero}");
 }
 
+/// By process and by name; with the L1 of cores, of which only one program is resident.
+#[test]
+fn map_in_other_colours() {
+    let map = || More::Map(disputed_listing().into(), cores(2).into());
+    let size = (80, 24);
+    let pictures = ["7b→", "7bb", "7\t→", "7\tG"].map(|keys| show(size, common::snapshot(1), map(), keys));
+    common::assert_expected("map-colours-80x24", &pictures.concat());
+    assert!(pictures[0].contains("by process") && pictures[0].contains("(5000)"), "{}", pictures[0]);
+    assert!(pictures[1].contains("by name") && pictures[1].contains("kv_cache"), "{}", pictures[1]);
+    assert!(pictures[2].contains("kernel-config ring"), "{}", pictures[2]);
+}
+
 #[test]
 fn cores_of_a_device() {
     at_all_sizes("cores", "9", |_| More::Cores(cores(4).into()));

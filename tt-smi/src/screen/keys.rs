@@ -95,6 +95,7 @@ pub(crate) const BINDINGS: &[Binding] = &[
     within(ZOOMED, &[char('z')], Action::ZoomIn, "zoom in"),
     within(ZOOMED, &[char('Z')], Action::ZoomOut, "zoom out"),
     within(&[View::Charts], &[char('m')], Action::Span, "span: minute, hour, day"),
+    within(&[View::Map], &[char('b')], Action::Group, "colours: by class, process, name"),
     within(&[View::Charts], &[char('b')], Action::Shape, "both memories in one graph, or apart"),
     within(PARTED, &[key(KeyCode::Tab)], Action::NextPane, "next pane"),
     everywhere(&[char('f'), char(' ')], Action::Freeze, "freeze, resume"),

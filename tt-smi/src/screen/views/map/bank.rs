@@ -4,8 +4,12 @@ use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::text::Line;
 use ratatui::widgets::Paragraph;
+use tt_shm_reader::Class;
 
+use super::tint::{Groups, Tint};
+use crate::escape::fit;
 use crate::lists::allocations::{Item, Listing};
+use crate::lists::cores::{DeviceCores, Ring};
 use crate::lists::extents::{BankKind, Extent, Survey, overlaps};
 use crate::model::{Device, Model};
 use crate::screen::theme::Theme;
@@ -32,6 +36,13 @@ pub(super) struct Bank {
     pub without_bytes: u64,
     /// Whether the list of allocations is incomplete.
     pub is_incomplete: bool,
+    /// What the colours stand for.
+    pub groups: Groups,
+    /// Allocations of programs that are not resident: they take no room until their program is dispatched.
+    pub not_resident: u64,
+    /// The end of what is reserved below L1 buffers and programs, if known, and what is in it.
+    pub reserved: Option<u64>,
+    pub rings: Vec<Ring>,
 }
 
 impl Bank {
@@ -53,7 +64,8 @@ impl Bank {
         }
     }
 
-    fn finish(&mut self, kind: BankKind, device: &Device, listing: &Listing) {
+    fn finish(&mut self, kind: BankKind, device: &Device, sources: &Sources<'_>) {
+        let Sources { listing, model, tint, .. } = *sources;
         self.extents.sort_unstable_by_key(|extent| (extent.start, extent.end));
         self.size = match kind {
             BankKind::Dram => device.dram_per_bank,
@@ -62,6 +74,10 @@ impl Bank {
         let is_beyond = |extent: &&Extent| self.size.is_some_and(|size| extent.end > size);
         self.beyond = self.extents.iter().filter(is_beyond).count() as u64;
         self.survey = Survey::new(&self.extents, self.size);
+        if let Some(reserved) = self.reserved {
+            self.count_below(reserved);
+        }
+        self.groups = Groups::new(tint, &self.extents, listing, model);
         self.overlaps = overlaps(&self.extents);
         // Without a size, nothing is known beyond the last allocation.
         self.span = match self.size {
@@ -70,23 +86,61 @@ impl Bank {
         };
         self.is_incomplete = !listing.is_exact();
     }
+
+    /// Where it is known what the allocator begins with, the memory below the lowest allocation is free, too.
+    fn count_below(&mut self, start: u64) {
+        let survey = &mut self.survey;
+        if self.extents.is_empty() || start >= survey.lowest {
+            return;
+        }
+        let gap = (start, survey.lowest);
+        survey.gaps += 1;
+        survey.free += gap.1 - gap.0;
+        survey.largest = survey.largest.filter(|largest| largest.1 - largest.0 > gap.1 - gap.0).or(Some(gap));
+        survey.lowest = start;
+    }
+}
+
+/// What banks are made of.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Sources<'a> {
+    pub(super) model: &'a Model,
+    pub(super) listing: &'a Listing,
+    /// Empty if not known: then all programs count as resident.
+    pub(super) cores: &'a [DeviceCores],
+    pub(super) tint: Tint,
 }
 
 /// Both memories of all devices.
-pub(super) fn all(model: &Model, listing: &Listing) -> Vec<[Bank; 2]> {
+pub(super) fn all(sources: &Sources<'_>) -> Vec<[Bank; 2]> {
+    let Sources { model, listing, cores, .. } = *sources;
     let mut banks: Vec<[Bank; 2]> = model.devices.iter().map(|_| Default::default()).collect();
+    let of = |device: &Device| cores.iter().find(|cores| cores.device == device.index);
+    let cores: Vec<Option<&DeviceCores>> = model.devices.iter().map(of).collect();
     for (place, item) in listing.items.iter().enumerate() {
         let device = model.devices.iter().position(|device| device.index == item.device);
-        if let (Some(device), Some(kind)) = (device, BankKind::of(item)) {
-            banks[device][kind as usize].add(place, item);
+        let (Some(device), Some(kind)) = (device, BankKind::of(item)) else { continue };
+        let bank = &mut banks[device][kind as usize];
+        match cores[device].is_none_or(|cores| is_resident(item, cores)) {
+            true => bank.add(place, item),
+            false => bank.not_resident += 1,
         }
     }
-    for (banks, device) in banks.iter_mut().zip(&model.devices) {
+    for ((banks, device), cores) in banks.iter_mut().zip(&model.devices).zip(cores) {
+        let l1 = &mut banks[BankKind::L1 as usize];
+        l1.reserved = cores.and_then(|cores| cores.l1_address);
+        l1.rings = cores.map_or_else(Vec::new, |cores| cores.kernel_rings.clone());
         for kind in [BankKind::Dram, BankKind::L1] {
-            banks[kind as usize].finish(kind, device, listing);
+            banks[kind as usize].finish(kind, device, sources);
         }
     }
     banks
+}
+
+/// Whether it takes room now: program memory does only while its program is resident.
+fn is_resident(item: &Item, cores: &DeviceCores) -> bool {
+    item.class != Class::Cb
+        || cores.resident.binary_search(&(item.identity, item.entry, item.program)).is_ok()
 }
 
 /// How much is known, used and fragmented: one line per memory, and one for the gaps of the memory shown.
@@ -97,9 +151,11 @@ pub(super) fn draw_summary(
     shown: BankKind,
     theme: &Theme,
 ) {
+    let width = usize::from(area.width);
     let memory = |kind: BankKind| {
         let (mark, style) = if kind == shown { ('▶', theme.heading()) } else { (' ', theme.dim()) };
-        Line::styled(format!("{mark}{:<14}  {}", bank_name(kind), known(&banks[kind as usize])), style)
+        let text = format!("{mark}{:<14}  {}", bank_name(kind), known(&banks[kind as usize]));
+        Line::styled(fit(&text, width), style)
     };
     let bank = &banks[shown as usize];
     let style = if bank.overlaps.is_empty() && bank.beyond == 0 && bank.knows_gaps() {
@@ -107,7 +163,7 @@ pub(super) fn draw_summary(
     } else {
         theme.warn()
     };
-    let gaps = Line::styled(format!(" {}", gaps(bank)), style);
+    let gaps = Line::styled(fit(&format!(" {}", gaps(bank)), width), style);
     frame.render_widget(Paragraph::new(vec![memory(BankKind::Dram), memory(BankKind::L1), gaps]), area);
 }
 
@@ -125,7 +181,11 @@ fn known(bank: &Bank) -> String {
     let drawn = bank.extents.len() as u64;
     let claimed = if drawn > 0 { bytes(bank.survey.used) } else { UNKNOWN.to_owned() };
     let size = bytes_or_unknown(bank.size);
-    format!("{claimed} of {size}, {drawn} of {} drawn", bank.count)
+    let waiting = match bank.not_resident {
+        0 => String::new(),
+        count => format!(", {count} of programs that are not resident"),
+    };
+    format!("{claimed} of {size}, {drawn} of {} drawn{waiting}", bank.count)
 }
 
 fn gaps(bank: &Bank) -> String {

@@ -2,6 +2,7 @@
 
 mod bank;
 mod strip;
+mod tint;
 
 use std::sync::Arc;
 
@@ -12,12 +13,13 @@ use ratatui::text::Line;
 use crate::lists::allocations::Listing;
 use crate::lists::extents::BankKind;
 use crate::screen::action::{Action, Motion};
-use crate::screen::data::{Data, More, Needs};
+use crate::screen::data::{Cores, Data, More, Needs};
 use crate::screen::page::{Page, Reply, Scene};
 use crate::screen::widgets::device::{draw_headline, draw_none};
 use crate::screen::widgets::text::split_top;
-use bank::Bank;
+use bank::{Bank, Sources};
 use strip::Strip;
+use tint::Tint;
 
 /// Most times that the range can be halved.
 const MOST_ZOOM: u32 = 24;
@@ -29,6 +31,10 @@ pub(crate) struct Map {
     listing: Option<Arc<Listing>>,
     /// By device index; computed when data arrive, as sorting takes time.
     banks: Vec<[Bank; 2]>,
+    /// The L1 of the cores, if it was read.
+    cores: Option<Arc<Cores>>,
+    /// What the colours stand for.
+    tint: Tint,
     kind: BankKind,
     zoom: u32,
     /// The address of the cursor.
@@ -68,28 +74,43 @@ impl Map {
         }
     }
 
+    fn survey(&mut self, data: &Data) {
+        let Some(listing) = &self.listing else { return };
+        let cores = self.cores.as_ref().map_or(&[][..], |cores| &cores.devices);
+        self.banks = bank::all(&Sources { model: &data.model, listing, cores, tint: self.tint });
+    }
+
     fn note(&self, scene: &Scene<'_>) -> String {
         let size = self.bank(scene).map_or("", bank::size_note);
         let zoom = if self.zoom > 0 { format!("zoom {}x", 1 << self.zoom) } else { String::new() };
-        [size, &zoom].into_iter().filter(|text| !text.is_empty()).collect::<Vec<_>>().join(", ")
+        let tint = if self.tint == Tint::Class { String::new() } else { format!("by {}", self.tint) };
+        [size, &zoom, &tint].into_iter().filter(|text| !text.is_empty()).collect::<Vec<_>>().join(", ")
     }
 }
 
 impl Page for Map {
     fn needs(&self) -> Needs {
-        Needs::Allocations
+        Needs::Map
     }
 
     fn refresh(&mut self, data: &Data) {
-        if let More::Allocations(listing) = &data.more {
-            self.banks = bank::all(&data.model, listing);
-            self.listing = Some(Arc::clone(listing));
+        match &data.more {
+            More::Map(listing, cores) => {
+                (self.listing, self.cores) = (Some(Arc::clone(listing)), Some(Arc::clone(cores)))
+            }
+            More::Allocations(listing) => (self.listing, self.cores) = (Some(Arc::clone(listing)), None),
+            _ => return,
         }
+        self.survey(data);
     }
 
     fn act(&mut self, action: Action, scene: &Scene<'_>) -> Reply {
         match action {
             Action::NextPane => (self.kind, self.cursor, self.zoom) = (self.kind.other(), None, 0),
+            Action::Group => {
+                self.tint = self.tint.next();
+                self.survey(scene.data);
+            }
             Action::ZoomIn => self.zoom = (self.zoom + 1).min(MOST_ZOOM),
             Action::ZoomOut => self.zoom = self.zoom.saturating_sub(1),
             Action::Move(motion) => self.go(motion, scene),

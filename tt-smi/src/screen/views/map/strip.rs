@@ -6,15 +6,19 @@ use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 use ratatui::widgets::Paragraph;
 
-use super::MapLayout;
 use super::bank::Bank;
+use super::{MapLayout, tint};
+use crate::escape::{columns, fit};
 use crate::lists::allocations::{Item, Listing};
+use crate::lists::cores::text::describe_ring;
 use crate::lists::extents::Extent;
 use crate::screen::theme::{Part, Theme};
 use crate::units::{age, bytes};
 
 /// Mark of a cell with overlapping allocations.
 const OVERLAP: char = '!';
+/// What the allocator does not provide: firmware, and the kernel-config ring.
+const RESERVED: char = '░';
 
 /// A range of addresses, and how many of them a cell covers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,17 +67,18 @@ fn round(bytes: u64) -> u64 {
     bytes.next_multiple_of((bytes.next_power_of_two() / 16).max(1))
 }
 
-/// What most of each cell holds, and which cells have overlaps.
-fn cells(bank: &Bank, strip: &Strip, listing: &Listing) -> Vec<(Part, u64, bool)> {
-    let mut cells = vec![(Part::Free, 0, false); strip.cells as usize];
-    for extent in &bank.extents {
-        let Some(item) = listing.items.get(extent.item) else { continue };
+/// The extent that most of a cell holds, how much it holds of it, and whether there are overlaps.
+type Cell = (Option<usize>, u64, bool);
+
+fn cells(bank: &Bank, strip: &Strip) -> Vec<Cell> {
+    let mut cells: Vec<Cell> = vec![(None, 0, false); strip.cells as usize];
+    for (place, extent) in bank.extents.iter().enumerate() {
         for cell in strip.cells_of(extent.start, extent.end) {
             let (start, end) = strip.covered(cell);
             let bytes = extent.end.min(end).saturating_sub(extent.start.max(start));
             let best = &mut cells[cell as usize];
             if bytes > best.1 {
-                (best.0, best.1) = (Part::Of(item.class), bytes);
+                (best.0, best.1) = (Some(place), bytes);
             }
         }
     }
@@ -92,7 +97,7 @@ pub(super) fn draw_strip(
     listing: &Listing,
     theme: &Theme,
 ) {
-    frame.render_widget(legend(bank, theme), layout.legend);
+    frame.render_widget(legend(bank, usize::from(layout.legend.width), theme), layout.legend);
     let (area, whole_end) = (layout.strip, strip.whole.1);
     if bank.extents.is_empty() {
         let text =
@@ -100,13 +105,17 @@ pub(super) fn draw_strip(
         return frame.render_widget(Line::styled(text, theme.dim()), area);
     }
     let width = u64::from(area.width).max(1);
-    for (number, (kind, _, overlaps)) in (0..).zip(cells(bank, strip, listing)) {
+    let reserved = bank.reserved.unwrap_or(0);
+    for (number, (place, _, overlaps)) in (0..).zip(cells(bank, strip)) {
         let (x, y) = (area.x + (number % width) as u16, area.y + (number / width) as u16);
-        let (sign, style) = match kind {
-            _ if overlaps => (OVERLAP, theme.warn()),
+        let item = place.and_then(|place| Some((place, listing.items.get(bank.extents[place].item)?)));
+        let (sign, style) = match item {
+            _ if overlaps => (OVERLAP, theme.alarm()),
+            Some((place, item)) => bank.groups.look(place, item, theme),
+            None if strip.covered(number).1 <= reserved => (RESERVED, theme.dim()),
             // Not shown as free: what is there is unknown.
-            Part::Free if strip.covered(number).1 <= bank.survey.lowest => (' ', Style::new()),
-            kind => theme.part(kind),
+            None if strip.covered(number).1 <= bank.survey.lowest => (' ', Style::new()),
+            None => theme.part(Part::Free),
         };
         let style = if strip.cursor == Some(number) { style.patch(theme.selected()) } else { style };
         if strip.covered(number).0 < whole_end
@@ -124,20 +133,37 @@ pub(super) fn draw_strip(
     }
 }
 
-fn legend(bank: &Bank, theme: &Theme) -> Line<'static> {
-    let mut spans = vec![Span::raw(" ")];
-    let mut add = |sign: char, style: Style, name: &str| {
-        spans.push(Span::styled(sign.to_string(), style));
-        spans.push(Span::styled(format!(" {name}  "), theme.dim()));
-    };
-    for info in Part::legend().filter(|info| info.class.memory() != tt_shm_reader::Memory::Kernels) {
-        let (sign, style) = theme.part(Part::Of(info.class));
-        add(sign, style, info.legend);
+fn legend(bank: &Bank, width: usize, theme: &Theme) -> Line<'static> {
+    let mut samples: Vec<((char, Style), String)> = Vec::new();
+    if bank.groups.labels.is_empty() {
+        for info in Part::legend().filter(|info| info.class.memory() != tt_shm_reader::Memory::Kernels) {
+            samples.push((theme.part(Part::Of(info.class)), info.legend.to_owned()));
+        }
     }
-    let (sign, style) = theme.part(Part::Free);
-    add(sign, style, if bank.knows_gaps() { "free" } else { "unknown" });
+    let labels = bank.groups.labels.iter().enumerate();
+    samples.extend(labels.map(|(rank, label)| (tint::sample(rank, theme), label.clone())));
+    if bank.groups.has_others() && !bank.groups.labels.is_empty() {
+        samples.push((tint::sample(usize::MAX, theme), "others".to_owned()));
+    }
+    let free = if bank.knows_gaps() { "free" } else { "unknown" };
+    samples.push((theme.part(Part::Free), free.to_owned()));
+    if bank.reserved.is_some() {
+        samples.push(((RESERVED, theme.dim()), "firmware, kernels".to_owned()));
+    }
     if !bank.overlaps.is_empty() {
-        add(OVERLAP, theme.warn(), "overlap");
+        // First: it must not be what has no room.
+        samples.insert(0, ((OVERLAP, theme.alarm()), "overlap".to_owned()));
+    }
+    let (mut spans, mut used) = (vec![Span::raw(" ")], 1);
+    for ((sign, style), name) in samples {
+        let text = format!(" {name}  ");
+        used += 1 + columns(text.trim_end());
+        if used > width {
+            spans.push(Span::styled("…", theme.dim()));
+            break;
+        }
+        used += 2;
+        spans.extend([Span::styled(sign.to_string(), style), Span::styled(text, theme.dim())]);
     }
     Line::from(spans)
 }
@@ -151,14 +177,16 @@ pub(super) fn draw_readout(
     listing: &Listing,
     theme: &Theme,
 ) {
+    let width = usize::from(area.width);
     let lines = match strip.cursor {
         None => {
-            vec![Line::styled(" arrows: move the cursor, Tab: other memory, z Z: zoom", theme.dim())]
+            let keys = " arrows: move the cursor, Tab: other memory, b: colours, z Z: zoom";
+            vec![Line::styled(fit(keys, width), theme.dim())]
         }
         Some(cell) => {
             let (start, end) = strip.covered(cell);
             let [first, second] = readout_texts(bank, (start, end), listing);
-            vec![Line::styled(first, theme.heading()), Line::raw(second)]
+            vec![Line::styled(fit(&first, width), theme.heading()), Line::raw(fit(&second, width))]
         }
     };
     frame.render_widget(Paragraph::new(lines), area);
@@ -177,6 +205,11 @@ fn readout_texts(bank: &Bank, (start, end): (u64, u64), listing: &Listing) -> [S
 }
 
 fn empty_text(bank: &Bank, start: u64) -> String {
+    if bank.reserved.is_some_and(|end| start < end) {
+        let rings: Vec<String> = bank.rings.iter().map(describe_ring).collect();
+        let rings = if rings.is_empty() { String::new() } else { format!(": {}", rings.join(", ")) };
+        return format!(" firmware and kernel-config ring{rings}");
+    }
     match bank.knows_gaps() {
         true if start >= bank.survey.lowest => " free".to_owned(),
         true => " below all allocations: firmware and kernels have no known addresses".to_owned(),
