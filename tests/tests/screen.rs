@@ -181,8 +181,9 @@ fn a_text_is_searched_and_columns_are_chosen() {
     terminal.press(ESCAPE);
     terminal.await_screen("it is there", |screen| screen.contains("NSPID") && !screen.contains("[x]"));
     terminal.press(F6);
-    terminal.await_text("sort by");
+    terminal.await_text("┌ sort by");
     terminal.press(ESCAPE);
+    terminal.await_screen("closed", |screen| !screen.contains("┌ sort by"));
     quit(terminal);
 }
 
@@ -207,9 +208,9 @@ fn the_overview_folds_and_its_lists_can_be_used() {
     terminal.press(&"\x1b[<64;10;15M".repeat(12));
     terminal.await_screen("the first again", |screen| screen.contains("job-29") && !screen.contains("above"));
     terminal.press("s");
-    terminal.await_text("sort by");
+    terminal.await_text("┌ sort by");
     terminal.press(ESCAPE);
-    terminal.await_screen("closed", |screen| !screen.contains("sort by "));
+    terminal.await_screen("closed", |screen| !screen.contains("┌ sort by"));
     terminal.press(ENTER);
     terminal.await_text("PEAK WAS");
     quit(terminal);

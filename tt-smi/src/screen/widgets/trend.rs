@@ -26,7 +26,7 @@ pub(crate) fn used_trend(values: &[Option<u64>]) -> String {
     let low = least.min(most / 2);
     let sign = |value: u64| match most {
         0 => EIGHTHS[0],
-        _ if most - least <= most / 64 => EIGHTHS[3],
+        _ if most - least <= most / 16 => EIGHTHS[3],
         _ => EIGHTHS[((value - low) as f64 / (most - low) as f64 * 7.0).round() as usize],
     };
     values.iter().map(|value| value.map_or(' ', sign)).collect()
@@ -42,6 +42,7 @@ mod tests {
         assert_eq!(used_trend(&[Some(0), Some(0)]), "▁▁");
         assert_eq!(used_trend(&[Some(500), Some(750), Some(1000)]), "▁▅█");
         assert_eq!(used_trend(&[Some(900), Some(1000)]), "▇█");
+        assert_eq!(used_trend(&[Some(950), Some(1000)]), "▄▄");
     }
 
     #[test]

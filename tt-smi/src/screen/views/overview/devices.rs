@@ -137,17 +137,19 @@ impl Columns {
         let Some(device) = model.devices.get(group.first()) else { return Line::default() };
         let is_flagged = !device.flags().is_empty();
         let sign = if is_flagged { "!" } else { " " };
-        let style = if is_flagged { theme.warn() } else { Style::new() };
+        // Texts are part of the selection; bars and curves keep their colours.
+        let plain = selected.unwrap_or_default();
+        let style = if is_flagged { theme.warn().patch(plain) } else { plain };
         let head = format!("{sign}{}", pad(&group.name(&model.devices), self.name, false));
         let mut spans = vec![Span::styled(head, style)];
-        spans.push(Span::raw(pad(&fit(&device.kind(), self.board), self.board, false)));
+        spans.push(Span::styled(pad(&fit(&device.kind(), self.board), self.board, false), plain));
         for (told, _, width) in &self.measured {
-            spans.push(Span::raw(pad(&measured(group, model, *told), *width, true)));
+            spans.push(Span::styled(pad(&measured(group, model, *told), *width, true), plain));
         }
         for (memory, kind) in
             [(&device.held.dram, tt_shm_reader::Memory::Dram), (&device.held.l1, tt_shm_reader::Memory::L1)]
         {
-            self.memory(&mut spans, memory, &parts(&device.held, kind), theme);
+            self.memory(&mut spans, memory, &parts(&device.held, kind), plain, theme);
         }
         spans.push(Span::raw(" "));
         if self.trend > 0 {
@@ -160,20 +162,24 @@ impl Columns {
             spans.push(Span::styled(format!(" {trend} "), style));
         }
         if self.has_processes {
-            spans.push(Span::raw(format!("{:>6}", device.processes)));
+            spans.push(Span::styled(format!("{:>6}", device.processes), plain));
         }
         if self.has_rate {
-            spans.push(Span::raw(format!("{:>7}", or_unknown(device.events_per_second, count))));
+            let rate = or_unknown(device.events_per_second, count);
+            spans.push(Span::styled(format!("{rate:>7}"), plain));
         }
-        match selected {
-            None => Line::from(spans),
-            // Bars keep their colours; everything else is part of the selection.
-            Some(style) => Line::from(spans).style(style),
-        }
+        Line::from(spans)
     }
 
     /// The bar, how full it is, what is used, and the peak.
-    fn memory(&self, spans: &mut Vec<Span<'static>>, memory: &Memory, parts: &[(Part, u64)], theme: &Theme) {
+    fn memory(
+        &self,
+        spans: &mut Vec<Span<'static>>,
+        memory: &Memory,
+        parts: &[(Part, u64)],
+        plain: Style,
+        theme: &Theme,
+    ) {
         let peak = memory.peak.range;
         if self.bar >= LEAST_BAR {
             spans.extend(bar::bracketed(parts, peak.low, memory.total, self.bar, theme));
@@ -181,14 +187,15 @@ impl Columns {
             spans.push(Span::raw(" ".repeat(self.bar + 2)));
         }
         let level = theme.level(memory.used, memory.total);
-        spans.push(Span::styled(format!("{:>PERCENT$}", percent(memory.used, memory.total)), level));
+        let full = format!("{:>PERCENT$}", percent(memory.used, memory.total));
+        spans.push(Span::styled(full, level.patch(plain)));
         if self.has_used {
             let text = format!("{}{}", memory.used_range().mark().trim(), bytes(memory.used));
-            spans.push(Span::raw(format!("{text:>BYTES$}")));
+            spans.push(Span::styled(format!("{text:>BYTES$}"), plain));
         }
         if self.has_peak {
             let text = format!("{}{}", peak.mark().trim(), bytes(peak.low));
-            spans.push(Span::styled(format!("{text:>width$}", width = BYTES + 1), theme.dim()));
+            spans.push(Span::styled(format!("{text:>width$}", width = BYTES + 1), theme.dim().patch(plain)));
         }
     }
 }

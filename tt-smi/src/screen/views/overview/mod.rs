@@ -190,16 +190,9 @@ impl Overview {
                 window.merge(buckets, &covered).map(|both| both.dram.max)
             };
             let values: Vec<Option<u64>> = (0..columns.trend).map(used).collect();
-            (columns.row(group, model, &used_trend(&values), style, theme), style)
+            columns.row(group, model, &used_trend(&values), style, theme)
         });
-        for (y, (row, style)) in (zones.devices.y..).zip(rows) {
-            let line = Rect { y, height: 1, ..zones.devices };
-            frame.render_widget(row, line);
-            // As wide as the list.
-            if let Some(style) = style {
-                frame.buffer_mut().set_style(line, style);
-            }
-        }
+        draw_lines(frame, zones.devices, rows);
         let shown = usize::from(zones.devices.height).min(self.groups().len() - first);
         let more = self.groups().len() - shown;
         frame.render_widget(columns.heading(theme), zones.heading);

@@ -366,14 +366,10 @@ impl<T> List<T> {
             (above, 0) => format!(" {above} above ↑ "),
             (above, below) => format!(" {above} ↑ {below} ↓ "),
         };
-        let used = |(place, width): &(usize, u16)| {
-            let column = &self.columns[*place];
-            // The last column may be wider than its heading.
-            if column.width == 0 && !column.right { column.head.len() as u16 + 1 } else { *width }
-        };
-        let used = GUTTER + viewport.widths.iter().map(|width| used(width) + 1).sum::<u16>();
         let width = text.chars().count() as u16;
-        if used + width + 1 <= line.width {
+        // At the end of the last heading, if that column is wide: that something is missing is more important.
+        let is_wide = viewport.widths.last().is_some_and(|(_, last)| *last > width);
+        if is_wide && line.width > width + 1 {
             let area = Rect { x: line.right() - width - 1, width, ..line };
             frame.render_widget(Span::styled(text, theme.warn()), area);
         }
