@@ -70,7 +70,7 @@ fn hold_many(scene: &Scene, mesh: bool) -> Tracker {
     let mut number = 0_u64;
     let mut hold = |on: &[Device]| {
         number += 1;
-        let name = tracker.intern(&format!("model.layers.{}.self_attn.qkv_proj.weight", number % 640));
+        let name = tracker.intern(format!("model.layers.{}.self_attn.qkv_proj.weight", number % 640));
         let size = 2048 + (number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 44) / 32 * 32;
         let alloc =
             Alloc::new(BufferType::Dram, number, size).name(name.expect("a name")).address(number << 16);

@@ -10,6 +10,7 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use clap::Parser;
 use portable_pty::CommandBuilder;
+use tt_shm_tests::executable::copy_program;
 use tt_shm_tests::picture::{animated, svg};
 use tt_shm_tests::space::{Process, Space};
 use tt_shm_tests::terminal::{self, Terminal};
@@ -75,7 +76,10 @@ fn main() -> ExitCode {
 }
 
 fn take(options: &Options) -> Result<()> {
-    let this = std::env::current_exe()?;
+    // Under its own name, and not where it was built: the screen shows commands.
+    let place = tempfile::tempdir()?;
+    let this = place.path().join("tt-smi");
+    copy_program(std::env::current_exe()?, &this);
     let this = this.to_str().context("the program's path is no text")?;
     std::fs::create_dir_all(&options.folder)?;
     let space = Space::new();
