@@ -91,7 +91,7 @@ fn invocations(command: &str, pid: &str) -> Vec<String> {
         // A terminal of its own. Whether it was drawn is checked: a screen that does not start opens nothing either.
         "top" => vec![format!(
             "--version; TERM=xterm script -qfec 'stty cols 100 rows 30; {SMI} top' /dev/typescript < /dev/null > /dev/null & \
-             pid=$!; sleep 2; kill -TERM $pid; grep -aq overview /dev/typescript || exit 3"
+             pid=$!; sleep 2; kill -TERM $pid; grep -aq 'all devices' /dev/typescript || exit 3"
         )],
         "list" => vec!["list".to_owned(), "list --json".to_owned()],
         "watch" => vec!["watch --samples 2 --interval 1s".to_owned()],

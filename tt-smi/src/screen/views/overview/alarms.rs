@@ -96,14 +96,10 @@ pub(super) fn alarms(model: &Model, suspects: &[Suspect]) -> Vec<Alarm> {
     all
 }
 
-/// An allocation that failed. The newest stands for all that one process failed to get of this class and size, on
-/// whatever device.
+/// An allocation that failed. The newest stands for all that one process failed to get of this class, on whatever device.
 fn failed(failure: &Failure, model: &Model) -> Option<Alarm> {
     let age_ns = Some(model.clock.age_ns(failure.time.monotonic_ns)).filter(|ns| *ns < FAILURE_NS)?;
-    let same = |other: &&Failure| {
-        let size = |one: &Failure| (one.class, one.shortage.request_bytes);
-        other.who == failure.who && size(other) == size(failure)
-    };
+    let same = |other: &&Failure| other.who == failure.who && other.class == failure.class;
     let all: Vec<&Failure> = model.failures.iter().filter(same).collect();
     if all.first()?.key != failure.key {
         return None;

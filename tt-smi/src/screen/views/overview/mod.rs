@@ -198,7 +198,7 @@ impl Overview {
         frame.render_widget(columns.heading(theme), zones.heading);
         if more > 0 {
             // Whatever is headed there: that something is missing is more important.
-            let text = format!(" {more} more ↓");
+            let text = format!("{:>13}", format!("{more} more ↓"));
             let width = (text.chars().count() as u16).min(zones.heading.width);
             let end = Rect { x: zones.heading.right() - width, width, ..zones.heading };
             frame.render_widget(Span::styled(text, theme.warn()), end);
