@@ -296,14 +296,12 @@ pub extern "C" fn tt_shm_alloc_on(
 ) -> i32 {
     // As almost always: the rest is out of the way.
     if let (Some(opened), Some(device)) = (handle::waiting(tracker), devices.one(device_count))
+        && let Writer::Shared(shared) = &opened.writer
         && let Some(buffer) = buffer.in_place()
         && let Some(buffer_type) = u8::try_from(buffer.type_).ok().and_then(BufferType::from_code)
     {
         let (device, alloc) = (Device::from_raw(device), buffer.alloc(buffer_type));
-        return call(|| match &opened.writer {
-            Writer::Shared(tracker) => done(tracker.alloc(device, alloc)),
-            Writer::Exclusive(exclusive) => done(exclusive.get()?.alloc(device, alloc)),
-        });
+        return call(|| done(shared.alloc(device, alloc)));
     }
     alloc_on(tracker, devices, device_count, buffer)
 }
