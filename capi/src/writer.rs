@@ -300,8 +300,8 @@ pub extern "C" fn tt_shm_alloc_on(
         && let Some(buffer) = buffer.in_place()
         && let Some(buffer_type) = u8::try_from(buffer.type_).ok().and_then(BufferType::from_code)
     {
-        let (device, alloc) = (Device::from_raw(device), buffer.alloc(buffer_type));
-        return call(|| done(shared.alloc(device, alloc)));
+        // Made inside: what the call captures would be copied once more.
+        return call(move || done(shared.alloc(Device::from_raw(device), buffer.alloc(buffer_type))));
     }
     alloc_on(tracker, devices, device_count, buffer)
 }
