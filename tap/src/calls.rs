@@ -15,7 +15,14 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use tt_shm_os::this_thread;
 
 /// Threads that call one allocator. If there are more, it is not compared any more.
-const PLACES: usize = 64;
+pub(crate) const PLACES: usize = 64;
+
+/// Where the place of a thread is, or is looked for first.
+#[inline]
+pub(crate) fn place_of(thread: u64) -> usize {
+    // Threads are megabytes apart, so these bits differ.
+    ((thread ^ thread >> 20) as usize >> 10) % PLACES
+}
 
 /// The calls of an allocator.
 pub(crate) struct Calls {
@@ -43,9 +50,8 @@ impl Calls {
     #[inline]
     pub(crate) fn begin(&self) -> Option<&Place> {
         let thread = this_thread();
-        // Threads are megabytes apart, so these bits differ.
-        let first = (thread ^ thread >> 20) as usize >> 10;
-        let place = &self.places[first % PLACES];
+        let first = place_of(thread);
+        let place = &self.places[first];
         let place =
             if place.thread.load(Ordering::Relaxed) == thread { place } else { self.find(thread, first)? };
         place.begun.store(place.begun.load(Ordering::Relaxed) + 1, Ordering::Relaxed);

@@ -1,14 +1,17 @@
 //! What a thread is in the middle of: tt-metal's functions tell what they do in pieces, one call inside another.
 
 use std::cell::RefCell;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use tt_shm_os::this_thread;
 use tt_shm_writer::NameId;
 
 use crate::accounts::Accounts;
+use crate::calls;
 use crate::metal::Device;
 use crate::metal::programs::{Ring, Workload};
-use crate::programs::{Region, Regions};
+use crate::programs::{Region, Regions, RunsOn};
+use crate::ring;
 
 /// What a thread is in the middle of.
 #[derive(Default)]
@@ -27,6 +30,12 @@ struct Doing {
     binaries: u32,
     /// The bytes of a kernel ring that were reserved last.
     reserved: Option<(Ring, u32)>,
+    /// What a launch has freed of a kernel ring, up to a count: done together with what it takes, under one lock.
+    freed: Option<(Ring, u32)>,
+    /// What the launch has changed in a kernel ring.
+    news: Option<(Device, ring::News)>,
+    /// The sub-devices that were determined in the launch, for the one look at its programs at its end.
+    runs_on: Vec<RunsOn>,
 }
 
 /// A workload on its way.
@@ -48,6 +57,9 @@ thread_local! {
         operation: NameId::NONE,
         binaries: 0,
         reserved: None,
+        freed: None,
+        news: None,
+        runs_on: Vec::new(),
     }) };
 }
 
@@ -81,7 +93,8 @@ pub(crate) fn regions_end() -> Vec<Region> {
     with(|doing| doing.regions.take().map(|(_, regions)| regions).unwrap_or_default())
 }
 
-/// A workload is about to be launched.
+/// A workload is about to be launched. What is left of an earlier launch, which ended with an exception, is done at the
+/// end of this one.
 pub(crate) fn launch_begin() {
     with(|doing| doing.launch = Some(None));
 }
@@ -100,25 +113,133 @@ pub(crate) fn ring_reserved(ring: Ring, bytes: u32) {
     with(|doing| doing.reserved = Some((ring, bytes)));
 }
 
-/// What was reserved last of this ring, and the workload that is being launched.
-pub(crate) fn ring_taken(ring: Ring) -> (u32, Option<Launch>) {
+/// Everything up to a count was freed of a ring. Returns what has to be done now: nothing, as long as a launch goes on,
+/// which is about to take something.
+pub(crate) fn ring_freed(ring: Ring, count: u32) -> Option<(Ring, u32)> {
     with(|doing| {
-        let bytes = doing.reserved.filter(|(of, _)| *of == ring).map_or(0, |(_, bytes)| bytes);
-        (bytes, doing.launch.flatten())
+        if doing.launch.is_none() {
+            return Some((ring, count));
+        }
+        // A higher count of the same ring frees all that a lower one would have.
+        doing.freed.replace((ring, count)).filter(|(of, before)| *of != ring || *before > count)
     })
 }
 
-/// The launch has ended: what it was, and the name of its operation.
-pub(crate) fn launch_end() -> (Option<Launch>, NameId) {
-    with(|doing| {
-        doing.in_operation = false;
-        doing.nameless.clear();
-        (doing.launch.take().flatten(), std::mem::take(&mut doing.operation))
+/// What a thread is about to take of a ring.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Taking {
+    /// What was reserved last of it.
+    pub(crate) bytes: u32,
+    /// What was freed before, perhaps of another ring.
+    pub(crate) freed: Option<(Ring, u32)>,
+    /// The workload that is being launched.
+    pub(crate) launch: Option<Launch>,
+}
+
+/// Bytes of a ring are about to be taken.
+pub(crate) fn ring_taken(ring: Ring) -> Taking {
+    with(|doing| Taking {
+        bytes: doing.reserved.filter(|(of, _)| *of == ring).map_or(0, |(_, bytes)| bytes),
+        freed: doing.freed.take(),
+        launch: doing.launch.flatten(),
     })
+}
+
+/// A launch has changed the ring of a mesh.
+pub(crate) fn ring_changed(mesh: Device, news: ring::News) {
+    with(|doing| doing.news = Some((mesh, news)));
+}
+
+/// The sub-devices of a program were determined. Returns what has to be looked at now: nothing, as long as a launch goes on.
+pub(crate) fn runs_on(found: RunsOn) -> Option<RunsOn> {
+    with(|doing| {
+        if doing.launch.is_none() {
+            return Some(found);
+        }
+        doing.runs_on.push(found);
+        None
+    })
+}
+
+/// A launch that has ended.
+#[derive(Default)]
+pub(crate) struct Launched {
+    /// What was launched, if that was seen.
+    pub(crate) launch: Option<Launch>,
+    /// The name of its operation.
+    pub(crate) operation: NameId,
+    /// What it freed of a ring and did not take.
+    pub(crate) freed: Option<(Ring, u32)>,
+    /// What it changed in the ring of a mesh.
+    pub(crate) news: Option<(Device, ring::News)>,
+    /// The sub-devices that were determined meanwhile. To be given back by [`runs_on_done`].
+    pub(crate) runs_on: Vec<RunsOn>,
+}
+
+/// The launch has ended.
+pub(crate) fn launch_end() -> Launched {
+    with(|doing| {
+        doing.forget_operation();
+        Launched {
+            launch: doing.launch.take().flatten(),
+            operation: std::mem::take(&mut doing.operation),
+            freed: doing.freed.take(),
+            news: doing.news.take(),
+            runs_on: std::mem::take(&mut doing.runs_on),
+        }
+    })
+}
+
+/// Keeps the room of a list for the next launch.
+pub(crate) fn runs_on_done(mut list: Vec<RunsOn>) {
+    list.clear();
+    with(|doing| doing.runs_on = list);
 }
 
 /// Whether an operation ever began: a host without ttnn need not look up what its threads do.
 static ANY_OPERATION: AtomicBool = AtomicBool::new(false);
+
+/// Threads in whose operation nothing was allocated yet, each in the place that its number says. An operation asks for each
+/// of its inputs whether it is allocated, and only the first time tells something new. A thread that another has pushed
+/// out of its place, or that has the number of one that ended, is told apart by what it is in the middle of.
+static FRESH: [Fresh; calls::PLACES] = [const { Fresh(AtomicU64::new(0)) }; calls::PLACES];
+
+/// On a cache line of its own.
+#[repr(align(64))]
+struct Fresh(AtomicU64);
+
+impl Fresh {
+    /// The place of this thread, and its number.
+    #[inline]
+    fn of_this_thread() -> (&'static AtomicU64, u64) {
+        let thread = this_thread();
+        (&FRESH[calls::place_of(thread)].0, thread)
+    }
+}
+
+impl Doing {
+    /// What is allocated from here on is not known to be an operation's.
+    fn forget_operation(&mut self) {
+        self.in_operation = false;
+        self.nameless.clear();
+        Doing::is_not_fresh();
+    }
+
+    fn is_not_fresh() {
+        let (fresh, thread) = Fresh::of_this_thread();
+        // Relaxed: each thread looks for its own number only, which nobody else stores.
+        if fresh.load(Ordering::Relaxed) == thread {
+            fresh.store(0, Ordering::Relaxed);
+        }
+    }
+}
+
+impl Drop for Doing {
+    fn drop(&mut self) {
+        // A later thread may have the same number.
+        Doing::is_not_fresh();
+    }
+}
 
 /// A buffer was allocated.
 #[inline]
@@ -130,8 +251,16 @@ pub(crate) fn allocated(accounts: &'static Accounts, buffer: u64) {
     with(|doing| {
         if doing.in_operation && doing.nameless.len() < MOST_NAMELESS {
             doing.nameless.push((accounts, buffer));
+            Doing::is_not_fresh();
         }
     });
+}
+
+/// Whether this thread has begun an operation and allocated nothing since: then another beginning tells nothing new.
+#[inline]
+pub(crate) fn is_fresh() -> bool {
+    let (fresh, thread) = Fresh::of_this_thread();
+    fresh.load(Ordering::Relaxed) == thread
 }
 
 /// An operation begins: what was allocated before is not its own.
@@ -142,6 +271,8 @@ pub(crate) fn operation_begins() {
     with(|doing| {
         doing.in_operation = true;
         doing.nameless.clear();
+        let (fresh, thread) = Fresh::of_this_thread();
+        fresh.store(thread, Ordering::Relaxed);
     });
 }
 
@@ -149,8 +280,8 @@ pub(crate) fn operation_begins() {
 pub(crate) fn operation_is(name: NameId, mut each: impl FnMut(&'static Accounts, u64)) {
     with(|doing| {
         doing.operation = name;
-        doing.in_operation = false;
         doing.nameless.drain(..).for_each(|(accounts, buffer)| each(accounts, buffer));
+        doing.forget_operation();
     });
 }
 

@@ -187,55 +187,78 @@ pub(crate) fn workload_gone(workload: Workload) {
     }
 }
 
-/// The sub-devices that run a program were determined. It is the first of the candidates that is known to be a program;
-/// `sub_devices` is the first of them and whether it is the only one.
-pub(crate) fn runs_on(
+/// Sub-devices that were determined for a program, on a division of a device: that of the first candidate that is known to
+/// be a program.
+pub(crate) struct RunsOn {
     candidates: [(metal::Program, Device); 2],
-    sub_devices: impl FnOnce() -> Option<(u8, bool)>,
-) {
-    let Some(mut registry) = registry() else { return };
-    let known = candidates.into_iter().find(|(program, _)| registry.programs.contains_key(program));
-    let Some((program, device)) = known else { return };
-    let (Some(program), Some((lane, true))) = (registry.programs.get_mut(&program), sub_devices()) else {
-        return;
-    };
-    let division = device.sub_devices();
-    match program.lanes.iter_mut().find(|(known, _)| *known == division) {
-        Some((_, known)) => *known = lane,
-        None => program.lanes.push((division, lane)),
+    sub_device: u8,
+}
+
+/// The sub-devices that run a program were determined: the first of them, and whether it is the only one.
+pub(crate) fn runs_on(candidates: [(metal::Program, Device); 2], sub_devices: Option<(u8, bool)>) {
+    let Some((sub_device, true)) = sub_devices else { return };
+    // In a launch the programs are looked at once, at its end.
+    if let Some(found) = doing::runs_on(RunsOn { candidates, sub_device })
+        && let Some(mut registry) = registry()
+    {
+        registry.runs_on(&found);
     }
 }
 
 /// A workload was launched on a mesh, by a command queue.
-pub(crate) fn launched(launch: doing::Launch, queue: Queue, name: NameId) {
+pub(crate) fn launched(queue: Queue, launched: doing::Launched) {
+    let doing::Launched { launch, operation, freed, news, runs_on } = launched;
+    if let Some((ring, count)) = freed {
+        ring::free_now(ring, count);
+    }
+    match launch {
+        Some(launch) if count_launch(launch, queue, operation, &runs_on).is_some() => (),
+        // Launched in a way that is not known, or from before reports began: what it takes of L1 is not known.
+        _ => segment::partial(),
+    }
+    doing::runs_on_done(runs_on);
+    if let Some((mesh, news)) = news
+        && let Some(accounts) = books::accounts_of(mesh)
+    {
+        news.report(accounts);
+    }
+}
+
+/// Reports a launch; `None` if not all of it is known.
+fn count_launch(launch: doing::Launch, queue: Queue, name: NameId, runs_on: &[RunsOn]) -> Option<()> {
     let doing::Launch { workload, mesh } = launch;
-    let Some(accounts) = books::accounts_of(mesh) else { return segment::partial() };
+    let accounts = books::accounts_of(mesh)?;
     let division = mesh.sub_devices();
-    let Some(mut registry) = registry() else { return segment::partial() };
+    let mut registry = registry()?;
+    runs_on.iter().for_each(|found| registry.runs_on(found));
     let queue = registry.queue_number(mesh, queue);
     let Registry { programs, workloads, .. } = &mut *registry;
-    let Some(members) = workloads.get_mut(&workload) else {
-        // From before reports began: what it takes of L1 is not known.
-        return segment::partial();
-    };
-    for member in members {
+    let mut is_known = Some(());
+    for member in workloads.get_mut(&workload)? {
         let known = programs.get_mut(&member.program).zip(member.chips_on(mesh, accounts));
         let Some((program, chips)) = known else {
-            segment::partial();
+            is_known = None;
             continue;
         };
         let lane = program.lanes.iter().find(|(known, _)| *known == division).map_or(0, |(_, lane)| *lane);
         program.launch(accounts, chips, Dispatch::new(program.id).lane(lane).queue(queue).name(name));
     }
-    ring::report(accounts, mesh);
-}
-
-/// A workload was launched of which nothing is known: this version does that in another way.
-pub(crate) fn launched_unseen() {
-    segment::partial();
+    is_known
 }
 
 impl Registry {
+    fn runs_on(&mut self, found: &RunsOn) {
+        for (program, device) in &found.candidates {
+            let Some(program) = self.programs.get_mut(program) else { continue };
+            let division = device.sub_devices();
+            match program.lanes.iter_mut().find(|(known, _)| *known == division) {
+                Some((_, known)) => *known = found.sub_device,
+                None => program.lanes.push((division, found.sub_device)),
+            }
+            return;
+        }
+    }
+
     fn queue_number(&mut self, mesh: Device, queue: Queue) -> u8 {
         let known = self.queues.iter().find(|(of, known, _)| (*of, *known) == (mesh, queue));
         if let Some((_, _, number)) = known {

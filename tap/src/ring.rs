@@ -8,7 +8,7 @@ use tt_shm_os::ForkMutex;
 
 use crate::accounts::Accounts;
 use crate::addresses::Addresses;
-use crate::doing;
+use crate::doing::{self, Taking};
 use crate::metal::{Device, programs as metal};
 use crate::shield::PerProcess;
 
@@ -58,28 +58,49 @@ pub(crate) fn reserved(of: metal::Ring, bytes: u32) {
     doing::ring_reserved(of, bytes);
 }
 
+/// What a ring is like now, if that is not what was told last.
+pub(crate) struct News {
+    total: u64,
+    used: u64,
+    programs: u64,
+}
+
 /// The room is taken, until the count reaches this.
 pub(crate) fn taken(of: metal::Ring, until: u32) {
-    let (bytes, launch) = doing::ring_taken(of);
-    with(of, |ring| {
+    let Taking { bytes, freed, launch } = doing::ring_taken(of);
+    let news = with_rings(|rings| {
+        if let Some((ring, count)) = freed {
+            rings.get_mut(&ring).into_iter().for_each(|ring| ring.free(count));
+        }
+        let ring = rings.get_mut(&of)?;
         ring.mesh = launch.map(|launch| launch.mesh).or(ring.mesh);
         if bytes > 0 {
             ring.push(u64::from(bytes), until);
         }
+        ring.news().zip(ring.mesh)
     });
+    if let Some((news, mesh)) = news {
+        doing::ring_changed(mesh, news);
+    }
 }
 
 /// Everything up to a count is free again.
 pub(crate) fn freed(of: metal::Ring, count: u32) {
-    with(of, |ring| {
-        while let Some((bytes, _)) = ring.entries.pop_front_if(|(_, until)| count >= *until) {
-            ring.used -= bytes;
-        }
-    });
+    if let Some((ring, count)) = doing::ring_freed(of, count) {
+        free_now(ring, count);
+    }
+}
+
+/// Frees what was left to be done later.
+pub(crate) fn free_now(of: metal::Ring, count: u32) {
+    with(of, |ring| ring.free(count));
 }
 
 /// All of it counts as taken, until the count reaches this.
 pub(crate) fn filled(of: metal::Ring, until: u32) {
+    if let Some((ring, count)) = doing::ring_taken(of).freed {
+        free_now(ring, count);
+    }
     with(of, |ring| {
         ring.entries.clear();
         ring.used = 0;
@@ -92,17 +113,23 @@ impl Ring {
         self.entries.push_back((bytes, until));
         self.used += bytes;
     }
+
+    fn free(&mut self, count: u32) {
+        while let Some((bytes, _)) = self.entries.pop_front_if(|(_, until)| count >= *until) {
+            self.used -= bytes;
+        }
+    }
+
+    fn news(&mut self) -> Option<News> {
+        let (used, programs) = (self.used, self.entries.len() as u64);
+        let is_new = self.told.replace((used, programs)) != Some((used, programs));
+        is_new.then_some(News { total: self.total, used, programs })
+    }
 }
 
-/// Reports the ring that a launch on this mesh used.
-pub(crate) fn report(accounts: &Accounts, mesh: Device) {
-    let news = with_rings(|rings| {
-        let ring = rings.values_mut().find(|ring| ring.mesh == Some(mesh))?;
-        let (used, programs) = (ring.used, ring.entries.len() as u64);
-        (ring.told.replace((used, programs)) != Some((used, programs)))
-            .then_some((ring.total, used, programs))
-    });
-    if let Some((total, used, programs)) = news {
-        accounts.ring(total, used, programs);
+impl News {
+    /// Reports it on the chips of the mesh.
+    pub(crate) fn report(self, accounts: &Accounts) {
+        accounts.ring(self.total, self.used, self.programs);
     }
 }

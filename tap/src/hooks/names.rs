@@ -8,7 +8,7 @@ use tt_shm_writer::{Allocation, NameId, Record, Tracker};
 use super::{Hook, Symbol, missing};
 use crate::cxx::StringView;
 use crate::segment::{self, Segment};
-use crate::shield::shielded;
+use crate::shield::{self, shielded};
 use crate::{doing, settings};
 
 /// Whether Inspector itself wants to be told.
@@ -66,13 +66,21 @@ fn operation(name: &[u8]) {
     });
 }
 
+/// An operation looks at an input.
+#[inline]
+fn operation_begins() {
+    if !doing::is_fresh() {
+        shielded(doing::operation_begins);
+    }
+}
+
 hooks! {
     NAMES:
 
     // ttnn asks before it tells a name, and nobody else asks.
     "_ZN2tt8tt_metal12experimental9inspector9IsEnabledEv":
     fn is_enabled() -> bool |forward| {
-        forward() || settings::names()
+        forward() || shield::is_on() && settings::names()
     }
 
     // Copies that only Inspector has a use for.
@@ -95,14 +103,14 @@ hooks! {
     // The first thing that an operation asks of its inputs.
     "_ZNK4ttnn6Tensor12is_allocatedEv":
     fn is_allocated(tensor: *const c_void) -> bool |forward| {
-        shielded(doing::operation_begins);
+        operation_begins();
         forward()
     }
 
     // The same up to 0.77.
     "_ZNK2tt8tt_metal6Tensor12is_allocatedEv":
     fn is_allocated_before(tensor: *const c_void) -> bool |forward| {
-        shielded(doing::operation_begins);
+        operation_begins();
         forward()
     }
 }

@@ -127,10 +127,8 @@ hooks! {
         let sub_devices = forward();
         shielded(|| {
             let candidates = [(Program(one), Device(two)), (Program(two), Device(three))];
-            programs::runs_on(candidates, || {
-                // SAFETY: the vector that tt-metal has just returned.
-                unsafe { first_of(sub_devices) }
-            });
+            // SAFETY: the vector that tt-metal has just returned.
+            programs::runs_on(candidates, unsafe { first_of(sub_devices) });
         });
         sub_devices
     }
@@ -179,13 +177,7 @@ hooks! {
         shielded(doing::launch_begin);
         // Not launched, if it ends with an exception.
         forward();
-        shielded(|| {
-            let (launch, operation) = doing::launch_end();
-            match launch {
-                Some(launch) => programs::launched(launch, queue, operation),
-                None => programs::launched_unseen(),
-            }
-        });
+        shielded(|| programs::launched(queue, doing::launch_end()));
     }
 
     "_ZN2tt8tt_metal11distributed14MeshDeviceImpl15initialize_implEPNS1_10MeshDeviceEhmmmSt4spanIKjLm18446744073709551615EEb":
