@@ -1,0 +1,6 @@
+//! Tests of records.
+
+mod suite {
+    mod made_up;
+    mod round_trip;
+}
