@@ -66,10 +66,9 @@ impl Record {
         let mut fold = Fold::new(self, process, checkpoint, time_ns);
         fold.run()?;
         (state.missing, state.known) = (fold.missing, true);
-        // What had ended, or had no room to do anything else, has nothing left to report.
+        // A process that had ended has nothing left to report.
         let is_over = process.end.is_some_and(|end| end.position <= fold.position);
-        let end_ns = self.finished_ns.map_or(self.as_of_ns, |_| u64::MAX);
-        state.missing |= !is_over && !fold.is_past && time_ns > end_ns;
+        state.missing |= !is_over && !fold.is_past && time_ns > self.as_of_ns;
         state.position = fold.position;
         state.rows = fold.live.finish();
         state.counters = fold.counters;
@@ -161,11 +160,9 @@ impl<'a> Fold<'a> {
             }
             // A later checkpoint: everything up to it should have been here.
             Entry::State { state, .. } => self.prove(state.position == self.position),
-            Entry::Rows { position, rows, .. } => {
-                if position == self.from.position && self.rows_left > 0 {
-                    self.rows_left = self.rows_left.saturating_sub(rows.len() as u64);
-                    rows.iter().for_each(|row| self.live.insert(*row));
-                }
+            Entry::Rows { position, rows, .. } if position == self.from.position && self.rows_left > 0 => {
+                self.rows_left = self.rows_left.saturating_sub(rows.len() as u64);
+                rows.iter().for_each(|row| self.live.insert(*row));
             }
             Entry::Events { events, .. } => return self.events(&events),
             Entry::Gap(gap) if gap.last > self.position => {

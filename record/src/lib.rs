@@ -5,6 +5,7 @@
 //! their raw events. Nothing is ever rewritten, so a file that was cut anywhere (the recorder was killed, the disk was
 //! full) is readable up to its last whole frame, and a damaged frame costs only what it held.
 //!
+//! - **Recording**: a [`Recorder`] follows segments and gathers frames, which a [`FrameSink`] compresses and writes.
 //! - **Writing**: [`RecordWriter`] over any `Write`, or [`FrameBuilder`] and [`FrameSink`] on two threads.
 //! - **Reading**: [`Record::open`] checks everything once and lists processes, gaps, markers and failures;
 //!   [`Record::entries_from`], [`Record::events`] (merged by time) and [`Record::state_at`] read the file again.
@@ -43,6 +44,7 @@
 
 #![forbid(unsafe_code)]
 
+mod checkpoint;
 mod clock;
 mod entry;
 mod error;
@@ -53,9 +55,11 @@ mod index;
 mod merge;
 mod pod;
 mod record;
+mod recorder;
 mod scan;
 mod writer;
 
+pub use checkpoint::read_checkpoint;
 pub use clock::Clocks;
 pub use entry::{
     ClockEntry, EndEntry, Ended, Entry, GapEntry, MAX_ENTRY, ProcessEntry, StateEntry, TableEntry, TableRows,
@@ -67,4 +71,5 @@ pub use frame::{FORMAT_VERSION, FRAME_HEADER_LEN, FRAME_LEN, FrameHeader, FrameK
 pub use index::IndexEntry;
 pub use merge::{Merged, MergedEvent};
 pub use record::{Entries, Frame, Gap, Process, Record, Totals};
+pub use recorder::{Counts, Polled, Recorder};
 pub use writer::{FrameBuilder, FrameSink, FrameTime, RawFrame, RecordWriter, WriterOptions, Written};

@@ -405,7 +405,7 @@ impl<'a> Scan<'a> {
                 checkpoints: processes.values().map(|process| process.checkpoints.len() as u64).sum(),
                 unlisted_moments: self.unlisted_moments,
             },
-            as_of_ns: self.as_of_ns.max(self.finished_ns.unwrap_or(0)),
+            as_of_ns: self.as_of_ns,
             finished_ns: self.finished_ns,
             damage: Some(self.damage).filter(|damage| !damage.is_none()),
             frames: self.frames,

@@ -349,8 +349,9 @@ impl<W: Write> RecordWriter<W> {
         self.sink.output().flush()
     }
 
-    /// Ends the record in order, with an index.
+    /// Ends the record in order, with an index: everything from before this time is in it.
     pub fn finish(mut self, time_ns: u64) -> io::Result<W> {
+        self.entry(&Entry::AsOf { time_ns }, FrameTime::at(time_ns))?;
         self.entry(&Entry::Finish { time_ns }, FrameTime::at(time_ns))?;
         self.flush()?;
         self.sink.finish()?;
