@@ -15,7 +15,8 @@ use shm_layout::table::{
     UsageStats,
 };
 use shm_layout::{
-    Counters, DeviceEntry, Event, HEADER_WORDS, MAX_DEVICES, MAX_NAME_LEN, MAX_ROWS, Row, SegmentHeader,
+    Counters, DeviceEntry, Event, HEADER_WORDS, MAX_COUNT, MAX_DEVICES, MAX_NAME_LEN, MAX_ROWS, Row,
+    SegmentHeader,
 };
 use tt_shm_os::{Anchor, ClockKind};
 
@@ -431,12 +432,14 @@ impl Entry {
             kind::EVENTS => Entry::Events { process, events: events(reader)? },
             kind::GAP => {
                 let [first, last, time_ns] = reader.pod()?;
+                position(first)?;
+                position(last)?;
                 Entry::Gap(GapEntry { process, first, last, time_ns })
             }
             kind::END => {
                 let how = Ended::ALL.into_iter().find(|how| *how as u32 == code).unwrap_or(Ended::Unknown);
-                let [noticed_ns, position] = reader.pod()?;
-                Entry::End(EndEntry { process, noticed_ns, how, position })
+                let [noticed_ns, last] = reader.pod()?;
+                Entry::End(EndEntry { process, noticed_ns, how, position: position(last)? })
             }
             kind::CLOCK => {
                 let unknown = DecodeError::Code { what: "clock", code: u64::from(code) };
@@ -462,6 +465,11 @@ fn put_timed<T: Pod>(out: &mut Vec<u8>, kind: u32, code: u32, time_ns: u64, rows
         put(out, &time_ns);
         put_numbered(out, rows);
     });
+}
+
+/// A position that a ring can have.
+fn position(position: u64) -> Result<u64, DecodeError> {
+    if position > MAX_COUNT { Err(DecodeError::Count(position)) } else { Ok(position) }
 }
 
 fn facts<T: serde::de::DeserializeOwned>(bytes: &[u8]) -> Result<T, DecodeError> {
@@ -495,7 +503,7 @@ fn events(mut reader: Reader<'_>) -> Result<Vec<Event>, DecodeError> {
     let events: Vec<Event> = reader.rest_of()?;
     let first = events.first().ok_or(DecodeError::Count(0))?.stamp;
     // From 1, and no ring gets near the end of the numbers.
-    if first == 0 || first.checked_add(events.len() as u64).is_none() {
+    if first == 0 || first > MAX_COUNT {
         return Err(DecodeError::Position { found: first, expected: 1 });
     }
     match (first..).zip(&events).find(|(expected, event)| event.stamp != *expected) {
@@ -556,6 +564,7 @@ impl StateEntry {
         if counters.len() > MAX_DEVICES || head.row_count > MAX_ROWS {
             return Err(DecodeError::Count(head.row_count.max(counters.len() as u64)));
         }
+        position(head.position)?;
         if let Some(device) = counters.iter().position(|counters| !counters.is_plausible()) {
             return Err(DecodeError::Counters { device });
         }

@@ -72,4 +72,6 @@ pub use index::IndexEntry;
 pub use merge::{Merged, MergedEvent};
 pub use record::{Entries, Frame, Gap, Process, Record, Totals};
 pub use recorder::{Counts, Polled, Recorder};
+#[doc(hidden)]
+pub use writer::file_of;
 pub use writer::{FrameBuilder, FrameSink, FrameTime, RawFrame, RecordWriter, WriterOptions, Written};

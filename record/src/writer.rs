@@ -82,7 +82,7 @@ impl FrameBuilder {
             self.frame.flags |= frame_flags::CATALOG;
         }
         if let Entry::Gap(gap) = entry {
-            self.frame.lost += (gap.last + 1).saturating_sub(gap.first);
+            self.frame.lost += gap.last.saturating_add(1).saturating_sub(gap.first);
         }
         if let Entry::Finish { .. } = entry {
             self.frame.flags |= frame_flags::LAST;
@@ -366,4 +366,16 @@ impl<W: Write> RecordWriter<W> {
     fn drain(&mut self) -> io::Result<()> {
         self.builder.take().iter().try_for_each(|frame| self.sink.write(frame))
     }
+}
+
+/// A file with one frame of these bytes, whatever they are: for tests and the fuzzer.
+#[doc(hidden)]
+pub fn file_of(raw: Vec<u8>) -> Vec<u8> {
+    let frame = RawFrame { bytes: raw, ..RawFrame::default() };
+    let mut file = Vec::new();
+    // Writing into memory fails only if there is none.
+    if let Ok(mut sink) = FrameSink::new(&mut file, WriterOptions::default()) {
+        let _ = sink.write(&frame);
+    }
+    file
 }

@@ -36,6 +36,7 @@ pub mod driver;
 mod exit;
 mod private;
 mod private_file;
+mod recording;
 #[cfg(test)]
 mod schema;
 mod select;

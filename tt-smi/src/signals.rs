@@ -31,6 +31,11 @@ impl Stop {
         self.0.load(Ordering::Relaxed)
     }
 
+    /// Ends, as if a signal had come.
+    pub(crate) fn set(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+
     pub(crate) fn flag(&self) -> &AtomicBool {
         &self.0
     }

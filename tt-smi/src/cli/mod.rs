@@ -18,7 +18,9 @@ pub use show::{
     DeviceListArgs, Format, HistoryArgs, HistoryFormat, HistorySpan, LimitArgs, ListArgs, OfficialArgs,
     ProcessListArgs, ProcessSort, PsArgs, SnapshotArgs, WatchArgs, WatchFormat,
 };
-pub use trial::{AttachArgs, BenchArgs, DemoArgs, DetachArgs, EnvArgs, EnvFormat, RunArgs, WorkerArgs};
+pub use trial::{
+    AttachArgs, BenchArgs, DemoArgs, DetachArgs, EnvArgs, EnvFormat, RecordArgs, RunArgs, WorkerArgs,
+};
 pub use values::interval;
 
 use anyhow::Context;
@@ -126,6 +128,12 @@ pub enum Command {
     /// to stderr. It covers every process that the command starts, however short-lived, and nothing else in the
     /// namespace. The run can be watched from other terminals meanwhile.
     Run(RunArgs),
+    /// Record every event of every process to a file, until Ctrl-C or while a command runs
+    ///
+    /// The record has what is needed to see any moment again: events, what was live, names, devices, who the processes
+    /// are, telemetry. It can be read up to its last second however the recorder ended. What was overwritten before it
+    /// could be read is counted.
+    Record(RecordArgs),
     /// Print the environment that makes a job report, for jobs that `run` cannot start
     Env(EnvArgs),
     /// Make a running tt-metal job report, by loading the tap into it

@@ -7,7 +7,7 @@ use clap::Args;
 use tt_shm_measure::message::SOCKET_PATH;
 
 use super::DeviceListArgs;
-use super::values::duration;
+use super::values::{black_box_size, duration};
 
 /// `peak`
 #[derive(Debug, Args)]
@@ -36,11 +36,18 @@ pub struct PeakArgs {
 #[command(after_help = "\
 Examples:
   tt-smi aggregate &                for this user and namespace; all users can read root's
-  tt-smi aggregate --stats-interval 10s")]
+  tt-smi aggregate --stats-interval 10s
+  tt-smi aggregate --black-box 256MiB
+                                    the last minutes of every process, also of those that are gone
+
+The black box is in $STATE_DIRECTORY, else in /var/lib/tt-smi: files black-box-TIME-N.ttrec of mode 0600.")]
 pub struct AggregateArgs {
     /// Print a summary to stderr at this interval, such as 10s or 500ms
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub stats_interval: Option<Duration>,
+    /// Keep a record of the last minutes in files of this size together, such as 256MiB
+    #[arg(long, value_name = "SIZE", value_parser = black_box_size)]
+    pub black_box: Option<u64>,
 }
 
 /// `bridge`

@@ -1,11 +1,13 @@
-//! Arguments of the commands that start processes, or change them: `run`, `env`, `attach`, `detach`, `demo`, `bench`.
+//! Arguments of the commands that start processes, or change them: `run`, `record`, `env`, `attach`, `detach`, `demo`, `bench`.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::Args;
 
 use super::ScreenArgs;
+use super::values::{duration, size};
 
 /// `bench`
 #[derive(Debug, Args)]
@@ -99,6 +101,41 @@ pub struct RunArgs {
     pub no_region: bool,
     /// The command and its arguments
     #[arg(trailing_var_arg = true, required = true, value_name = "COMMAND")]
+    pub command: Vec<OsString>,
+}
+
+/// `record`
+#[derive(Debug, Args)]
+#[command(
+    override_usage = "tt-smi record [OPTIONS] [-- <COMMAND>...]",
+    after_help = "\
+Examples:
+  tt-smi record                                  everything here, until Ctrl-C
+  tt-smi record -o step.ttrec -- python3 train.py --steps 10
+  tt-smi record -o night.ttrec --rotate 1GiB --duration 8h
+                                                 night-0001.ttrec and so on, each readable alone
+
+The file has mode 0600: it holds names and command lines. Exit codes: that of the command, else 0; 1 if
+the file could not be written."
+)]
+pub struct RecordArgs {
+    /// Write to FILE [default: tt-smi-HOST-TIME.ttrec in this folder]
+    #[arg(long, short, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// Replace FILE if it exists
+    #[arg(long)]
+    pub force: bool,
+    /// Stop after this time, such as 90s or 2h
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub duration: Option<Duration>,
+    /// Begin a new file after this size, such as 1GiB
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    pub rotate: Option<u64>,
+    /// Do not load the tap into COMMAND: only programs that report by themselves are seen
+    #[arg(long)]
+    pub no_tap: bool,
+    /// A command to run meanwhile, and its arguments; the recording ends with it
+    #[arg(last = true, value_name = "COMMAND")]
     pub command: Vec<OsString>,
 }
 

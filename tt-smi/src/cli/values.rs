@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::query::{
     ALLOCATION_FIELDS, DEVICE_FIELDS, EVENT_FIELDS, FAILURE_FIELDS, PROCESS_FIELDS, PROGRAM_FIELDS, Query,
-    QueryError, time_ns,
+    QueryError, size_bytes, time_ns,
 };
 
 // Queries are parsed with the arguments, so that a wrong one is refused before anything is read.
@@ -44,6 +44,23 @@ pub(super) fn duration(text: &str) -> Result<Duration, String> {
 fn time(text: &str) -> Result<Duration, String> {
     let nanos = time_ns(text).map_err(|expected| format!("{text:?} is not {expected}"))?;
     Ok(Duration::from_nanos(nanos))
+}
+
+/// `64MiB`, `1GiB`: the size of a file.
+pub(super) fn size(text: &str) -> Result<u64, String> {
+    let allowed = 1 << 20..=1 << 50;
+    match size_bytes(text).map_err(|expected| format!("{text:?} is not {expected}"))? {
+        size if allowed.contains(&size) => Ok(size),
+        _ => Err(format!("{text:?} is out of range: from 1MiB to 1PiB")),
+    }
+}
+
+/// The size of a black box, which is in several files.
+pub(super) fn black_box_size(text: &str) -> Result<u64, String> {
+    match size(text)? {
+        size if size >= 16 << 20 => Ok(size),
+        _ => Err(format!("{text:?} is too small: 16MiB or more")),
+    }
 }
 
 /// A refresh interval. Shorter ones would only keep a core busy; longer ones would not be live.

@@ -21,6 +21,7 @@ pub(crate) mod oom;
 pub(crate) mod peak;
 pub(crate) mod programs;
 pub(crate) mod ps;
+mod record;
 pub(crate) mod run;
 mod snapshot;
 mod top;
@@ -67,6 +68,7 @@ pub(crate) fn run(cli: Cli, settings: &Settings) -> anyhow::Result<()> {
         Some(Command::Peak(args)) => peak::run(&args, settings),
         Some(Command::Oom(args)) => oom::run(&args, settings),
         Some(Command::Run(args)) => run::run(&args, settings),
+        Some(Command::Record(args)) => record::run(&args, settings),
         Some(Command::Env(args)) => env::run(&args, settings),
         Some(Command::Attach(args)) => attach::attach(&args, settings),
         Some(Command::Detach(args)) => attach::detach(&args),

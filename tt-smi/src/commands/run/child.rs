@@ -15,6 +15,7 @@ use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SI
 use signal_hook::iterator::Signals;
 use tt_shm_os::{NAMESPACE_ENV, Procfs};
 
+use super::loadable::Obstacle;
 use super::membership::RunId;
 use super::notices::{NOTES_ENV, Notices};
 use crate::cli::RunArgs;
@@ -27,7 +28,7 @@ const REGION_OFF_ENV: &str = "TT_METAL_SHM_TRACKING_DISABLED";
 /// How the command ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(into = "ExitJson")]
-pub(super) enum End {
+pub(in crate::commands) enum End {
     /// It exited with this code.
     Exited(u8),
     /// It was killed by this signal.
@@ -57,7 +58,7 @@ impl From<End> for ExitJson {
 
 impl End {
     /// The exit code that a shell would report.
-    pub(super) fn code(self) -> u8 {
+    pub(in crate::commands) fn code(self) -> u8 {
         match self {
             End::Exited(code) => code,
             End::Killed(signal) => 128 | signal,
@@ -66,7 +67,7 @@ impl End {
 }
 
 /// The command while it is running.
-pub(super) struct Running {
+pub(in crate::commands) struct Running {
     pid: Pid,
     signals: signal_hook::iterator::Handle,
     passer: std::thread::JoinHandle<()>,
@@ -118,7 +119,7 @@ impl Running {
     }
 
     /// Waits for its end, and reaps orphans, which became children of this process.
-    pub(super) fn wait(self) -> io::Result<End> {
+    pub(in crate::commands) fn wait(self) -> io::Result<End> {
         let end = loop {
             match wait(WaitOptions::empty()) {
                 Ok(Some((pid, status))) if pid == self.pid => break end_of(status),
@@ -130,6 +131,13 @@ impl Running {
         let _ = self.passer.join();
         Ok(end)
     }
+}
+
+/// Starts a command for a recording: nobody listens to its notices.
+pub(in crate::commands) fn start(args: &RunArgs, settings: &Settings, run: RunId) -> io::Result<Running> {
+    let obstacle = args.command.first().and_then(|command| Obstacle::of(command.as_ref()));
+    let loads_tap = !args.no_tap && !obstacle.is_some_and(|obstacle| obstacle.prevents_start());
+    Running::start(args, settings, run, None, loads_tap)
 }
 
 /// Has the tap loaded into the command and all that it starts. Without it, they run all the same.

@@ -9,10 +9,10 @@ use tt_shm_reader::Segment;
 
 /// A random number that processes of the run find in their environment and copy into their segments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct RunId(u64);
+pub(in crate::commands) struct RunId(u64);
 
 impl RunId {
-    pub(super) fn random() -> io::Result<RunId> {
+    pub(in crate::commands) fn random() -> io::Result<RunId> {
         // 0 means none.
         Ok(RunId(tt_shm_os::random_u64()?.max(1)))
     }
@@ -22,7 +22,7 @@ impl RunId {
         format!("{}.{:016x}", namespace.as_str(), self.0)
     }
 
-    pub(super) fn is_of(self, segment: &Segment) -> bool {
+    pub(in crate::commands) fn is_of(self, segment: &Segment) -> bool {
         segment.header().run == self.0
     }
 }

@@ -5,17 +5,17 @@
 //! until their processes end; one merges their rings, with the lowest priority. The report is made from what they have
 //! when the command has ended.
 
-mod child;
+pub(in crate::commands) mod child;
 mod chip;
 mod composition;
 pub(crate) mod json;
 mod loadable;
-mod membership;
+pub(in crate::commands) mod membership;
 mod notices;
 mod peaks;
 mod report;
 mod text;
-mod watch;
+pub(in crate::commands) mod watch;
 
 use std::collections::HashSet;
 use std::ffi::OsStr;

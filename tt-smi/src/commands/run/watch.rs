@@ -215,7 +215,7 @@ fn is_to_remove(run: RunId, segment: &Segment) -> bool {
 }
 
 /// Removes a file, if the path still names this one.
-fn remove(segment: &Segment) {
+pub(in crate::commands) fn remove(segment: &Segment) {
     let path = tt_shm_os::path_of(segment.file_name());
     if rustix::fs::lstat(&path).is_ok_and(|stat| (stat.st_dev, stat.st_ino) == segment.inode()) {
         // Already removed by another process.
