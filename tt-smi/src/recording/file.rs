@@ -137,6 +137,8 @@ struct Progress {
     /// Bytes in the current file, and in those before it.
     current: AtomicU64,
     before: AtomicU64,
+    /// The number of the file that is written, from 1.
+    file: AtomicU64,
     failure: Mutex<Option<std::io::Error>>,
 }
 
@@ -155,7 +157,7 @@ impl Output {
         let (path, file) = parts.create()?;
         let options = WriterOptions::default();
         let mut sink = FrameSink::new(file, options).context("cannot compress")?;
-        let progress = Arc::new(Progress::default());
+        let progress = Arc::new(Progress { file: AtomicU64::new(1), ..Progress::default() });
         let (send, receive) = sync_channel(QUEUE);
         let shared = Arc::clone(&progress);
         let thread = std::thread::spawn(move || {
@@ -186,14 +188,14 @@ impl Output {
 
     /// Whether the next file should be begun.
     pub(super) fn is_full(&self) -> bool {
-        self.parts.rotate.is_some_and(|size| self.progress.current.load(Ordering::Relaxed) >= size)
+        let Progress { current, file, .. } = &*self.progress;
+        // What waits for the thread is still for the old file: its size must not begin yet another one.
+        let is_current = file.load(Ordering::Acquire) == self.files;
+        is_current && self.parts.rotate.is_some_and(|size| current.load(Ordering::Relaxed) >= size)
     }
 
     pub(super) fn next_part(&mut self) -> anyhow::Result<()> {
         let (path, file) = self.parts.create()?;
-        // Until the thread gets there, the old file's size must not begin yet another one.
-        let current = self.progress.current.swap(0, Ordering::Relaxed);
-        self.progress.before.fetch_add(current, Ordering::Relaxed);
         let _ = self.send.as_ref().map(|send| send.send(Message::Next(file)));
         (self.path, self.files) = (path, self.files + 1);
         Ok(())
@@ -229,12 +231,15 @@ impl Progress {
     fn take(&self, sink: &mut FrameSink<File>, message: Message) -> std::io::Result<()> {
         match message {
             Message::Frame(frame) => {
-                let before = sink.written().bytes;
                 sink.write(&frame)?;
-                self.current.fetch_add(sink.written().bytes - before, Ordering::Relaxed);
+                self.current.store(sink.written().bytes, Ordering::Relaxed);
             }
             Message::Next(file) => {
                 sink.finish()?;
+                self.before.fetch_add(sink.written().bytes, Ordering::Relaxed);
+                self.current.store(0, Ordering::Relaxed);
+                // Release: pairs with the acquire load in is_full(), which must not see the old size.
+                self.file.fetch_add(1, Ordering::Release);
                 *sink = FrameSink::new(file, WriterOptions::default())?;
             }
         }
