@@ -8,7 +8,7 @@ use std::sync::LazyLock;
 use serde::{Serialize, Serializer};
 use tt_shm_reader::Class;
 
-use super::figure::{FIGURES, Facet, Figure};
+use super::figure::{FIGURES, Facet, Figure, Rank};
 use super::{Device, Held, Memory, Moment, RegionBytes};
 use crate::driver::{MEASURES, Measure};
 
@@ -107,6 +107,25 @@ impl Column {
             Read::Held(_) => false,
             Read::Device(_) => self.unit == Unit::Rate,
             Read::Perhaps(_) | Read::Measure(_) | Read::Limit(_) => true,
+        }
+    }
+
+    /// Whether the values of several processes add up to a value of the same kind: neither peaks, which are of different
+    /// moments, nor counts that end with their process.
+    pub fn adds_up(&self) -> bool {
+        self.sum.as_ref() == Some(&self.name) && self.unit != Unit::Total
+    }
+
+    /// Whether it belongs to what is told of very many devices: of memory, what each has in all, and its peak.
+    pub fn is_brief(&self) -> bool {
+        match self.read {
+            Read::Memory(figure, of) => {
+                let is_told =
+                    matches!(of.suffix, "_bytes" | "_exact" | "_total_bytes" | "_peak_bytes" | "_peak_exact");
+                figure.rank == Rank::Whole && is_told
+            }
+            Read::Held(_) | Read::Device(_) | Read::Perhaps(_) | Read::Measure(_) => true,
+            Read::Limit(_) => false,
         }
     }
 

@@ -10,7 +10,7 @@ use tt_shm_reader::{
 use super::as_json::{by_word, words};
 use super::{Clock, Column, Held, Word, ranges};
 use crate::escape::Foreign;
-use crate::procinfo::{Container, ProcInfo, RunState};
+use crate::procinfo::{Container, Groups, ProcInfo, RunState};
 #[cfg(test)]
 use crate::schema;
 use crate::units::{UNKNOWN, bytes_or_unknown};
@@ -66,6 +66,10 @@ pub struct Process {
     #[serde(flatten, serialize_with = "crate::procinfo::container::flat")]
     #[cfg_attr(test, schemars(schema_with = "crate::procinfo::container::schema"))]
     pub container: Option<Container>,
+    /// UID of its pod; `None` if it is in none, or not known.
+    pub kubernetes_pod_uid: Option<String>,
+    /// Its job of Slurm; `None` if it is in none, or not known.
+    pub slurm_job_id: Option<u64>,
     /// Whether it lives; stopped is alive, and does nothing.
     pub state: ProcessState,
     /// Who writes its segment.
@@ -224,6 +228,8 @@ impl Process {
             user: crate::users::name_of(uid),
             command: None,
             container: None,
+            kubernetes_pod_uid: None,
+            slurm_job_id: None,
             state: match stats.state {
                 process_state::ENDED => ProcessState::Ended,
                 _ => ProcessState::Alive,
@@ -290,8 +296,9 @@ impl Process {
     /// Takes what the system knows of it: its claim holds.
     pub fn confirm(&mut self, info: &ProcInfo) {
         self.claimed = Some(false);
-        (self.parent_pid, self.command, self.container) =
-            (info.parent, info.command.clone(), info.container.clone());
+        (self.parent_pid, self.command) = (info.parent, info.command.clone());
+        let Groups { container, pod_uid, slurm_job } = info.groups.clone();
+        (self.container, self.kubernetes_pod_uid, self.slurm_job_id) = (container, pod_uid, slurm_job);
         self.state = match info.state {
             RunState::Running => self.state,
             RunState::Stopped => ProcessState::Stopped,

@@ -5,9 +5,8 @@ mod cache;
 pub(crate) mod container;
 
 pub use cache::Cache;
-pub use tt_shm_driver::Container;
+pub use tt_shm_driver::{Container, Groups};
 
-use tt_shm_driver::Groups;
 use tt_shm_os::{Procfs, Stat};
 
 use crate::escape::Foreign;
@@ -31,8 +30,8 @@ pub enum RunState {
 pub struct ProcInfo {
     /// Its arguments, separated by blanks; `None` if it has none or they are not visible.
     pub command: Option<Foreign>,
-    /// The container it runs in.
-    pub container: Option<Container>,
+    /// The container, the pod and the job that it runs in.
+    pub groups: Groups,
     /// Whether it can run.
     pub state: RunState,
     /// Pid of its parent; `None` if there is none in this PID namespace.
@@ -56,13 +55,13 @@ pub fn read(procfs: &Procfs, pid: u32) -> Option<ProcInfo> {
     let before = procfs.stat(pid)?;
     let command = command(&procfs.start_of(pid, "cmdline", MAX_BYTES));
     let cgroup = procfs.start_of(pid, "cgroup", MAX_BYTES);
-    let container = Groups::parse(&String::from_utf8_lossy(&cgroup)).container;
+    let groups = Groups::parse(&String::from_utf8_lossy(&cgroup));
     let owners = procfs.status(pid).and_then(|status| status.owners());
     // All from one process: the pid may have been reused between two reads.
     let after = procfs.stat(pid).filter(|after| after.start_ticks == before.start_ticks)?;
     Some(ProcInfo {
         command,
-        container,
+        groups,
         state: RunState::of(&after),
         parent: parent(&after),
         start_ticks: after.start_ticks,

@@ -22,7 +22,7 @@ fn info(command: &str, parent: u32, state: RunState) -> ProcInfo {
     let command = Some(Foreign::from(command));
     ProcInfo {
         command,
-        container: None,
+        groups: Groups::default(),
         state,
         parent: Some(parent),
         start_ticks: 7,

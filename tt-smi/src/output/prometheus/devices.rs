@@ -1,18 +1,31 @@
 //! Metrics of devices.
 
-use super::family::{Families, Kind, Labels};
-use crate::model::{COLUMNS, Device, Model};
+use super::Scope;
+use super::family::{About, Kind, Labels, Sample};
+use crate::model::{COLUMNS, Device};
 
-/// Adds every figure of every device. What is not known is left out.
-pub(super) fn add(families: &mut Families, model: &Model) {
-    for column in COLUMNS.iter() {
-        for device in &model.devices {
-            if let Some(value) = column.of_device(device).number() {
-                families.add(&column.metrics[0], Kind::Gauge, &column.help, labels(device), value);
-            }
-        }
-    }
+/// Every figure of a device. What is not known is left out.
+pub(super) fn samples(device: &Device, scope: &Scope) -> Vec<Sample> {
+    let labels = labels(device);
+    let columns = COLUMNS.iter().filter(|column| !scope.brief || column.is_brief());
+    let mut samples: Vec<Sample> = columns
+        .filter_map(|column| {
+            let value = column.of_device(device).number()?;
+            let about = About { name: &column.metrics[0], kind: Kind::Gauge, help: &column.help };
+            Some((about, labels.clone(), value))
+        })
+        .collect();
+    let last_failure = device.failure.and_then(|failure| failure.time.unix_seconds());
+    samples.extend(last_failure.map(|time| (LAST_FAILURE, labels, time)));
+    samples
 }
+
+/// Outlives the process whose allocation failed, unlike counts.
+const LAST_FAILURE: About = About {
+    name: "tt_device_last_failure_time_seconds",
+    kind: Kind::Gauge,
+    help: "When an allocation failed last; left out if none did.",
+};
 
 /// What tells a device from others.
 pub(super) fn labels(device: &Device) -> Labels {

@@ -1,62 +1,131 @@
-//! Metrics of processes on devices.
+//! Metrics of processes on devices. Processes that no label tells apart are one group, and their figures one sum.
 
-use super::devices;
-use super::family::{Families, Kind, Labels};
-use crate::model::{Model, Process, Unit, Usage, process_columns};
+use std::collections::BTreeMap;
 
-/// Adds the figures of every process that lives on every device. All that a process counts itself is exact; what is
-/// only a bound is left out.
-pub(super) fn add(families: &mut Families, model: &Model) {
-    let alive = || model.processes.iter().filter(|process| process.is_alive());
-    for column in process_columns().filter(|column| column.sum.is_some()) {
-        let kind = if column.unit == Unit::Total { Kind::Counter } else { Kind::Gauge };
-        for process in alive() {
-            for usage in &process.usages {
-                if let Some(value) = column.of_sum(&usage.held) {
-                    families.add(
-                        &column.metrics[1],
-                        kind,
-                        &column.help,
-                        labels(process, usage, model),
-                        value as f64,
-                    );
-                }
-            }
+use super::family::{About, Kind, Labels, Sample};
+use super::{Scope, devices};
+use crate::model::{Column, Held, Model, Process, Unit, Usage, process_columns};
+
+/// The processes on a device that have the same labels.
+#[derive(Default)]
+struct Group<'a> {
+    usages: Vec<&'a Usage>,
+}
+
+/// The figures of every group of living processes, the group with the most DRAM first: where not all have room, the
+/// largest stay.
+pub(super) fn samples(model: &Model, scope: &Scope) -> Vec<Vec<Sample>> {
+    let mut groups: BTreeMap<Labels, Group<'_>> = BTreeMap::new();
+    for process in alive(model) {
+        for usage in &process.usages {
+            let labels = labels(process, usage, model, scope);
+            groups.entry(labels).or_default().usages.push(usage);
         }
     }
-    for process in alive() {
-        for usage in process.usages.iter().filter(|usage| usage.claim.is_some()) {
-            let help = "1 if what a process says of the device is not taken for true.";
-            let labels = labels(process, usage, model);
-            families.add("tt_process_claims_conflict", Kind::Gauge, help, labels, 1.0);
-        }
+    let mut groups: Vec<(Labels, Group<'_>)> = groups.into_iter().collect();
+    groups.sort_by_key(|(_, group)| std::cmp::Reverse(group.dram()));
+    groups.iter().map(|(labels, group)| group.samples(labels, scope)).collect()
+}
+
+/// Event rates: a process has one, on all devices together.
+pub(super) fn rates(model: &Model, scope: &Scope) -> Vec<Sample> {
+    let rate = |process: &Process| {
+        let about = About {
+            name: "tt_process_events_per_second",
+            kind: Kind::Gauge,
+            help: "Events of the last second.",
+        };
+        Some((about, own_labels(process, Labels::default(), scope), process.events_per_second?))
+    };
+    // Of a group, a rate that is not known would be missing in the sum.
+    if scope.pids { alive(model).filter_map(rate).collect() } else { Vec::new() }
+}
+
+fn alive(model: &Model) -> impl Iterator<Item = &Process> {
+    model.processes.iter().filter(|process| process.is_alive())
+}
+
+impl Group<'_> {
+    fn dram(&self) -> u64 {
+        self.usages.iter().map(|usage| usage.held.dram.used).fold(0, u64::saturating_add)
     }
-    for process in alive() {
-        if let Some(rate) = process.events_per_second {
-            let help = "Events of the last second.";
-            families.add(
-                "tt_process_events_per_second",
-                Kind::Gauge,
-                help,
-                own_labels(process, Labels::default()),
-                rate,
-            );
+
+    /// What only a single process has, peaks and counts from its start on, is told where each series is one process.
+    fn samples(&self, labels: &Labels, scope: &Scope) -> Vec<Sample> {
+        let is_single = scope.pids && self.usages.len() == 1;
+        let is_told = |column: &&Column| {
+            column.sum.is_some() && (!scope.brief || column.is_brief()) && (is_single || column.adds_up())
+        };
+        let columns: Vec<&Column> = process_columns().filter(is_told).collect();
+        let values = columns.iter().map(|column| (*column, self.sum(column)));
+        let values: Vec<(&Column, Option<u64>)> = values.collect();
+        let exact = values.iter().filter(|(column, _)| column.adds_up()).all(|(_, sum)| sum.is_some());
+        let known =
+            values.into_iter().filter_map(|(column, sum)| Some((about(column), labels.clone(), sum? as f64)));
+        let mut samples: Vec<Sample> = known.collect();
+        samples.push((EXACT, labels.clone(), f64::from(u8::from(exact))));
+        if !scope.pids {
+            samples.push((PROCESSES, labels.clone(), self.usages.len() as f64));
         }
+        let disputed = self.usages.iter().filter(|usage| usage.claim.is_some()).count();
+        if disputed > 0 {
+            samples.push((CONFLICT, labels.clone(), disputed as f64));
+        }
+        samples
+    }
+
+    /// `None` if one of the parts is only a bound: then so is the sum.
+    fn sum(&self, column: &Column) -> Option<u64> {
+        let part = |held: &Held| column.of_sum(held);
+        self.usages.iter().try_fold(0_u64, |sum, usage| Some(sum.saturating_add(part(&usage.held)?)))
     }
 }
 
-fn labels(process: &Process, usage: &Usage, model: &Model) -> Labels {
+const EXACT: About = About {
+    name: "tt_process_exact",
+    kind: Kind::Gauge,
+    help: "1 if all that the process holds on the device is known exactly, 0 if some is not, and left out.",
+};
+const PROCESSES: About = About {
+    name: "tt_process_processes",
+    kind: Kind::Gauge,
+    help: "Processes that hold something on the device and have these labels.",
+};
+const CONFLICT: About = About {
+    name: "tt_process_claims_conflict",
+    kind: Kind::Gauge,
+    help: "1 if what a process says of the device is not taken for true.",
+};
+
+fn about(column: &'static Column) -> About {
+    let kind = if column.unit == Unit::Total { Kind::Counter } else { Kind::Gauge };
+    About { name: &column.metrics[1], kind, help: &column.help }
+}
+
+fn labels(process: &Process, usage: &Usage, model: &Model, scope: &Scope) -> Labels {
     let device = model.devices.iter().find(|device| device.index == usage.device);
     let labels = device.map_or_else(|| Labels::default().with("device", usage.device), devices::labels);
-    own_labels(process, labels)
+    own_labels(process, labels, scope)
 }
 
-/// The pid here where it is known, and whether it is only claimed; beside it what the process calls itself, which is another in a container.
-fn own_labels(process: &Process, labels: Labels) -> Labels {
+/// Labels that tell processes apart, beside their pids.
+pub const PROCESS_LABELS: [&str; 5] = ["process", "user", "container_id", "pod_uid", "slurm_job"];
+
+/// The pid here where it is known, and whether it is only claimed; beside it what the process calls itself, which is
+/// another in a container.
+fn own_labels(process: &Process, labels: Labels, scope: &Scope) -> Labels {
+    let labels = match scope.pids {
+        true => labels
+            .with_known("pid", process.pid)
+            .with_known("claimed", process.claimed.filter(|claimed| *claimed))
+            .with("namespace_pid", process.namespace_pid),
+        false => labels,
+    };
     labels
-        .with_known("pid", process.pid)
-        .with_known("claimed", process.claimed.filter(|claimed| *claimed))
-        .with("namespace_pid", process.namespace_pid)
         .with("process", &process.name)
         .with("user", process.owner())
+        .with_known("container_id", process.container.as_ref().map(|container| &container.id))
+        .with_known("pod_uid", process.kubernetes_pod_uid.as_ref())
+        .with_known("slurm_job", process.slurm_job_id)
+        .without(&scope.dropped_labels)
 }
