@@ -40,6 +40,7 @@ mod recording;
 #[cfg(test)]
 mod schema;
 mod select;
+mod serve;
 mod signals;
 mod stale;
 mod tap;

@@ -18,12 +18,13 @@ use crate::lists::events::Happened;
 use crate::model::{CLASSES, Column, PRODUCER, Unit, Word, event_name};
 use crate::output::json::SCHEMA;
 use crate::output::snapshot_json::SnapshotJson;
+use crate::serve::{Following, Lost};
 
 /// A document: its name, its title, and the schema of its type.
 type Document = (&'static str, &'static str, fn() -> Schema);
 
 /// Every document. A command with another one adds it here.
-const DOCUMENTS: [Document; 13] = [
+const DOCUMENTS: [Document; 14] = [
     ("allocations", "tt-smi allocations --json", of::<allocations::json::ListingJson<'_>>),
     ("bench", "tt-smi bench --json", of::<FindingsJson<'_>>),
     ("cores", "tt-smi cores --json", of::<cores::json::CoresJson<'_>>),
@@ -36,8 +37,22 @@ const DOCUMENTS: [Document; 13] = [
     ("programs", "tt-smi programs --json", of::<programs::json::ListingJson<'_>>),
     ("ps", "tt-smi ps --json", of::<ps::PsJson<'_>>),
     ("run", "The file of tt-smi run --json FILE", of::<run::json::RunJson<'_>>),
-    ("snapshot", "tt-smi snapshot --json, tt-smi -s, and each line of tt-smi watch", of::<SnapshotJson<'_>>),
+    ("stream", "Messages of /api/v1/events that are no events of a process", of::<Notice>),
+    (
+        "snapshot",
+        "tt-smi snapshot --json, tt-smi -s, each line of tt-smi watch, and /api/v1/snapshot",
+        of::<SnapshotJson<'_>>,
+    ),
 ];
+
+/// A message of a stream that is no event of a process.
+#[derive(JsonSchema)]
+#[serde(untagged)]
+#[expect(dead_code, reason = "only its schema is used")]
+enum Notice {
+    Following(Following),
+    Lost(Lost),
+}
 
 #[test]
 fn docs_have_the_schemas_of_the_types() {

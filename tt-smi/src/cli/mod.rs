@@ -3,6 +3,7 @@
 mod about;
 mod lists;
 mod screen;
+mod serve;
 mod service;
 mod show;
 mod trial;
@@ -13,6 +14,7 @@ pub use lists::{
     AllocationsArgs, CoresArgs, DeviceArgs, EventsArgs, OnlyArgs, OomArgs, ProgramsArgs, SortBy,
 };
 pub use screen::ScreenArgs;
+pub use serve::ServeArgs;
 pub use service::{AggregateArgs, BridgeArgs, CleanArgs, DoctorArgs, PeakArgs};
 pub use show::{
     DeviceListArgs, Format, HistoryArgs, HistoryFormat, HistorySpan, LimitArgs, ListArgs, OfficialArgs,
@@ -150,6 +152,11 @@ pub enum Command {
     /// several processes are exact, event rates are known, and failures record who held the memory. Without it, each
     /// command aggregates by itself, beginning when it starts.
     Aggregate(AggregateArgs),
+    /// Serve metrics, snapshots and events over HTTP, for Prometheus and others
+    ///
+    /// Stays in the foreground until Ctrl-C or SIGTERM. Reads what a running aggregator publishes, and needs no privileges;
+    /// without an aggregator it aggregates what this user may read. Read-only, and bounded in clients, requests and series.
+    Serve(ServeArgs),
     /// Serve clients of the proof of concept's socket, as processes like any other
     ///
     /// Stays in the foreground until Ctrl-C or SIGTERM. What a client reports becomes a segment in shared memory that every

@@ -23,6 +23,7 @@ pub(crate) mod programs;
 pub(crate) mod ps;
 mod record;
 pub(crate) mod run;
+mod serve;
 mod snapshot;
 mod top;
 mod watch;
@@ -74,6 +75,7 @@ pub(crate) fn run(cli: Cli, settings: &Settings) -> anyhow::Result<()> {
         Some(Command::Detach(args)) => attach::detach(&args),
         Some(Command::Doctor(args)) => doctor::run(&args, settings),
         Some(Command::Aggregate(args)) => aggregate::run(&args, settings),
+        Some(Command::Serve(args)) => serve::run(&args, settings),
         Some(Command::Bridge(args)) => bridge::run(&args, settings),
         Some(Command::Clean(args)) => clean::run(&args, settings),
         Some(Command::Bench(args)) => bench::run(&args, settings),

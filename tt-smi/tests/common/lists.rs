@@ -10,7 +10,7 @@ use tt_smi::lists::allocations::{self, Item};
 use tt_smi::lists::events::Seen;
 use tt_smi::lists::programs::{self, Entry, Sharing};
 use tt_smi::model::{Health, Model, Moment, Process};
-use tt_smi::procinfo::{Container, ProcInfo, RunState};
+use tt_smi::procinfo::{Container, Groups, ProcInfo, RunState};
 use tt_smi::screen::{More, NewEvents};
 
 use super::{GIB, HOSTILE, KIB, MIB, SECOND, model, snapshot};
@@ -64,7 +64,11 @@ pub(crate) fn processes() -> Model {
         ..worker.clone()
     };
     worker.confirm(&ProcInfo {
-        container: Some(Container { runtime: Some("docker"), id: "c0ffee00".repeat(8) }),
+        groups: Groups {
+            container: Some(Container { runtime: Some("docker"), id: "c0ffee00".repeat(8) }),
+            pod_uid: Some("1f2e3d4c-0001-4a2b-8c3d-0123456789ab".to_owned()),
+            slurm_job: Some(77),
+        },
         ..info("python3 worker.py --rank 1", 4242, RunState::Stopped)
     });
     model.processes.splice(2..2, [worker, unseen]);
