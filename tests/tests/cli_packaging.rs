@@ -75,8 +75,16 @@ fn scripts_are_shell() {
 }
 
 #[test]
-fn the_unit_starts_what_the_package_installs() {
-    let name = settings()["systemd-units"]["unit-name"].as_str().unwrap().to_owned();
+fn the_units_start_what_the_package_installs() {
+    let units = settings()["systemd-units"].as_array().unwrap().clone();
+    assert_eq!(units.len(), 2);
+    for unit in units {
+        check_unit(unit["unit-name"].as_str().unwrap());
+        assert_eq!((&unit["enable"], &unit["start"]), (&Value::Bool(false), &Value::Bool(false)));
+    }
+}
+
+fn check_unit(name: &str) {
     let unit = text(&format!("packaging/{name}.service"));
     let program = unit.lines().find_map(|line| line.strip_prefix("ExecStart=/")?.split(' ').next()).unwrap();
     assert!(assets().iter().any(|(_, place)| place == program), "{program} is not in the package");
@@ -87,7 +95,7 @@ fn the_unit_starts_what_the_package_installs() {
     match Command::new("systemd-analyze").args(["verify", "--man=no"]).arg(&file).output() {
         Ok(output) => {
             let said = String::from_utf8_lossy(&output.stderr);
-            let about = said.lines().filter(|line| line.contains(&name)).collect::<Vec<_>>();
+            let about = said.lines().filter(|line| line.contains(name)).collect::<Vec<_>>();
             assert!(about.is_empty(), "{about:?}");
         }
         Err(error) => eprintln!("SKIPPED: systemd-analyze: {error}"),

@@ -3,6 +3,7 @@
 use crate::common::{self, strict};
 use tt_smi::model::Model;
 use tt_smi::model::Origin;
+use tt_smi::output::prometheus::{Scope, TextFormat};
 use tt_smi::output::{csv, prometheus};
 
 fn model() -> Model {
@@ -37,6 +38,110 @@ fn series_that_look_the_same_are_summed() {
     let twice = strict::read(&text(|out| prometheus::write(out, &model)));
     let key = once.keys().find(|key| key.starts_with("tt_process_dram_bytes{device=\"0\"")).unwrap();
     assert_eq!(twice[key], 2.0 * once[key]);
+}
+
+fn part(model: &Model, scope: &Scope) -> std::collections::HashMap<String, f64> {
+    strict::read(&text(|out| prometheus::write_part(out, model, scope, TextFormat::Prometheus, "host=\"h\"")))
+}
+
+fn of<'a>(
+    series: &'a std::collections::HashMap<String, f64>,
+    name: &'a str,
+) -> impl Iterator<Item = (&'a String, f64)> {
+    series
+        .iter()
+        .filter(move |(key, _)| key.split('{').next() == Some(name))
+        .map(|(key, value)| (key, *value))
+}
+
+/// Without pids, processes that look alike are one series: a sum where all parts are exact, else nothing.
+#[test]
+fn without_pids_a_series_is_a_group_and_never_a_part_of_it() {
+    let mut model = model();
+    let mut twin = model.processes[0].clone();
+    (twin.pid, twin.namespace_pid) = (Some(77), 77);
+    model.processes.push(twin);
+    let scope = Scope { pids: false, ..Scope::default() };
+    let (one, two) = (part(&self::model(), &scope), part(&model, &scope));
+    let key = of(&one, "tt_process_dram_bytes").next().unwrap().0.clone();
+    assert!(key.contains("host=\"h\"") && !key.contains("pid="), "{key}");
+    assert_eq!(two[&key], 2.0 * one[&key]);
+    assert!(of(&two, "tt_process_processes").any(|(_, count)| count == 2.0));
+    for of_one in
+        ["tt_process_dram_peak_bytes", "tt_process_dispatches_total", "tt_process_events_per_second"]
+    {
+        assert_eq!(of(&two, of_one).count(), 0, "{of_one} does not add up");
+    }
+    assert!(of(&one, "tt_process_exact").all(|(_, exact)| exact == 1.0));
+    model.processes.last_mut().unwrap().usages[0].held.doubt();
+    let doubted = part(&model, &scope);
+    assert!(!doubted.contains_key(&key), "a sum of which a part is not known");
+    assert_eq!(doubted[&key.replace("tt_process_dram_bytes", "tt_process_exact")], 0.0);
+}
+
+#[test]
+fn labels_that_are_dropped_tell_nobody_apart() {
+    let mut model = model();
+    let mut other = model.processes[0].clone();
+    other.name = "other".into();
+    model.processes.push(other);
+    let names = |dropped: &[&str]| {
+        let dropped_labels = dropped.iter().map(|label| (*label).to_owned()).collect();
+        let scope = Scope { pids: false, dropped_labels, ..Scope::default() };
+        of(&part(&model, &scope), "tt_process_dram_bytes").count()
+    };
+    assert_eq!(names(&["process"]) * 2, names(&[]), "they are one");
+}
+
+#[test]
+fn what_has_no_room_is_left_out_as_a_whole_and_counted() {
+    let model = model();
+    let all = part(&model, &Scope { max_series: 1_000_000, ..Scope::default() });
+    let told = |series: &std::collections::HashMap<String, f64>| {
+        series.keys().filter(|key| !key.starts_with("tt_smi") && !key.starts_with("tt_aggregator")).count()
+    };
+    for most in [0, 1, 150, 300, told(&all) - 1, told(&all)] {
+        let some = part(&model, &Scope { max_series: most, ..Scope::default() });
+        let dropped: f64 = of(&some, "tt_smi_dropped_series").map(|(_, count)| count).sum();
+        assert!(told(&some) <= most);
+        assert_eq!(told(&some) + dropped as usize, told(&all), "of {most}");
+    }
+}
+
+#[test]
+fn brief_is_a_part_of_all() {
+    let model = model();
+    let all = part(&model, &Scope::default());
+    let brief = part(&model, &Scope { brief: true, ..Scope::default() });
+    assert!(brief.len() * 2 < all.len() && brief.iter().all(|(key, value)| all.get(key) == Some(value)));
+    for name in ["tt_dram_used_bytes", "tt_dram_used_exact", "tt_dram_total_bytes", "tt_process_l1_bytes"] {
+        assert!(of(&brief, name).next().is_some(), "{name}");
+    }
+}
+
+#[test]
+fn openmetrics_has_families_units_and_an_end() {
+    let scope = Scope::default();
+    let text = text(|out| prometheus::write_part(out, &model(), &scope, TextFormat::OpenMetrics, ""));
+    assert!(text.ends_with("\n# EOF\n") && text.matches("# EOF").count() == 1);
+    for line in [
+        "# TYPE tt_process_dispatches counter",
+        "# TYPE tt_smi info",
+        "# UNIT tt_dram_used_bytes bytes",
+        "# TYPE tt_dram_used_bytes gauge",
+    ] {
+        assert!(text.lines().any(|one| one == line), "{line}");
+    }
+    let series = |text: &str| {
+        text.lines().filter(|line| !line.starts_with('#')).map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(series(&text), series(&self::text(|out| prometheus::write(out, &model()))), "the same facts");
+    assert_eq!(TextFormat::accepted(""), TextFormat::OpenMetrics);
+    assert_eq!(
+        TextFormat::accepted("application/openmetrics-text;version=1.0.0,*/*;q=0.1"),
+        TextFormat::OpenMetrics
+    );
+    assert_eq!(TextFormat::accepted("text/plain;version=0.0.4"), TextFormat::Prometheus);
 }
 
 #[test]

@@ -300,6 +300,8 @@ impl Column {
         let metric = |stem: &str| match (facet, of.unit) {
             (Facet::Used, _) => format!("{stem}{}", of.suffix),
             (_, Unit::Time) => format!("{name}_seconds"),
+            // There `_count` belongs to histograms.
+            (_, Unit::Count) => name.replace("_count", "_allocations"),
             _ => name.clone(),
         };
         let [device, process] = figure.metrics.unwrap_or([figure.key; 2]);

@@ -36,10 +36,21 @@ impl Default for Scope {
 
 /// Writes a snapshot.
 pub fn write(out: &mut dyn Write, model: &Model) -> io::Result<()> {
-    write_scope(out, model, &Scope::default(), TextFormat::Prometheus, "", Vec::new())
+    write_part(out, model, &Scope::default(), TextFormat::Prometheus, "")
 }
 
-/// Writes a part of a model, with constant labels as text and with what else there is to tell.
+/// Writes a part of a model in a format, with the same labels, as text, for every series.
+pub fn write_part(
+    out: &mut dyn Write,
+    model: &Model,
+    scope: &Scope,
+    format: TextFormat,
+    constant: &str,
+) -> io::Result<()> {
+    write_scope(out, model, scope, format, constant, Vec::new())
+}
+
+/// The same, with what else there is to tell.
 pub(crate) fn write_scope(
     out: &mut dyn Write,
     model: &Model,
