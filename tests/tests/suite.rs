@@ -36,6 +36,7 @@ mod run;
 mod schema;
 mod screen;
 mod segment;
+mod serve;
 mod tap;
 mod time_namespace;
 mod unloadable;
