@@ -56,13 +56,13 @@ impl Group<'_> {
         let is_told = |column: &&Column| {
             column.sum.is_some() && (!scope.brief || column.is_brief()) && (is_single || column.adds_up())
         };
-        let columns: Vec<&Column> = process_columns().filter(is_told).collect();
-        let values = columns.iter().map(|column| (*column, self.sum(column)));
-        let values: Vec<(&Column, Option<u64>)> = values.collect();
-        let exact = values.iter().filter(|(column, _)| column.adds_up()).all(|(_, sum)| sum.is_some());
+        let columns = process_columns().filter(is_told);
         let known =
-            values.into_iter().filter_map(|(column, sum)| Some((about(column), labels.clone(), sum? as f64)));
+            columns.filter_map(|column| Some((about(column), labels.clone(), self.sum(column)? as f64)));
         let mut samples: Vec<Sample> = known.collect();
+        let exact = self.usages.iter().all(|usage| {
+            [&usage.held.dram, &usage.held.l1].iter().all(|memory| memory.used_range().is_exact())
+        });
         samples.push((EXACT, labels.clone(), f64::from(u8::from(exact))));
         if !scope.pids {
             samples.push((PROCESSES, labels.clone(), self.usages.len() as f64));
@@ -84,7 +84,7 @@ impl Group<'_> {
 const EXACT: About = About {
     name: "tt_process_exact",
     kind: Kind::Gauge,
-    help: "1 if all that the process holds on the device is known exactly, 0 if some is not, and left out.",
+    help: "1 if the DRAM and L1 that it holds on the device are exact, 0 if not: then they are left out.",
 };
 const PROCESSES: About = About {
     name: "tt_process_processes",
