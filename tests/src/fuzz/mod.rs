@@ -4,6 +4,7 @@
 //! but a loop around them.
 
 mod aggregate;
+mod http;
 mod patch;
 mod region;
 mod segment;
@@ -14,12 +15,13 @@ mod text;
 pub type Body = fn(&[u8]);
 
 /// Every body by the name of its fuzz target and its corpus.
-pub const BODIES: [(&str, Body); 5] = [
+pub const BODIES: [(&str, Body); 6] = [
     ("segment", segment::run),
     ("aggregate", aggregate::run),
     ("table", table::run),
     ("text", text::run),
     ("region", region::run),
+    ("http", http::run),
 ];
 
 /// Runs the body of a target.
