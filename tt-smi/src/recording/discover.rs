@@ -8,7 +8,6 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
-use tt_shm_driver::Groups;
 use tt_shm_os::{Namespace, Procfs, SHM_DIR, monotonic_ns, parse_segment_name};
 use tt_shm_reader::{Segment, segment_paths};
 use tt_shm_record::{Recorder, Who};
@@ -19,8 +18,6 @@ use crate::{private, procinfo, users};
 const RESCAN: Duration = Duration::from_millis(500);
 /// The interval at which private folders of containers are looked at.
 const PRIVATE: Duration = Duration::from_secs(1);
-/// The most bytes of a control group file.
-const MAX_CGROUP: u64 = 4096;
 /// The most characters of a command line that are recorded.
 const MAX_COMMAND: usize = 4096;
 
@@ -143,8 +140,8 @@ fn who(segment: &Segment) -> Who {
     let procfs = Procfs::default();
     let Some(pid) = segment.pid_here() else { return unconfirmed };
     let Some(info) = procinfo::read(&procfs, pid) else { return unconfirmed };
-    let groups = Groups::parse(&String::from_utf8_lossy(&procfs.start_of(pid, "cgroup", MAX_CGROUP)));
-    let container = info.container.as_ref();
+    let groups = info.groups;
+    let container = groups.container.as_ref();
     Who {
         pid_here: Some(pid),
         command_line: info.command.map(|command| command.raw().chars().take(MAX_COMMAND).collect()),
