@@ -27,6 +27,7 @@ mod hostile_sources;
 mod odd_hosts;
 mod oom;
 mod pid_namespace;
+mod record;
 mod region_content;
 mod region_files;
 mod region_metal;

@@ -6,6 +6,7 @@
 mod aggregate;
 mod http;
 mod patch;
+mod record;
 mod region;
 mod segment;
 mod table;
@@ -15,13 +16,14 @@ mod text;
 pub type Body = fn(&[u8]);
 
 /// Every body by the name of its fuzz target and its corpus.
-pub const BODIES: [(&str, Body); 6] = [
+pub const BODIES: [(&str, Body); 7] = [
     ("segment", segment::run),
     ("aggregate", aggregate::run),
     ("table", table::run),
     ("text", text::run),
     ("region", region::run),
     ("http", http::run),
+    ("record", record::run),
 ];
 
 /// Runs the body of a target.
