@@ -36,6 +36,7 @@ mod region_table;
 mod run;
 mod schema;
 mod screen;
+mod screen_keys;
 mod segment;
 mod serve;
 mod tap;

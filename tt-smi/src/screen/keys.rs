@@ -6,11 +6,11 @@ use super::action::{Action, Motion, View};
 
 /// A key: its code, and whether Ctrl is held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Key(KeyCode, bool);
+pub struct Key(KeyCode, bool);
 
 /// Keys with the same meaning.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Binding {
+pub struct Binding {
     pub keys: &'static [Key],
     /// The action they stand for.
     pub action: Action,
@@ -45,9 +45,21 @@ const WITH_PROCESSES: &[View] = &[View::Overview, View::Processes];
 const PARTED: &[View] = &[View::Overview, View::Detail, View::Processes, View::Allocations, View::Map];
 const FOLDED: &[View] = &[View::Allocations, View::Events, View::Programs];
 const ZOOMED: &[View] = &[View::Charts, View::Map];
+/// All but telemetry, which has nothing that could be opened.
+const OPENED: &[View] = &[
+    View::Overview,
+    View::Detail,
+    View::Charts,
+    View::Processes,
+    View::Allocations,
+    View::Events,
+    View::Map,
+    View::Programs,
+    View::Cores,
+];
 
 /// All keys, in the order of the help.
-pub(crate) const BINDINGS: &[Binding] = &[
+pub const BINDINGS: &[Binding] = &[
     everywhere(&[char('q'), Key(KeyCode::Char('c'), true), key(KeyCode::F(10))], Action::Quit, "quit"),
     everywhere(&[char('?'), char('h'), key(KeyCode::F(1))], Action::Help, "help"),
     everywhere(&[key(KeyCode::Esc)], Action::Back, "back: close, leave, clear filter"),
@@ -78,7 +90,7 @@ pub(crate) const BINDINGS: &[Binding] = &[
     within(ZOOMED, &[key(KeyCode::Right)], Action::Move(Motion::Aside(1)), "later time, higher address"),
     within(&[View::Cores], &[key(KeyCode::Left)], Action::Move(Motion::Aside(-1)), "core to the left"),
     within(&[View::Cores], &[key(KeyCode::Right)], Action::Move(Motion::Aside(1)), "core to the right"),
-    everywhere(&[key(KeyCode::Enter)], Action::Open, "open the selected row"),
+    within(OPENED, &[key(KeyCode::Enter)], Action::Open, "open what is selected"),
     within(&[View::Overview], &[char('o')], Action::Alarm, "open what is wrong"),
     within(LISTS, &[char('/'), key(KeyCode::F(4))], Action::Filter, "filter, such as class=dram size>1MiB"),
     within(LISTS, &[key(KeyCode::F(3))], Action::Search, "search a text in the rows"),
@@ -116,13 +128,13 @@ pub(crate) fn action(event: KeyEvent, view: View) -> Option<Action> {
 }
 
 /// Whether it is Ctrl-C, which quits even where keys are text of a filter.
-pub(crate) fn is_interrupt(event: KeyEvent) -> bool {
+pub fn is_interrupt(event: KeyEvent) -> bool {
     event.code == KeyCode::Char('c') && event.modifiers.contains(KeyModifiers::CONTROL)
 }
 
 impl Binding {
     /// Whether it works in this view.
-    pub(crate) fn is_in(&self, view: View) -> bool {
+    pub fn is_in(&self, view: View) -> bool {
         self.views.is_empty() || self.views.contains(&view)
     }
 
@@ -135,7 +147,7 @@ impl Binding {
 
 impl Key {
     /// Its name as shown to the user.
-    pub(crate) fn name(self) -> String {
+    pub fn name(self) -> String {
         let plain = match self.0 {
             KeyCode::Char(' ') => "Space".to_owned(),
             KeyCode::Char(c) if self.1 => c.to_ascii_uppercase().to_string(),

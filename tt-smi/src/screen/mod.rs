@@ -24,6 +24,7 @@ mod widgets;
 pub use action::{Action, Motion, View};
 pub use data::{Cores, Data, History, Live, More, Needs, NewEvents};
 pub use frame::draw;
+pub use keys::{BINDINGS, Binding, Key};
 pub use modals::SignalTarget;
 pub use options::Options;
 pub use run::run;

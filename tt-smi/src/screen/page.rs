@@ -56,6 +56,8 @@ pub(crate) enum Reply {
     Process(ProcessKey),
     /// Show what looks like a leak.
     Suspects,
+    /// Show the L1 of the device, address by address.
+    MapOfL1,
     Say(String),
 }
 

@@ -157,8 +157,8 @@ impl State {
             Action::Freeze => self.frozen = !self.frozen,
             Action::Faster => self.change_interval(-1),
             Action::Slower => self.change_interval(1),
-            Action::Theme => self.theme = self.theme.next_palette(),
-            Action::Signs => self.theme = self.theme.next_signs(),
+            Action::Theme => self.change_theme(self.theme.next_palette()),
+            Action::Signs => self.change_theme(self.theme.next_signs()),
             Action::NextDevice => self.change_device(1),
             Action::PreviousDevice => self.change_device(-1),
             Action::Filter => self.open_filter(),
@@ -246,6 +246,12 @@ impl State {
         self.message = Some(format!("refresh every {}", interval_text(self.interval)));
     }
 
+    /// Says what it is: not every view has something that looks different.
+    fn change_theme(&mut self, theme: Theme) {
+        self.message = Some(theme.describe());
+        self.theme = theme;
+    }
+
     fn change_device(&mut self, step: isize) {
         let count = self.data.as_ref().map_or(0, |data| data.model.devices.len());
         if count > 0 {
@@ -280,6 +286,10 @@ impl State {
             Reply::Suspects => {
                 self.pages.allocations.show_suspects();
                 self.show(View::Allocations)
+            }
+            Reply::MapOfL1 => {
+                self.pages.map.show_l1();
+                self.show(View::Map)
             }
             Reply::Process(key) => {
                 self.pages.processes.open(key);

@@ -119,6 +119,15 @@ impl Theme {
         Theme { signs: next(self.signs), ..self }
     }
 
+    /// `theme safe, drawn with blocks`, in the words of the options.
+    pub fn describe(self) -> String {
+        let name = |value: Option<clap::builder::PossibleValue>| {
+            value.map_or_else(String::new, |value| value.get_name().to_owned())
+        };
+        let (palette, signs) = (self.palette.to_possible_value(), self.signs.to_possible_value());
+        format!("theme {}, drawn with {}", name(palette), name(signs))
+    }
+
     /// Whether there are colours.
     pub fn is_colored(&self) -> bool {
         self.palette != Palette::Mono

@@ -30,7 +30,8 @@ pub(crate) struct Pages {
     /// Leaks are looked for in every view.
     pub allocations: allocations::Allocations,
     events: events::Events,
-    map: map::Map,
+    /// Shows the L1 that another view is about.
+    pub map: map::Map,
     programs: programs::Programs,
     cores: cores::CoresPage,
 }

@@ -68,6 +68,7 @@ impl Page for CoresPage {
     fn act(&mut self, action: Action, scene: &Scene<'_>) -> Reply {
         match action {
             Action::Back if self.cursor.take().is_some() => Reply::Done,
+            Action::Open => Reply::MapOfL1,
             Action::Move(motion) => {
                 // The borrow of the list ends before the cursor moves.
                 let Some(cores) = self.cores.clone() else { return Reply::Done };

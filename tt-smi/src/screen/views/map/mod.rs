@@ -16,6 +16,7 @@ use crate::screen::action::{Action, Motion};
 use crate::screen::data::{Cores, Data, More, Needs};
 use crate::screen::page::{Page, Reply, Scene};
 use crate::screen::widgets::device::{draw_headline, draw_none};
+use crate::screen::widgets::process;
 use crate::screen::widgets::text::split_top;
 use bank::{Bank, Sources};
 use strip::Strip;
@@ -74,6 +75,30 @@ impl Map {
         }
     }
 
+    /// The process of what is at the cursor.
+    fn open(&self, scene: &Scene<'_>) -> Reply {
+        let (Some(strip), Some(bank), Some(listing)) = (self.strip(scene), self.bank(scene), &self.listing)
+        else {
+            return Reply::Ignored;
+        };
+        let Some(cell) = strip.cursor else {
+            return Reply::Say("the arrows move a cursor; Enter opens the process of what is there".to_owned());
+        };
+        let extent = strip::largest_in(bank, strip.covered(cell)).0;
+        let item = extent.and_then(|extent| listing.items.get(extent.item));
+        match item.and_then(|item| process::key_of(&scene.data.model, item.identity)) {
+            Some(key) => Reply::Process(key),
+            None => Reply::Say("no process is known to hold anything here".to_owned()),
+        }
+    }
+
+    /// Shows the L1 of a core.
+    pub(crate) fn show_l1(&mut self) {
+        if self.kind != BankKind::L1 {
+            (self.kind, self.cursor, self.zoom) = (BankKind::L1, None, 0);
+        }
+    }
+
     fn survey(&mut self, data: &Data) {
         let Some(listing) = &self.listing else { return };
         let cores = self.cores.as_ref().map_or(&[][..], |cores| &cores.devices);
@@ -114,6 +139,7 @@ impl Page for Map {
             Action::ZoomIn => self.zoom = (self.zoom + 1).min(MOST_ZOOM),
             Action::ZoomOut => self.zoom = self.zoom.saturating_sub(1),
             Action::Move(motion) => self.go(motion, scene),
+            Action::Open => return self.open(scene),
             Action::Back if self.cursor.take().is_some() => {}
             _ => return Reply::Ignored,
         }

@@ -180,7 +180,7 @@ pub(super) fn draw_readout(
     let width = usize::from(area.width);
     let lines = match strip.cursor {
         None => {
-            let keys = " arrows: move the cursor, Tab: other memory, b: colours, z Z: zoom";
+            let keys = " arrows: move the cursor, Enter: its process, Tab: other memory, b: colours, z Z: zoom";
             vec![Line::styled(fit(keys, width), theme.dim())]
         }
         Some(cell) => {
@@ -192,13 +192,18 @@ pub(super) fn draw_readout(
     frame.render_widget(Paragraph::new(lines), area);
 }
 
-fn readout_texts(bank: &Bank, (start, end): (u64, u64), listing: &Listing) -> [String; 2] {
+/// What a range of addresses holds most of, and how many allocations are in it.
+pub(super) fn largest_in(bank: &Bank, (start, end): (u64, u64)) -> (Option<&Extent>, usize) {
     let within = |extent: &&Extent| extent.start < end && extent.end > start;
     let here = bank.extents.iter().filter(within);
     let share = |extent: &&Extent| extent.end.min(end) - extent.start.max(start);
-    let count = here.clone().count();
+    (here.clone().max_by_key(share), here.count())
+}
+
+fn readout_texts(bank: &Bank, (start, end): (u64, u64), listing: &Listing) -> [String; 2] {
     let place = format!(" {start:#x} to {end:#x} ({})", bytes(end - start));
-    let Some(extent) = here.max_by_key(share) else { return [place, empty_text(bank, start)] };
+    let (largest, count) = largest_in(bank, (start, end));
+    let Some(extent) = largest else { return [place, empty_text(bank, start)] };
     let Some(item) = listing.items.get(extent.item) else { return [place, String::new()] };
     let more = if count > 1 { format!(", largest of {count} here") } else { String::new() };
     [format!("{place}{more}"), item_text(item, extent)]

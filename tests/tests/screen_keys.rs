@@ -1,0 +1,302 @@
+//! Every key of the table, in every view that has it, in a real pseudo-terminal beside a running workload.
+//!
+//! A frozen screen changes only by keys. So each key is pressed on a frozen screen, and something must look different
+//! after it: a key without an effect fails here, and a new key is tested without being named.
+
+use std::collections::BTreeSet;
+
+use tt_shm_tests::machine::{Board, Kmd};
+use tt_shm_tests::terminal::{Terminal, program};
+use tt_shm_tests::{Machine, Space};
+use tt_smi::screen::{Action, BINDINGS, Binding, Motion, View};
+
+use crate::common::SMI;
+
+/// What a terminal sends for a key, by its name in the help.
+fn sent(name: &str) -> &str {
+    match name {
+        "Esc" => "\x1b",
+        "Enter" => "\r",
+        "Tab" => "\t",
+        "Space" => " ",
+        "Ctrl-C" => "\x03",
+        "Up" => "\x1b[A",
+        "Down" => "\x1b[B",
+        "Right" => "\x1b[C",
+        "Left" => "\x1b[D",
+        "Home" => "\x1b[H",
+        "End" => "\x1b[F",
+        "PgUp" => "\x1b[5~",
+        "PgDn" => "\x1b[6~",
+        "F1" => "\x1bOP",
+        "F2" => "\x1bOQ",
+        "F3" => "\x1bOR",
+        "F4" => "\x1bOS",
+        "F6" => "\x1b[17~",
+        "F9" => "\x1b[20~",
+        "F10" => "\x1b[21~",
+        one if one.chars().count() == 1 => one,
+        other => panic!("what does a terminal send for {other}?"),
+    }
+}
+
+const ESCAPE: &str = "\x1b";
+
+/// A screen on a running workload: three processes on four devices, and a driver with two more.
+struct Session {
+    terminal: Terminal,
+    view: View,
+    // Removed after the program has ended.
+    _machine: Machine,
+    _space: Space,
+}
+
+impl Session {
+    /// The view, on a terminal of this size.
+    fn start(view: View, columns: u16, rows: u16) -> Session {
+        let (space, machine) = (Space::new(), Machine::new(Kmd::V2_9, &[Board::N150, Board::P150a]));
+        let arguments = ["demo", "--devices", "4", "--workers", "3", "--rate", "100"];
+        let mut command = program(&space, SMI, &arguments);
+        command.env("TT_SMI_ROOT", machine.path());
+        let mut terminal = Terminal::start(command, columns, rows);
+        terminal.await_text("3 processes");
+        terminal.press(&view.digit().to_string());
+        Session { terminal, view, _machine: machine, _space: space }
+    }
+
+    /// What only this view has, once its data were read.
+    fn await_content(&mut self) {
+        let mark = match self.view {
+            View::Overview => "COMMAND",
+            View::Detail => "Fabric",
+            View::Charts => "now",
+            View::Telemetry => "driver",
+            View::Processes => "STATE",
+            View::Allocations => "ADDRESS",
+            View::Events => "kernel_dispatch",
+            View::Map => "fragmentation",
+            View::Programs => "DISP/S",
+            View::Cores => "kernel-config ring",
+        };
+        let view = self.view;
+        self.terminal.await_screen(mark, |screen| screen.contains(mark));
+        self.await_view(view);
+    }
+
+    /// Freezes the screen, on a device that the view has something to show of.
+    fn freeze(&mut self) {
+        if self.view == View::Telemetry {
+            self.terminal.press("p");
+            self.terminal.await_text("MEASURED");
+        }
+        self.terminal.press("f");
+        self.terminal.await_text("FROZEN");
+    }
+
+    /// Waits until all keys so far were handled: keys whose effect is known come last.
+    fn sync(&mut self) {
+        for (key, text) in [("-", "refresh every 2s"), ("+", "refresh every 1s")] {
+            self.terminal.press(key);
+            self.terminal.await_text(text);
+        }
+    }
+
+    /// Everything but the last line, where messages come and go; with its colours.
+    fn picture(&self) -> Vec<String> {
+        let screen = self.terminal.screen();
+        let (rows, columns) = screen.size();
+        screen.rows_formatted(0, columns.get()).take(usize::from(rows.get()) - 1).collect()
+    }
+
+    /// The view whose tab is highlighted.
+    fn shown(&self) -> Option<View> {
+        let screen = self.terminal.screen();
+        let cells = (0..screen.size().1.get()).filter_map(|column| screen.cell(1, column));
+        let tab: String = cells.filter(|cell| cell.inverse()).map(|cell| cell.contents()).collect();
+        let digit: usize = tab.chars().find(char::is_ascii_digit)?.to_string().parse().ok()?;
+        View::ALL.get(digit).copied()
+    }
+
+    #[track_caller]
+    fn await_view(&self, view: View) {
+        self.terminal.await_screen(view.name(), |_| self.shown() == Some(view));
+    }
+
+    /// Shows the view again, after a key that may have left it.
+    fn return_from(&mut self, action: Action) {
+        let opens_modal = matches!(
+            action,
+            Action::Help
+                | Action::Filter
+                | Action::Search
+                | Action::Columns
+                | Action::SortMenu
+                | Action::Signal
+        );
+        // What was opened in a list of processes is closed, so that others find the list.
+        let opens = matches!(action, Action::Open | Action::Alarm);
+        if opens_modal || opens && self.shown() != Some(View::Overview) {
+            let before = self.picture();
+            self.terminal.press(ESCAPE);
+            self.terminal.await_screen("closed", |_| self.picture() != before);
+        }
+        self.terminal.press(&self.view.digit().to_string());
+        self.await_view(self.view);
+    }
+
+    /// Presses a key on the frozen screen and waits for what it does.
+    #[track_caller]
+    fn press(&mut self, binding: &Binding, name: &str) {
+        for key in before(binding, self.view) {
+            self.terminal.press(sent(key));
+        }
+        self.sync();
+        let before = self.picture();
+        self.terminal.press(sent(name));
+        let what = format!("{name} in {}: {}", self.view.name(), binding.help);
+        let view = self.view;
+        self.terminal.await_screen(&what, |screen| match binding.action {
+            Action::Show(view) => self.shown() == Some(view),
+            Action::Back => self.picture() != before && !screen.contains("keys: "),
+            Action::Help => screen.contains(&format!("keys: {}", view.name())),
+            Action::Filter => screen.contains("┌ filter"),
+            Action::Search => screen.contains("┌ search"),
+            Action::Columns => screen.contains("[x]"),
+            Action::SortMenu => screen.contains("┌ sort by"),
+            Action::Signal => screen.contains("ask to terminate"),
+            Action::Freeze => !screen.contains("FROZEN"),
+            Action::Faster => screen.contains("refresh every 500ms"),
+            Action::Slower => screen.contains("refresh every 2s"),
+            Action::Theme | Action::Signs => screen.contains("theme ") && screen.contains("drawn with "),
+            Action::Alarm => self.picture() != before || screen.contains("nothing is wrong"),
+            _ => self.picture() != before,
+        });
+        self.after(binding);
+    }
+
+    /// Makes the screen what the next key expects.
+    fn after(&mut self, binding: &Binding) {
+        match binding.action {
+            Action::Freeze => {
+                self.terminal.press("f");
+                self.terminal.await_text("FROZEN");
+            }
+            Action::Faster => self.terminal.press("-"),
+            Action::Slower => self.terminal.press("+"),
+            // Through all of them, back to the first.
+            Action::Theme => self.terminal.press("ccc"),
+            Action::Signs => self.terminal.press("aa"),
+            action => self.return_from(action),
+        }
+    }
+}
+
+/// Keys that make room for the effect of another.
+fn before(binding: &Binding, view: View) -> &'static [&'static str] {
+    let in_columns = !matches!(view, View::Charts | View::Map | View::Cores);
+    match binding.action {
+        Action::Back => &["?"],
+        Action::Show(shown) if shown == view && view == View::Overview => &["1"],
+        Action::Show(shown) if shown == view => &["0"],
+        Action::Move(Motion::Lines(1) | Motion::Pages(1) | Motion::Last) => &["g"],
+        Action::Move(Motion::Lines(_) | Motion::Pages(_) | Motion::First) => &["G"],
+        Action::Move(Motion::Aside(-1)) if in_columns => &["Right"],
+        Action::Move(Motion::Aside(1)) if in_columns => &["Left", "Left", "Left", "Left"],
+        Action::Move(Motion::Aside(1)) => &["g"],
+        Action::Move(Motion::Aside(_)) => &["G"],
+        Action::ZoomOut => &["z"],
+        _ => &[],
+    }
+}
+
+/// All keys of a view but those that end the program.
+fn keys(view: View) -> impl Iterator<Item = (&'static Binding, String)> {
+    let bindings = BINDINGS.iter().filter(move |binding| binding.is_in(view) && binding.action != Action::Quit);
+    bindings.flat_map(|binding| binding.keys.iter().map(move |key| (binding, key.name())))
+}
+
+/// Presses every key of a view, then ends the program with each key that does so.
+#[track_caller]
+fn every_key_has_its_effect(view: View) {
+    let mut session = Session::start(view, 80, 24);
+    session.await_content();
+    session.freeze();
+    for (binding, name) in keys(view) {
+        session.press(binding, &name);
+    }
+    let quit = BINDINGS.iter().find(|binding| binding.action == Action::Quit).unwrap();
+    session.terminal.press(sent(&quit.keys[view.digit() % quit.keys.len()].name()));
+    assert!(session.terminal.await_end().success());
+}
+
+#[test]
+fn keys_of_the_overview() {
+    every_key_has_its_effect(View::Overview);
+}
+
+#[test]
+fn keys_of_the_detail() {
+    every_key_has_its_effect(View::Detail);
+}
+
+#[test]
+fn keys_of_the_charts() {
+    every_key_has_its_effect(View::Charts);
+}
+
+#[test]
+fn keys_of_telemetry() {
+    every_key_has_its_effect(View::Telemetry);
+}
+
+#[test]
+fn keys_of_the_processes() {
+    every_key_has_its_effect(View::Processes);
+}
+
+#[test]
+fn keys_of_the_allocations() {
+    every_key_has_its_effect(View::Allocations);
+}
+
+#[test]
+fn keys_of_the_events() {
+    every_key_has_its_effect(View::Events);
+}
+
+#[test]
+fn keys_of_the_map() {
+    every_key_has_its_effect(View::Map);
+}
+
+#[test]
+fn keys_of_the_programs() {
+    every_key_has_its_effect(View::Programs);
+}
+
+#[test]
+fn keys_of_the_cores() {
+    every_key_has_its_effect(View::Cores);
+}
+
+/// On a live screen, and on the smallest one: nothing but a screen that goes on is expected.
+#[test]
+fn keys_in_any_order_do_no_harm() {
+    let mut session = Session::start(View::Overview, 60, 15);
+    let all: BTreeSet<String> = View::ALL.into_iter().flat_map(keys).map(|(_, name)| name).collect();
+    // An Esc and a letter in one breath would be Alt and the letter; F9 could end a process.
+    let harmless = |name: &String| !["Esc", "F9"].contains(&&**name);
+    let mut all: Vec<String> = all.into_iter().filter(harmless).collect();
+    let mut random = fastrand::Rng::with_seed(1);
+    for view in View::ALL {
+        session.terminal.press(&view.digit().to_string());
+        random.shuffle(&mut all);
+        all.iter().for_each(|name| session.terminal.press(sent(name)));
+        // Whatever is open is closed by a click beside it.
+        session.terminal.press("\x1b[<0;1;15M\x1b[<0;1;15m");
+        session.terminal.press("0");
+        session.await_view(View::Overview);
+    }
+    session.terminal.press("\x03");
+    assert!(session.terminal.await_end().success());
+}
