@@ -7,6 +7,7 @@ use crossterm::event;
 use ratatui::layout::Size;
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
+use rustix::termios::{OptionalActions, tcgetattr, tcsetattr};
 
 use super::feed::Feed;
 use super::frame::draw;
@@ -103,5 +104,17 @@ fn wait_for_input(limit: Duration) -> io::Result<Input> {
     if terminal[0].revents().intersects(PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL) {
         return Ok(Input::Gone);
     }
-    Ok(if event::poll(Duration::ZERO)? { Input::Some } else { Input::None })
+    let is_there = event::poll(Duration::ZERO)?;
+    if !is_there && terminal[0].revents().contains(PollFlags::IN) {
+        wake(&stdin)?;
+    }
+    Ok(if is_there { Input::Some } else { Input::None })
+}
+
+/// Makes crossterm read what is left. It asks to be told when input arrives, and reads 1024 bytes then: of more that came at
+/// once, such as from a wheel while a long list was read, the rest would lie there until the next key. Its own settings make
+/// a terminal say again that it can be read.
+fn wake(terminal: &io::Stdin) -> io::Result<()> {
+    let settings = tcgetattr(terminal)?;
+    Ok(tcsetattr(terminal, OptionalActions::Now, &settings)?)
 }

@@ -50,6 +50,11 @@ pub(crate) fn bracketed(
     spans
 }
 
+/// The share of one part in a total, as text.
+pub(crate) fn share(part: Part, bytes: u64, total: u64, width: usize, theme: &Theme) -> Vec<Span<'static>> {
+    spans(&cells(&[(part, bytes)], total, width), 0, total, theme)
+}
+
 /// The bar as text. The peak is marked in the cell where it ends.
 pub(crate) fn spans(cells: &[Part], peak: u64, total: u64, theme: &Theme) -> Vec<Span<'static>> {
     let width = cells.len();

@@ -240,6 +240,11 @@ impl Page for Allocations {
         match action {
             Action::Move(motion) => self.go(motion, scene),
             Action::Open => return self.open(scene),
+            Action::Fold if self.by.is_some() => {
+                return Reply::Say(
+                    "groups are of all devices together; b shows single allocations".to_owned(),
+                );
+            }
             Action::Fold => {
                 self.is_folded = !self.is_folded;
                 self.arrange();

@@ -132,6 +132,11 @@ impl Page for Charts {
             Action::ZoomOut => self.zoom = self.zoom.saturating_sub(1),
             Action::Move(motion) => self.go(motion, scene),
             Action::Open => self.is_grid = !self.is_grid,
+            Action::Shape if self.is_grid => {
+                return Reply::Say(
+                    "the grid has both memories in one graph; Enter shows one device".to_owned(),
+                );
+            }
             Action::Shape => {
                 self.shape = match self.shape {
                     Shape::Panels => Shape::Both,

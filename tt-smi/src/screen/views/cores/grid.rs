@@ -98,7 +98,8 @@ impl Cells {
         let mark = if is_first(core, device) { FIRST } else { ' ' };
         let text = format!("{:>2}", percent(&core.held, device.l1_core_bytes));
         let rest = usize::from(self.width).saturating_sub(text.len() + 1);
-        let mut spans = vec![Span::styled(text, style), Span::styled(mark.to_string(), theme.alarm())];
+        // The first of many cores with room is nothing to be alarmed of.
+        let mut spans = vec![Span::styled(text, style), Span::styled(mark.to_string(), level)];
         match self.width {
             _ if self.height > 1 => spans.push(Span::raw(" ".repeat(rest))),
             WITH_BAR.. => {

@@ -45,7 +45,7 @@ pub(super) fn legend(width: usize, theme: &Theme) -> Line<'static> {
             spans.extend([Span::styled(sign.to_string(), style), Span::styled(text, theme.dim())]);
         }
     };
-    add(grid::FIRST, theme.alarm(), "runs out first");
+    add(grid::FIRST, theme.heading(), "runs out first");
     for (part, name) in
         [(Part::Of(Class::L1), "buffers"), (Part::Of(Class::Cb), "programs"), (Part::Free, "free")]
     {

@@ -82,7 +82,9 @@ impl Map {
             return Reply::Ignored;
         };
         let Some(cell) = strip.cursor else {
-            return Reply::Say("the arrows move a cursor; Enter opens the process of what is there".to_owned());
+            return Reply::Say(
+                "the arrows move a cursor; Enter opens the process of what is there".to_owned(),
+            );
         };
         let extent = strip::largest_in(bank, strip.covered(cell)).0;
         let item = extent.and_then(|extent| listing.items.get(extent.item));

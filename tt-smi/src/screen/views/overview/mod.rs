@@ -20,7 +20,7 @@ use crate::driver::Measure;
 use crate::lists::suspects::Suspect;
 use crate::model::{Device, Memory, Model};
 use crate::query::{Field, Query};
-use crate::screen::action::{Action, View};
+use crate::screen::action::{Action, Motion, View};
 use crate::screen::data::{Data, History, More, Needs};
 use crate::screen::page::{Page, ProcessKey, Reply, Scene};
 use crate::screen::theme::Theme;
@@ -249,7 +249,8 @@ impl Page for Overview {
             }
             Action::Alarm => self.follow_alarm(),
             Action::Back => self.back(scene),
-            Action::Move(motion) if self.focus == Focus::Devices => {
+            // Devices have no further columns: a step to the side is always one in the list of processes.
+            Action::Move(motion) if self.focus == Focus::Devices && !matches!(motion, Motion::Aside(_)) => {
                 let (last, page) = (self.groups().len().saturating_sub(1), self.zones(scene).devices.height);
                 match motion.target(self.selected(model), last, page.into()) {
                     Some(place) => self.select(place, model),

@@ -1,5 +1,6 @@
 //! What a device's memory is used for: the names with the most bytes.
 
+use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::collections::HashMap;
 
@@ -12,6 +13,7 @@ use crate::escape::{Foreign, fit};
 use crate::lists::allocations::Listing;
 use crate::model::Device;
 use crate::screen::theme::{Part, Theme};
+use crate::screen::widgets::bar::share;
 use crate::screen::widgets::text::{draw_lines, split_top};
 use crate::units::{bytes, percent};
 
@@ -20,7 +22,7 @@ const KEPT: usize = 16;
 /// Width of the bar.
 const BAR: usize = 16;
 
-/// All allocations of a class with one name.
+/// All allocations of a class with one name, but for numbers in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Named {
     name: Option<Foreign>,
@@ -38,16 +40,18 @@ pub(super) struct Names {
 impl Names {
     /// Adds up a list of what is live. Only what lies in DRAM or L1: a share of anything else would be of nothing.
     pub(super) fn take_in(&mut self, listing: &Listing) {
-        let mut sums: HashMap<(usize, Class, Option<&Foreign>), (u64, u64)> = HashMap::new();
+        let mut sums: HashMap<(usize, Class, Option<Cow<'_, str>>), (u64, u64)> = HashMap::new();
         let in_memory = |class: Class| matches!(class.memory(), Memory::Dram | Memory::L1);
         for item in listing.items.iter().filter(|item| in_memory(item.class)) {
-            let (bytes, count) = sums.entry((item.device, item.class, item.name.as_ref())).or_default();
+            let (bytes, count) =
+                sums.entry((item.device, item.class, item.name.as_ref().map(starred))).or_default();
             *bytes = bytes.saturating_add(item.size);
             *count += 1;
         }
         self.devices.clear();
         for ((device, class, name), (bytes, count)) in sums {
-            let named = Named { name: name.cloned(), class, bytes, count };
+            let name = name.map(|name| Foreign::from(name.into_owned()));
+            let named = Named { name, class, bytes, count };
             self.devices.entry(device).or_default().push(named);
         }
         for names in self.devices.values_mut() {
@@ -80,27 +84,38 @@ impl Names {
     }
 }
 
+/// A name with `*` for each number that is a part of it: what all layers of a network have is one line.
+fn starred(name: &Foreign) -> Cow<'_, str> {
+    let is_number = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
+    let raw = name.raw();
+    match raw.split('.').any(is_number) {
+        false => Cow::Borrowed(raw),
+        true => {
+            let parts = raw.split('.').map(|part| if is_number(part) { "*" } else { part });
+            Cow::Owned(parts.collect::<Vec<_>>().join("."))
+        }
+    }
+}
+
 /// Class, bytes, their share of the memory, and the name.
 fn line(one: &Named, device: &Device, width: u16, theme: &Theme) -> Line<'static> {
     let memory = match one.class.memory() {
         Memory::Dram => device.held.dram.used,
         _ => device.held.l1.used,
     };
-    let (sign, style) = theme.part(Part::Of(one.class));
-    let (free, faint) = theme.part(Part::Free);
-    let filled = (one.bytes as f64 / memory.max(1) as f64 * BAR as f64).round() as usize;
-    let filled = filled.min(BAR);
     let room = usize::from(width).saturating_sub(9 + 11 + BAR + 5 + 10);
     let name = one.name.as_ref().map_or_else(|| "no name".to_owned(), |name| fit(name, room));
-    Line::from(vec![
+    let mut spans = vec![
         Span::styled(format!(" {:<8}", one.class.name()), theme.dim()),
         Span::raw(format!("{:>10} ", bytes(one.bytes))),
-        Span::styled(sign.to_string().repeat(filled), style),
-        Span::styled(free.to_string().repeat(BAR - filled), faint),
+    ];
+    spans.extend(share(Part::Of(one.class), one.bytes, memory, BAR, theme));
+    spans.extend([
         Span::raw(format!(" {:>4}", percent(one.bytes, Some(memory)))),
         Span::styled(format!("{:>7} x ", one.count), theme.dim()),
         Span::raw(name),
-    ])
+    ]);
+    Line::from(spans)
 }
 
 #[cfg(test)]
@@ -129,5 +144,14 @@ mod tests {
         };
         assert_eq!(seen(0), [(Class::Dram, 30, 2), (Class::L1, 5, 1)]);
         assert_eq!(seen(1), [(Class::Dram, 7, 1)]);
+    }
+
+    #[test]
+    fn layers_are_one_line() {
+        let starred = |name: &str| starred(&Foreign::from(name)).into_owned();
+        assert_eq!(starred("layers.31.feed_forward.w1"), "layers.*.feed_forward.w1");
+        assert_eq!(starred("7"), "*");
+        assert_eq!(starred("conv2.w1"), "conv2.w1", "a digit in a word is part of the word");
+        assert_eq!(starred("a..b."), "a..b.");
     }
 }

@@ -3,7 +3,7 @@
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::text::{Line, Span};
-use tt_shm_reader::{Bucket, HISTORY_RESOLUTIONS};
+use tt_shm_reader::{Bucket, Class, HISTORY_RESOLUTIONS};
 
 use super::alarms::Alarm;
 use super::fold::Group;
@@ -11,6 +11,7 @@ use crate::escape::{fit, pad};
 use crate::model::{Device, Process, Usage};
 use crate::screen::page::Scene;
 use crate::screen::theme::{Part, Theme};
+use crate::screen::widgets::bar::share;
 use crate::screen::widgets::panel::{Graphed, Panel};
 use crate::screen::widgets::text::{draw_lines, split_top};
 use crate::screen::widgets::window::Window;
@@ -89,22 +90,18 @@ impl Side<'_> {
         let line = |(process, usage): &(&Process, &Usage)| {
             let (dram, l1) = (usage.held.dram.used, usage.held.l1.used);
             let all = self.device.held.dram.used;
-            let filled = (dram as f64 / all.max(1) as f64 * BAR as f64).round() as usize;
-            let (sign, style) = theme.part(Part::Of(tt_shm_reader::Class::Dram));
-            let (free, faint) = theme.part(Part::Free);
-            let filled = filled.min(BAR);
-            Line::from(vec![
+            let mut spans = vec![
                 Span::raw(format!(
                     "{:>8} {}",
                     process.pid_short(),
                     pad(&fit(&process.name, names), names, false)
                 )),
                 Span::raw(format!("{:>10} ", bytes(dram))),
-                Span::styled(sign.to_string().repeat(filled), style),
-                Span::styled(free.to_string().repeat(BAR - filled), faint),
-                Span::raw(format!(" {:>4}", percent(dram, Some(all)))),
-                Span::styled(format!("  L1 {:>8}", bytes(l1)), theme.dim()),
-            ])
+            ];
+            spans.extend(share(Part::Of(Class::Dram), dram, all, BAR, theme));
+            spans.push(Span::raw(format!(" {:>4}", percent(dram, Some(all)))));
+            spans.push(Span::styled(format!("  L1 {:>8}", bytes(l1)), theme.dim()));
+            Line::from(spans)
         };
         let none = holders.is_empty().then(|| Line::styled(" nobody reports memory here", theme.dim()));
         draw_lines(frame, rest, holders.iter().map(line).chain(none));

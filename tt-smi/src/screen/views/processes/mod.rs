@@ -152,7 +152,12 @@ impl Page for ProcessList {
             Action::Tree => {
                 self.is_tree = !self.is_tree;
                 self.arrange();
+                // A tree of processes that are nobody's children looks like the list.
+                let shown =
+                    if self.is_tree { "shown as a tree: t shows the list" } else { "shown as a list" };
+                return Reply::Say(shown.to_owned());
             }
+            Action::NextPane => return Reply::Say("Enter opens a process, which has two panes".to_owned()),
             Action::Reverse => {
                 self.list.reverse();
                 self.arrange();

@@ -7,6 +7,7 @@ use tt_shm_reader::Class;
 use crate::escape::Foreign;
 use crate::model::{Model, Process, Reclaimed};
 use crate::screen::page::ProcessKey;
+use crate::screen::theme::Part;
 use crate::screen::widgets::list::Column;
 use crate::screen::widgets::text::or_unknown;
 use crate::screen::widgets::trend::used_trend;
@@ -177,7 +178,8 @@ pub(super) const COLUMNS: &[Column<ProcessRow>] = &[
         |row| row.devices.first().map(|device| *device as u64),
     ),
     Column::number("DRAM", 9, 2, |row| bytes_or_unknown(row.dram), |row| row.dram),
-    Column::new("1 MIN", TREND as u16, 7, |row| row.trend.clone()),
+    Column::new("1 MIN", TREND as u16, 7, |row: &ProcessRow| row.trend.clone())
+        .colored(Part::Of(Class::Dram)),
     Column::number("L1", 9, 3, |row| bytes_or_unknown(row.l1), |row| row.l1),
     Column::number("PEAK", 9, 8, |row| bytes_or_unknown(row.peak), |row| row.peak),
     Column::number(

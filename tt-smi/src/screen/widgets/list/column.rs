@@ -1,5 +1,7 @@
 //! The columns of a list, and sorting.
 
+use crate::screen::theme::Part;
+
 pub(crate) struct Column<T> {
     pub head: &'static str,
     /// Width; 0 takes what is left over (one column at most).
@@ -14,6 +16,8 @@ pub(crate) struct Column<T> {
     pub descending: bool,
     /// Whether it says nothing of a row. If that is so of all rows, it takes no room.
     pub says_nothing: Option<fn(&T) -> bool>,
+    /// What it is coloured as, in rows that have no colour of their own.
+    pub part: Option<Part>,
 }
 
 /// The sort key of a column: extracted once, not at every comparison.
@@ -43,12 +47,18 @@ impl<T> Column<T> {
             sort: Sort::No,
             descending: false,
             says_nothing: None,
+            part: None,
         }
     }
 
     /// Left out if it says nothing of any row.
     pub(crate) const fn unless(self, says_nothing: fn(&T) -> bool) -> Column<T> {
         Column { says_nothing: Some(says_nothing), ..self }
+    }
+
+    /// Coloured as a part of a bar.
+    pub(crate) const fn colored(self, part: Part) -> Column<T> {
+        Column { part: Some(part), ..self }
     }
 
     /// Right-aligned numbers, descending.

@@ -345,7 +345,22 @@ impl<T> List<T> {
                 // As wide as the list, so that the selection bar has a straight end.
                 true => Line::styled(pad(&text, usize::from(area.width), false), theme.selected()),
             };
+            let is_plain = line.style == Style::new();
             frame.render_widget(line, line_at(y));
+            if is_plain {
+                self.color_columns(frame, line_at(y), &viewport, theme);
+            }
+        }
+    }
+
+    fn color_columns(&self, frame: &mut Frame<'_>, line: Rect, viewport: &Viewport, theme: &Theme) {
+        let mut x = line.x + GUTTER;
+        for (place, width) in &viewport.widths {
+            if let Some(part) = self.columns[*place].part {
+                let cells = Rect { x, width: *width, ..line }.intersection(line);
+                frame.buffer_mut().set_style(cells, theme.part(part).1);
+            }
+            x = x.saturating_add(width + 1);
         }
     }
 
