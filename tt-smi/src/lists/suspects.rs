@@ -26,7 +26,8 @@ use tt_shm_reader::Class;
 
 use super::allocations::{Item, Listing};
 use super::groups::{GroupKey, power, quoted};
-use crate::escape::Foreign;
+use crate::escape::{Foreign, fit};
+use crate::units::{age, plural};
 use steps::StepEnd;
 
 /// Number of rises that make a suspect.
@@ -136,6 +137,22 @@ pub struct Suspect {
     pub for_ns: u64,
     /// Number of steps, if it is a suspect over steps; the figures are then those of what outlived them.
     pub steps: Option<u64>,
+}
+
+impl Suspect {
+    /// Where they are made, or what they are called; at most `width` columns of a name of somebody else's.
+    pub(crate) fn called(&self, width: usize) -> String {
+        match &self.origin.place {
+            Place::Site(site) => format!("at {}", fit(site, width)),
+            Place::Like(Some(name), _) => fit(name, width),
+            Place::Like(None, _) => "buffers without a name".to_owned(),
+        }
+    }
+
+    /// A duration, or a number of steps.
+    pub(crate) fn over(&self) -> String {
+        self.steps.map_or_else(|| age(self.for_ns), |steps| plural(steps, "step"))
+    }
 }
 
 /// A hash of addresses and sizes that nobody chooses to collide.

@@ -128,7 +128,7 @@ pub(crate) fn action(event: KeyEvent, view: View) -> Option<Action> {
 }
 
 /// Whether it is Ctrl-C, which quits even where keys are text of a filter.
-pub fn is_interrupt(event: KeyEvent) -> bool {
+pub(super) fn is_interrupt(event: KeyEvent) -> bool {
     event.code == KeyCode::Char('c') && event.modifiers.contains(KeyModifiers::CONTROL)
 }
 

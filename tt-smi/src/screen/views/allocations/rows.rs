@@ -8,10 +8,11 @@ use crate::lists::fold::devices_text;
 use crate::lists::groups::{Group, GroupBy, GroupKey, groups};
 use crate::lists::suspects::{Place, Suspect};
 use crate::model::Word;
+use crate::screen::theme::Part;
 use crate::screen::widgets::list::{Column, List};
 use crate::screen::widgets::text::{hex, or_unknown};
 use crate::segments::pid_text;
-use crate::units::{UNKNOWN, age, bytes, percent, plural};
+use crate::units::{UNKNOWN, age, bytes, percent};
 
 /// A line of the list: an allocation, and the same on the other devices of a mesh, if the list is folded.
 #[derive(Clone, Debug)]
@@ -82,9 +83,10 @@ const ITEM_COLUMNS: &[Column<ItemRow>] = &[
         "CLASS",
         12,
         2,
-        |row| row.item().class.name().to_owned(),
-        |row| Some(row.item().class.name()),
-    ),
+        |row: &ItemRow| row.item().class.name().to_owned(),
+        |row: &ItemRow| Some(row.item().class.name()),
+    )
+    .colored(|row| Part::Of(row.item().class)),
     Column::ids("DEV", 8, 3, ItemRow::devices, |row| Some(row.item().device as u64)),
     Column::ids(
         "PID",
@@ -179,7 +181,7 @@ const LEAK_COLUMNS: &[Column<Suspect>] = &[
         |suspect| Some(suspect.more_bytes),
     ),
     Column::number("+COUNT", 7, 2, |suspect| format!("+{}", suspect.more), |suspect| Some(suspect.more)),
-    Column::number("OVER", 9, 4, over, |suspect| Some(suspect.for_ns)),
+    Column::number("OVER", 9, 4, Suspect::over, |suspect| Some(suspect.for_ns)),
     Column::number("LIVE", 7, 6, |suspect| suspect.count.to_string(), |suspect| Some(suspect.count)),
     Column::number("BYTES", 10, 7, |suspect| bytes(suspect.bytes), |suspect| Some(suspect.bytes)),
     Column::ids(
@@ -204,16 +206,11 @@ pub(super) fn leak_list() -> List<Suspect> {
     List::new(LEAK_COLUMNS, 0, |suspect| hash(&suspect.origin))
 }
 
-/// A duration, or a number of steps.
-fn over(suspect: &Suspect) -> String {
-    suspect.steps.map_or_else(|| age(suspect.for_ns), |steps| plural(steps, "step"))
-}
-
 fn what(suspect: &Suspect) -> String {
+    let called = suspect.called(usize::MAX);
     match &suspect.origin.place {
-        Place::Site(site) => format!("at {site}"),
-        Place::Like(Some(name), size) => format!("{name}, {}", GroupKey::Size(*size)),
-        Place::Like(None, size) => format!("no name, {}", GroupKey::Size(*size)),
+        Place::Site(_) => called,
+        Place::Like(_, size) => format!("{called}, {}", GroupKey::Size(*size)),
     }
 }
 

@@ -6,12 +6,12 @@ use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 
 use crate::escape::fit;
-use crate::lists::suspects::{Place, Suspect};
+use crate::lists::suspects::Suspect;
 use crate::model::{Cause, Device, Failure, Memory, Model, Process, ProcessState, Word, ranges};
 use crate::screen::page::ProcessKey;
 use crate::screen::theme::{Level, Theme};
 use crate::screen::widgets::text::or_unknown;
-use crate::units::{age, bytes, percent, plural, share};
+use crate::units::{age, bytes, percent, share};
 
 /// A failure is news for this long.
 const FAILURE_NS: u64 = 600_000_000_000;
@@ -175,15 +175,11 @@ fn of_process(process: &Process) -> Vec<Alarm> {
 fn leak(suspect: &Suspect, model: &Model) -> Alarm {
     let name = model.processes.iter().find(|process| process.pid == Some(suspect.origin.pid.into()));
     let name = name.map_or_else(|| suspect.origin.pid.to_string(), |process| who(&process.name, process.pid));
-    let what = match &suspect.origin.place {
-        Place::Site(site) => format!("at {}", fit(site, 32)),
-        Place::Like(Some(called), _) => fit(called, 32),
-        Place::Like(None, _) => "buffers without a name".to_owned(),
-    };
-    let over = suspect.steps.map_or_else(|| age(suspect.for_ns), |steps| plural(steps, "step"));
     let text = format!(
-        "leak suspected: {name}, {what}: +{} in {over} ({} live, {})",
+        "leak suspected: {name}, {}: +{} in {} ({} live, {})",
+        suspect.called(32),
         bytes(suspect.more_bytes),
+        suspect.over(),
         suspect.count,
         bytes(suspect.bytes),
     );

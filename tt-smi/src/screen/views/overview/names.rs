@@ -31,6 +31,9 @@ struct Named {
     count: u64,
 }
 
+/// Index of the device, class and name.
+type Key<'a> = (usize, Class, Option<Cow<'a, str>>);
+
 /// The largest of each device, by its index.
 #[derive(Debug, Default)]
 pub(super) struct Names {
@@ -40,7 +43,7 @@ pub(super) struct Names {
 impl Names {
     /// Adds up a list of what is live. Only what lies in DRAM or L1: a share of anything else would be of nothing.
     pub(super) fn take_in(&mut self, listing: &Listing) {
-        let mut sums: HashMap<(usize, Class, Option<Cow<'_, str>>), (u64, u64)> = HashMap::new();
+        let mut sums: HashMap<Key<'_>, (u64, u64)> = HashMap::new();
         let in_memory = |class: Class| matches!(class.memory(), Memory::Dram | Memory::L1);
         for item in listing.items.iter().filter(|item| in_memory(item.class)) {
             let (bytes, count) =

@@ -179,7 +179,7 @@ pub(super) const COLUMNS: &[Column<ProcessRow>] = &[
     ),
     Column::number("DRAM", 9, 2, |row| bytes_or_unknown(row.dram), |row| row.dram),
     Column::new("1 MIN", TREND as u16, 7, |row: &ProcessRow| row.trend.clone())
-        .colored(Part::Of(Class::Dram)),
+        .colored(|_| Part::Of(Class::Dram)),
     Column::number("L1", 9, 3, |row| bytes_or_unknown(row.l1), |row| row.l1),
     Column::number("PEAK", 9, 8, |row| bytes_or_unknown(row.peak), |row| row.peak),
     Column::number(

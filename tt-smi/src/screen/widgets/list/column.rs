@@ -17,7 +17,7 @@ pub(crate) struct Column<T> {
     /// Whether it says nothing of a row. If that is so of all rows, it takes no room.
     pub says_nothing: Option<fn(&T) -> bool>,
     /// What it is coloured as, in rows that have no colour of their own.
-    pub part: Option<Part>,
+    pub part: Option<fn(&T) -> Part>,
 }
 
 /// The sort key of a column: extracted once, not at every comparison.
@@ -57,7 +57,7 @@ impl<T> Column<T> {
     }
 
     /// Coloured as a part of a bar.
-    pub(crate) const fn colored(self, part: Part) -> Column<T> {
+    pub(crate) const fn colored(self, part: fn(&T) -> Part) -> Column<T> {
         Column { part: Some(part), ..self }
     }
 

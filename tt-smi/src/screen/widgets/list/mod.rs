@@ -348,17 +348,17 @@ impl<T> List<T> {
             let is_plain = line.style == Style::new();
             frame.render_widget(line, line_at(y));
             if is_plain {
-                self.color_columns(frame, line_at(y), &viewport, theme);
+                self.color_columns(frame, line_at(y), item, &viewport, theme);
             }
         }
     }
 
-    fn color_columns(&self, frame: &mut Frame<'_>, line: Rect, viewport: &Viewport, theme: &Theme) {
+    fn color_columns(&self, frame: &mut Frame<'_>, line: Rect, item: &T, viewport: &Viewport, theme: &Theme) {
         let mut x = line.x + GUTTER;
         for (place, width) in &viewport.widths {
             if let Some(part) = self.columns[*place].part {
                 let cells = Rect { x, width: *width, ..line }.intersection(line);
-                frame.buffer_mut().set_style(cells, theme.part(part).1);
+                frame.buffer_mut().set_style(cells, theme.part(part(item)).1);
             }
             x = x.saturating_add(width + 1);
         }
