@@ -223,17 +223,24 @@ impl<'a> Fold<'a> {
 }
 
 /// Live rows by their numbers, changed event by event. Rows of a program come in pairs, as in a segment.
-#[derive(Debug, Default)]
-struct Live {
+#[derive(Clone, Debug, Default)]
+pub struct Live {
     rows: HashMap<u32, Row>,
 }
 
 impl Live {
-    fn insert(&mut self, row: Row) {
+    /// The row with this number, if it is live.
+    pub fn get(&self, row: u32) -> Option<&Row> {
+        self.rows.get(&row)
+    }
+
+    /// Adds a row of a checkpoint.
+    pub fn insert(&mut self, row: Row) {
         self.rows.insert(row.row, row);
     }
 
-    fn apply(&mut self, event: &Event) {
+    /// Applies an event.
+    pub fn apply(&mut self, event: &Event) {
         match RowEffect::of(event) {
             RowEffect::None => {}
             RowEffect::Rename => {
@@ -264,8 +271,8 @@ impl Live {
             .max_by_key(|row| row.stamp)
     }
 
-    /// One row per program, oldest first.
-    fn finish(self) -> Vec<Row> {
+    /// What is live: one row per program, oldest first.
+    pub fn finish(self) -> Vec<Row> {
         let mut programs: BTreeMap<(u8, u64), Row> = BTreeMap::new();
         let mut rows = Vec::with_capacity(self.rows.len());
         for row in self.rows.into_values() {

@@ -66,7 +66,7 @@ pub use entry::{
 };
 pub use error::{Damage, DecodeError, OpenError, ReadError};
 pub use facts::{Begin, Who};
-pub use fold::State;
+pub use fold::{Live, State};
 pub use frame::{FORMAT_VERSION, FRAME_HEADER_LEN, FRAME_LEN, FrameHeader, FrameKind, MAX_RAW, frame_flags};
 pub use index::IndexEntry;
 pub use merge::{Merged, MergedEvent};

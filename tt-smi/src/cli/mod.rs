@@ -2,6 +2,7 @@
 
 mod about;
 mod lists;
+mod report;
 mod screen;
 mod serve;
 mod service;
@@ -13,6 +14,7 @@ pub use about::{CompletionsArgs, ConfigAction, ConfigArgs, ManArgs};
 pub use lists::{
     AllocationsArgs, CoresArgs, DeviceArgs, EventsArgs, OnlyArgs, OomArgs, ProgramsArgs, SortBy,
 };
+pub use report::ReportArgs;
 pub use screen::ScreenArgs;
 pub use serve::ServeArgs;
 pub use service::{AggregateArgs, BridgeArgs, CleanArgs, DoctorArgs, PeakArgs};
@@ -146,6 +148,12 @@ pub enum Command {
     Attach(AttachArgs),
     /// Stop the reports of a job that has the tap; its hooks stay, and only forward
     Detach(DetachArgs),
+    /// Write a record as one page that a browser shows without a network
+    ///
+    /// The page has the time line with zoom, peaks with what they were made of, what was never freed, failures, programs
+    /// and maps of the memory, and says which figures are exact. It gets the permissions of the record: names and command
+    /// lines are in it.
+    Report(ReportArgs),
     /// Run the aggregator daemon, which records peaks, history and failures
     ///
     /// Stays in the foreground until Ctrl-C or SIGTERM. While it runs, every command reads what it publishes: peaks over

@@ -22,6 +22,7 @@ pub(crate) mod peak;
 pub(crate) mod programs;
 pub(crate) mod ps;
 mod record;
+mod report;
 pub(crate) mod run;
 mod serve;
 mod snapshot;
@@ -70,6 +71,7 @@ pub(crate) fn run(cli: Cli, settings: &Settings) -> anyhow::Result<()> {
         Some(Command::Oom(args)) => oom::run(&args, settings),
         Some(Command::Run(args)) => run::run(&args, settings),
         Some(Command::Record(args)) => record::run(&args, settings),
+        Some(Command::Report(args)) => report::run(&args),
         Some(Command::Env(args)) => env::run(&args, settings),
         Some(Command::Attach(args)) => attach::attach(&args, settings),
         Some(Command::Detach(args)) => attach::detach(&args),
