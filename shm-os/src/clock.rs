@@ -7,6 +7,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use rustix::time::{ClockId, Timespec, clock_gettime};
 
+use crate::past;
+
 /// The counter that a producer's ticks come from. All of them are common to all cores.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ClockKind {
@@ -89,7 +91,7 @@ const SOURCES: &str = "/sys/devices/system/clocksource/clocksource0/available_cl
 /// A time namespace (rare; containers don't make one by default) may shift it.
 #[must_use]
 pub fn monotonic_ns() -> u64 {
-    to_nanos(clock_gettime(ClockId::Monotonic))
+    past::monotonic_ns().unwrap_or_else(|| to_nanos(clock_gettime(ClockId::Monotonic)))
 }
 
 /// CLOCK_BOOTTIME: nanoseconds since boot, with time spent suspended.
@@ -102,7 +104,7 @@ fn boottime_ns() -> u64 {
 /// other, so less than [`SUSPENSION_NS`] means nothing.
 #[must_use]
 pub fn suspended_ns() -> u64 {
-    boottime_ns().saturating_sub(monotonic_ns())
+    if past::is_set() { 0 } else { boottime_ns().saturating_sub(monotonic_ns()) }
 }
 
 /// A suspension is longer than this; the difference of two readings is shorter.
@@ -117,7 +119,7 @@ pub fn awake_since() -> u64 {
 /// CLOCK_REALTIME: nanoseconds since 1970; 0 if the clock is set to an earlier time.
 #[must_use]
 pub fn realtime_ns() -> u64 {
-    to_nanos(clock_gettime(ClockId::Realtime))
+    past::realtime_ns().unwrap_or_else(|| to_nanos(clock_gettime(ClockId::Realtime)))
 }
 
 fn to_nanos(time: Timespec) -> u64 {

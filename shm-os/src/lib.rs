@@ -68,6 +68,7 @@ mod mutex;
 mod names;
 #[cfg(feature = "object")]
 mod object;
+pub mod past;
 mod peer;
 mod pids;
 mod process;
