@@ -12,7 +12,7 @@ use shm_layout::{
 };
 use tt_shm_os::{
     Anchor, Calibration, ClockKind, Namespace, PidMap, ReadMap, SHM_DIR, ShmFolder, is_process_of,
-    is_write_locked, parse_segment_name, time_namespace,
+    is_write_locked, parse_segment_name, past, time_namespace,
 };
 
 use crate::backed::{Backing, Extent, Loss};
@@ -146,6 +146,10 @@ impl Segment {
     /// [`Segment::pid`] in a container.
     pub fn pid_here(&self) -> Option<u32> {
         let here = PidMap::now().pid_here(self.header.pid_namespace, self.pid)?;
+        if past::is_set() {
+            // It is not a process of now: whoever recorded it has confirmed it.
+            return Some(here);
+        }
         is_process_of(here, self.header.start_time, self.uid).then_some(here)
     }
 

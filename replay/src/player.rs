@@ -87,16 +87,18 @@ impl Replay {
     /// The first and the last time that can be shown. At the first one everything is there that was there when recording
     /// began.
     pub fn span(&self) -> (u64, u64) {
-        let (first, last) = self.record.span_ns();
-        (self.first_look().min(last), last.max(first))
+        Replay::span_of(&self.record)
     }
 
-    /// When every process has been found that was there when recording began.
-    fn first_look(&self) -> u64 {
-        let (begin, _) = self.record.span_ns();
+    /// The same of a record that is not replayed.
+    pub fn span_of(record: &Record) -> (u64, u64) {
+        let (begin, last) = record.span_ns();
+        // After that, events of some processes may be missing.
+        let last = if record.finished_ns().is_some() { last } else { record.complete_until_ns() }.max(begin);
         let was_there = |process: &&Process| process.started_ns().is_none_or(|started| started < begin);
-        let seen = self.record.processes().filter(was_there).map(|process| process.entry.seen_ns);
-        seen.filter(|seen| *seen < begin.saturating_add(FIRST_NS)).max().unwrap_or(begin).max(begin)
+        let seen = record.processes().filter(was_there).map(|process| process.entry.seen_ns);
+        let first = seen.filter(|seen| *seen < begin.saturating_add(FIRST_NS)).max().unwrap_or(begin);
+        (first.clamp(begin, last), last)
     }
 
     /// Starts over: what was there when recording began, seen by an aggregator that starts.
@@ -109,7 +111,7 @@ impl Replay {
         }
         self.remove_files();
         self.feed = Feed::new(&self.record);
-        let first = self.first_look();
+        let (first, _) = self.span();
         self.set_clock(first);
         self.apply_until(first, &mut |_| true)?;
         self.set_clock(first);
@@ -216,7 +218,7 @@ impl Replay {
         let mut events = vec![first];
         let last = self.feed.run_of(number, until, room, &mut events);
         for event in &events {
-            replica.event(event)?;
+            replica.event(&self.record, event)?;
         }
         // The whole life of a process is in the record: it was there from its first event on.
         if !replica.is_linked() && first.stamp == 1 {

@@ -37,6 +37,8 @@ pub(crate) struct Replica {
     position: u64,
     /// Whether events are missing since the last checkpoint.
     pub(crate) is_torn: bool,
+    /// A checkpoint of a position that the events have not reached.
+    ahead: Option<(StateEntry, Vec<Row>)>,
     /// The state bits that the process itself set.
     flags: u64,
     devices: usize,
@@ -75,6 +77,7 @@ impl Replica {
             is_linked: false,
             position: 0,
             is_torn: false,
+            ahead: None,
             flags: 0,
             devices: 0,
             counters: Vec::new(),
@@ -183,11 +186,11 @@ impl Replica {
     ) -> Result<(), ReplayError> {
         let Some(process) = record.process(self.number) else { return Ok(()) };
         let to_ns = |ticks: u64| record.to_monotonic_ns(process, ticks);
-        if !self.is_linked || self.is_torn || entry.position > self.position {
+        if !self.is_linked || self.is_torn {
             self.replace(entry, rows, to_ns)?;
-        }
-        if entry.position < self.position {
-            return Ok(());
+        } else if entry.position > self.position {
+            // The events up to it follow, if they are there.
+            self.ahead = Some((entry.clone(), rows.to_vec()));
         }
         self.flags = entry.flags;
         self.set(control::UNLISTED, entry.unlisted);
@@ -257,10 +260,27 @@ impl Replica {
         Ok(true)
     }
 
+    /// Continues at the checkpoint that was read ahead, if that covers all up to a position.
+    fn catch_up(&mut self, record: &Record, position: u64) -> Result<(), ReplayError> {
+        let Some(process) = record.process(self.number) else { return Ok(()) };
+        let covers = |ahead: &mut (StateEntry, Vec<Row>)| ahead.0.position >= position;
+        if let Some((entry, rows)) = self.ahead.take_if(covers) {
+            self.replace(&entry, &rows, |ticks| record.to_monotonic_ns(process, ticks))?;
+            self.publish_flags();
+        }
+        Ok(())
+    }
+
     /// Writes an event, with times in nanoseconds, as the process did. Observers see it after [`Replica::flush`].
-    pub(crate) fn event(&mut self, event: &Event) -> Result<(), ReplayError> {
+    pub(crate) fn event(&mut self, record: &Record, event: &Event) -> Result<(), ReplayError> {
         if event.stamp <= self.position {
             return Ok(());
+        }
+        if event.stamp != self.position + 1 {
+            self.catch_up(record, event.stamp - 1)?;
+            if event.stamp <= self.position {
+                return Ok(());
+            }
         }
         let is_known = event.device == NO_DEVICE || usize::from(event.device) < self.devices;
         if self.is_torn || event.stamp != self.position + 1 || !is_known {
@@ -381,8 +401,11 @@ fn header(record: &Record, found: &ProcessEntry) -> Result<SegmentHeader, Replay
     let started = process.and_then(Process::started_ns).unwrap_or(found.seen_ns);
     let mut header = SegmentHeader::plan(ring, rows, names);
     header.boot_id = tt_shm_os::boot_id().unwrap_or_default();
-    (header.identity, header.pid) = (recorded.identity, recorded.pid);
-    (header.pid_namespace, header.start_time) = (recorded.pid_namespace, recorded.start_time);
+    // Its pid is the one that it had for whoever recorded it, as if that were here. If it had none, nobody has it here.
+    let here = found.who.pid_here;
+    (header.identity, header.pid) = (recorded.identity, here.map_or(recorded.pid, u64::from));
+    header.pid_namespace = here.and_then(|_| tt_shm_os::pid_namespace()).unwrap_or(0);
+    header.start_time = recorded.start_time;
     header.process_name = recorded.process_name;
     (header.run, header.source, header.on_behalf_of) = (0, recorded.source, recorded.on_behalf_of);
     header.clock_kind = u64::from(ClockKind::Monotonic.code());

@@ -3,6 +3,7 @@
 mod about;
 mod lists;
 mod report;
+mod past;
 mod screen;
 mod serve;
 mod service;
@@ -15,6 +16,7 @@ pub use lists::{
     AllocationsArgs, CoresArgs, DeviceArgs, EventsArgs, OnlyArgs, OomArgs, ProgramsArgs, SortBy,
 };
 pub use report::ReportArgs;
+pub use past::{DiffArgs, ReplayArgs, When};
 pub use screen::ScreenArgs;
 pub use serve::ServeArgs;
 pub use service::{AggregateArgs, BridgeArgs, CleanArgs, DoctorArgs, PeakArgs};
@@ -126,6 +128,13 @@ pub enum Command {
     /// A running aggregator keeps the last 32 failures of the host, and who held the memory at that moment. Without one,
     /// failures are read from the rings of the processes, and what these do not tell is "-" or null.
     Oom(OomArgs),
+    /// Show a record as it was at a time: any command, with the figures of that time
+    ///
+    /// The recorded processes are rebuilt in a namespace of their own and aggregated like live ones, under a clock of
+    /// their time. Nothing of this machine is shown: no device, no process, no telemetry.
+    Replay(ReplayArgs),
+    /// Compare what two records, or two times of one, hold: by device and class, then by name
+    Diff(DiffArgs),
     /// Run a command with tracking on, then report its peaks and what it never freed
     ///
     /// Signals, input, output and the exit code (128 + signal if it was killed) pass through unchanged; the report goes

@@ -10,6 +10,7 @@ mod completions;
 mod config;
 pub(crate) mod cores;
 mod demo;
+pub(crate) mod diff;
 pub(crate) mod doctor;
 mod env;
 mod events;
@@ -23,6 +24,7 @@ pub(crate) mod programs;
 pub(crate) mod ps;
 mod record;
 mod report;
+mod replay;
 pub(crate) mod run;
 mod serve;
 mod snapshot;
@@ -69,6 +71,8 @@ pub(crate) fn run(cli: Cli, settings: &Settings) -> anyhow::Result<()> {
         Some(Command::History(args)) => history::run(&args, settings),
         Some(Command::Peak(args)) => peak::run(&args, settings),
         Some(Command::Oom(args)) => oom::run(&args, settings),
+        Some(Command::Replay(args)) => replay::run(&args, settings),
+        Some(Command::Diff(args)) => diff::run(&args, settings),
         Some(Command::Run(args)) => run::run(&args, settings),
         Some(Command::Record(args)) => record::run(&args, settings),
         Some(Command::Report(args)) => report::run(&args),

@@ -17,16 +17,24 @@ use tt_shm_reader::DriverStats;
 
 /// Names a folder that has other `sys`, `proc` and, for tt-metal's regions, `dev/shm` than this machine's. For tests.
 const ROOT_ENV: &str = "TT_SMI_ROOT";
+/// Where nothing is: what this machine has now says nothing of a record.
+const NOWHERE: &str = "/nonexistent";
 /// Time between two looks at who holds devices: the screen asks often.
 const REFRESH: Duration = Duration::from_secs(1);
 
 /// This machine's `sys` and `proc`, or those that the environment names.
 pub(crate) fn roots() -> Roots {
+    if tt_shm_os::past::is_set() {
+        return Roots::below(NOWHERE);
+    }
     std::env::var_os(ROOT_ENV).map_or_else(Roots::default, Roots::below)
 }
 
 /// This machine's shared memory, for tt-metal's regions, or that which the environment names.
 pub(crate) fn region_roots() -> tt_shm_region::Roots {
+    if tt_shm_os::past::is_set() {
+        return tt_shm_region::Roots::below(NOWHERE);
+    }
     std::env::var_os(ROOT_ENV).map_or_else(tt_shm_region::Roots::default, tt_shm_region::Roots::below)
 }
 

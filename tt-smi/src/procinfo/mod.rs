@@ -3,9 +3,11 @@
 
 mod cache;
 pub(crate) mod container;
+mod recorded;
 
 pub use cache::Cache;
 pub use tt_shm_driver::{Container, Groups};
+pub(crate) use recorded::{recorded_people, replay_as};
 
 use tt_shm_os::{Procfs, Stat};
 
