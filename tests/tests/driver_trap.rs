@@ -97,6 +97,9 @@ fn invocations(command: &str, pid: &str) -> Vec<String> {
         "watch" => vec!["watch --samples 2 --interval 1s".to_owned()],
         "run" => vec!["run -- sh -c 'exit 0'".to_owned()],
         "env" => vec!["env".to_owned()],
+        // There is no record, which is said.
+        "replay" => vec!["replay /nonexistent || exit 1".to_owned()],
+        "diff" => vec!["diff /nonexistent || exit 1".to_owned()],
         // It is no tt-metal job, and is refused.
         "attach" => vec![format!("attach --yes {pid} || exit 1")],
         "detach" => vec![format!("detach {pid} || exit 1")],

@@ -13,7 +13,7 @@ use shm_layout::Arch;
 use tt_shm_reader::{Anomaly, Class, EventKind, Source};
 
 use crate::bench::FindingsJson;
-use crate::commands::{allocations, cores, doctor, history, list, oom, peak, programs, ps, run};
+use crate::commands::{allocations, cores, diff, doctor, history, list, oom, peak, programs, ps, run};
 use crate::lists::events::Happened;
 use crate::model::{CLASSES, Column, PRODUCER, Unit, Word, event_name};
 use crate::output::json::SCHEMA;
@@ -28,6 +28,7 @@ const DOCUMENTS: [Document; 14] = [
     ("allocations", "tt-smi allocations --json", of::<allocations::json::ListingJson<'_>>),
     ("bench", "tt-smi bench --json", of::<FindingsJson<'_>>),
     ("cores", "tt-smi cores --json", of::<cores::json::CoresJson<'_>>),
+    ("diff", "tt-smi diff --json", of::<diff::json::DiffJson<'_>>),
     ("doctor", "tt-smi doctor --json", of::<doctor::DoctorJson<'_>>),
     ("event", "Each line of tt-smi events --json", of::<Happened>),
     ("history", "tt-smi history --json", of::<history::HistoryJson<'_>>),

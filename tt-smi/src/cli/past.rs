@@ -87,8 +87,7 @@ pub enum When {
 }
 
 /// What a moment may be, for messages.
-const FORMS: &str =
-    "a time such as 2026-11-18T03:12:09Z, +12.5s or -3s, or peak, failure, failure#2, marker:NAME, marker:NAME#3";
+const FORMS: &str = "a time such as 2026-11-18T03:12:09Z, +12.5s or -3s, or peak, failure, failure#2, marker:NAME, marker:NAME#3";
 
 fn when(text: &str) -> Result<When, String> {
     let wrong = || format!("{text:?} is not {FORMS}");

@@ -23,7 +23,8 @@ pub(crate) fn run(args: &ReplayArgs, settings: &Settings) -> anyhow::Result<()> 
     let cli = command(&args.command)?;
     let record = open(&args.file)?;
     let people = procinfo::recorded_people(&record);
-    let mut replay = Replay::open(record).with_context(|| format!("cannot replay {}", args.file.display()))?;
+    let mut replay =
+        Replay::open(record).with_context(|| format!("cannot replay {}", args.file.display()))?;
     let time = match &args.at {
         Some(When::Peak) => peak(&mut replay)?,
         at => resolve(at.as_ref(), replay.record())?,
@@ -164,6 +165,8 @@ pub(super) fn peak(replay: &mut Replay) -> anyhow::Result<u64> {
     };
     let peak = of(|device| device.dram_peak).or_else(|| of(|device| device.l1_peak));
     Ok(peak.map(|peak| peak.time).ok_or_else(|| {
-        Usage("the record has no peak whose time is known: nothing was allocated, or events are missing".into())
+        Usage(
+            "the record has no peak whose time is known: nothing was allocated, or events are missing".into(),
+        )
     })?)
 }

@@ -55,7 +55,9 @@ impl Held {
             }
         }
         for row in state.rows.iter().filter(|row| row.kind() != Some(RowKind::Program)) {
-            let (Some(device), Some(class)) = (device(usize::from(row.device)), row.class()) else { continue };
+            let (Some(device), Some(class)) = (device(usize::from(row.device)), row.class()) else {
+                continue;
+            };
             let name = process.name(row.name).map_or_else(String::new, |name| name.to_string());
             let amount = self.names.entry((device, class, name)).or_default();
             (amount.count, amount.bytes) = (amount.count + 1, amount.bytes.saturating_add(row.size));
@@ -104,9 +106,10 @@ pub(super) fn compare(before: &Held, after: &Held) -> Changes {
     let sums = both(&before.sums, &after.sums).into_iter().map(|((device, class), before, after)| {
         (place(&device), Change { class, name: None, before, after })
     });
-    let names = both(&before.names, &after.names).into_iter().map(|((device, class, name), before, after)| {
-        (place(&device), Change { class, name: Some(name), before, after })
-    });
+    let names =
+        both(&before.names, &after.names).into_iter().map(|((device, class, name), before, after)| {
+            (place(&device), Change { class, name: Some(name), before, after })
+        });
     let (sums, names) = (sums.filter(differ).collect(), names.filter(differ).collect());
     Changes { sums, names, devices }
 }

@@ -38,7 +38,14 @@ pub(super) fn write(
     if changes.sums.is_empty() && changes.names.is_empty() {
         return writeln!(out, "\nNo difference.");
     }
+    let numbers = numbers(changes);
+    if numbers.is_none() {
+        for (place, (_, chip)) in changes.devices.iter().enumerate() {
+            writeln!(out, "device {place} is chip 0x{chip:016x}")?;
+        }
+    }
     writeln!(out)?;
+    let folded = |list| folded(list, numbers.as_deref());
     let sums = folded(&changes.sums);
     table(sums.iter()).write(out, paint)?;
     let mut names = folded(&changes.names);
@@ -54,8 +61,17 @@ pub(super) fn write(
     }
 }
 
-fn folded(changes: &[(usize, Change)]) -> Vec<Folded<Change>> {
-    fold(changes.iter().map(|(device, change)| (Some(*device), change.clone())))
+/// The numbers of the devices as processes have them, if these tell them apart; otherwise they are counted.
+fn numbers(changes: &Changes) -> Option<Vec<usize>> {
+    let logical = changes.devices.iter().map(|(logical, _)| usize::try_from((*logical)?).ok());
+    let logical: Vec<usize> = logical.collect::<Option<_>>()?;
+    // Devices are sorted by them.
+    logical.windows(2).all(|pair| pair[0] < pair[1]).then_some(logical)
+}
+
+fn folded(changes: &[(usize, Change)], numbers: Option<&[usize]>) -> Vec<Folded<Change>> {
+    let number = |place: usize| numbers.map_or(place, |numbers| numbers[place]);
+    fold(changes.iter().map(|(device, change)| (Some(number(*device)), change.clone())))
 }
 
 fn table<'a>(changes: impl Iterator<Item = &'a Folded<Change>>) -> Columns {
