@@ -32,8 +32,11 @@ fn process(document: &Document, place: usize) -> String {
         .map_or("?".to_owned(), |process| format!("{} (pid {})", process.name, process.pid))
 }
 
+/// Failures that are alike: by device, process, class and reason.
+type Alike<'a> = ((usize, usize, &'a str, &'a str), Vec<&'a crate::document::Failure>);
+
 fn failures(document: &Document) -> Vec<Finding> {
-    let mut groups: Vec<((usize, usize, &str, &str), Vec<&crate::document::Failure>)> = Vec::new();
+    let mut groups: Vec<Alike<'_>> = Vec::new();
     for failure in &document.failures {
         let key = (failure.device, failure.process, failure.class, failure.why);
         match groups.iter_mut().find(|(known, _)| *known == key) {
@@ -41,22 +44,21 @@ fn failures(document: &Document) -> Vec<Finding> {
             None => groups.push((key, vec![failure])),
         }
     }
-    let sentence =
-        |((device, of, class, why), list): &((usize, usize, &str, &str), Vec<&crate::document::Failure>)| {
-            let first = list[0];
-            let size = first.size.map_or("-".to_owned(), bytes);
-            let count = if list.len() > 1 { format!(", and {} more", list.len() - 1) } else { String::new() };
-            let because = match *why {
-                "unknown" => String::new(),
-                why => format!(": {why}"),
-            };
-            let on = &document.devices[*device].label;
-            let text = format!(
-                "{class} allocation of {size} failed on device {on}, {}{because}{count}.",
-                process(document, *of)
-            );
-            Finding { ns: Some(first.ns), device: Some(*device), ..finding("bad", "failures", text) }
+    let sentence = |((device, of, class, why), list): &Alike<'_>| {
+        let first = list[0];
+        let size = first.size.map_or("-".to_owned(), bytes);
+        let count = if list.len() > 1 { format!(", and {} more", list.len() - 1) } else { String::new() };
+        let because = match *why {
+            "unknown" => String::new(),
+            why => format!(": {why}"),
         };
+        let on = &document.devices[*device].label;
+        let text = format!(
+            "{class} allocation of {size} failed on device {on}, {}{because}{count}.",
+            process(document, *of)
+        );
+        Finding { ns: Some(first.ns), device: Some(*device), ..finding("bad", "failures", text) }
+    };
     groups.iter().take(MOST).map(sentence).collect()
 }
 

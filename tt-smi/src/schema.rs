@@ -24,7 +24,7 @@ use crate::serve::{Following, Lost};
 type Document = (&'static str, &'static str, fn() -> Schema);
 
 /// Every document. A command with another one adds it here.
-const DOCUMENTS: [Document; 14] = [
+const DOCUMENTS: [Document; 15] = [
     ("allocations", "tt-smi allocations --json", of::<allocations::json::ListingJson<'_>>),
     ("bench", "tt-smi bench --json", of::<FindingsJson<'_>>),
     ("cores", "tt-smi cores --json", of::<cores::json::CoresJson<'_>>),

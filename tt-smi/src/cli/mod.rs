@@ -2,8 +2,8 @@
 
 mod about;
 mod lists;
-mod report;
 mod past;
+mod report;
 mod screen;
 mod serve;
 mod service;
@@ -15,8 +15,8 @@ pub use about::{CompletionsArgs, ConfigAction, ConfigArgs, ManArgs};
 pub use lists::{
     AllocationsArgs, CoresArgs, DeviceArgs, EventsArgs, OnlyArgs, OomArgs, ProgramsArgs, SortBy,
 };
-pub use report::ReportArgs;
 pub use past::{DiffArgs, ReplayArgs, When};
+pub use report::ReportArgs;
 pub use screen::ScreenArgs;
 pub use serve::ServeArgs;
 pub use service::{AggregateArgs, BridgeArgs, CleanArgs, DoctorArgs, PeakArgs};

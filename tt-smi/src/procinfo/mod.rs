@@ -6,8 +6,8 @@ pub(crate) mod container;
 mod recorded;
 
 pub use cache::Cache;
-pub use tt_shm_driver::{Container, Groups};
 pub(crate) use recorded::{recorded_people, replay_as};
+pub use tt_shm_driver::{Container, Groups};
 
 use tt_shm_os::{Procfs, Stat};
 

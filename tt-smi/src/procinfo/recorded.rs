@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 
 use tt_shm_record::{Process, Record};
 
-use super::{Container, ProcInfo, RunState};
+use super::{Container, Groups, ProcInfo, RunState};
 
 /// The processes of the record that is replayed, by pid.
 static PEOPLE: OnceLock<HashMap<u32, ProcInfo>> = OnceLock::new();
@@ -20,7 +20,11 @@ fn info(process: &Process) -> ProcInfo {
     let container = who.container_kind.as_deref().zip(who.container_id.as_deref());
     ProcInfo {
         command: who.command_line.clone().map(Into::into),
-        container: container.and_then(|(kind, id)| container_of(kind, id)),
+        groups: Groups {
+            container: container.and_then(|(kind, id)| container_of(kind, id)),
+            pod_uid: who.pod.clone(),
+            slurm_job: who.job.as_deref().and_then(|job| job.parse().ok()),
+        },
         state: RunState::Running,
         parent: who.parent,
         start_ticks: process.entry.header.start_time,
