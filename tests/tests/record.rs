@@ -70,7 +70,7 @@ fn a_killed_recorder_leaves_everything_that_it_had_written() {
         let mut host = host(&space, [5, 6]);
         let segment = Segment::open(&space.segments()[0]).unwrap();
         let mut noted = Vec::new();
-        let steps = [work(round), Command::Grow { count: 100 }, spin(10), spin(3000)];
+        let steps = [work(round), spin(10), spin(500), spin(3000)];
         for step in steps {
             host.tell(step);
             noted.push(note(&segment));
