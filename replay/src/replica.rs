@@ -351,7 +351,7 @@ impl Replica {
         words.publish_head(self.position);
     }
 
-    /// The process ended: its lock is released, its file stays for whoever cleans up.
+    /// The process ended: its lock is released and its file removed, with those who follow it still reading it.
     pub(crate) fn end(mut self, end: &EndEntry) {
         if end.how == Ended::Closed {
             self.flags |= state::CLOSED;
@@ -361,11 +361,7 @@ impl Replica {
         }
         self.flush();
         self.publish_flags();
-        if let Some(file) = &self.file {
-            let _ = touch(file);
-        }
-        // Without unlinking it: that is the aggregator's, as it was then.
-        self.is_linked = false;
+        // Dropped, it is unlinked: observers look at a file that vanishes at once, and otherwise some times per second.
     }
 }
 
@@ -375,11 +371,6 @@ impl Drop for Replica {
             let _ = rustix::fs::unlink(&self.path);
         }
     }
-}
-
-/// Tells whoever watches the folder that the process ends, as a tracker does.
-fn touch(file: &File) -> io::Result<()> {
-    file.set_modified(std::time::SystemTime::now())
 }
 
 /// The header of the replica: the recorded one, with the layout, the boot and the clock of here.
