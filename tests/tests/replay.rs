@@ -85,9 +85,18 @@ impl Recording {
         let truths: Vec<_> = hosts.iter_mut().map(|host| (host.pid(), host.truth())).collect();
         self.poll();
         await_exact(&self.space, &truths);
+        // Not all that is said is part of the truth: failures are not.
+        let events = self.recorder.counts().events;
+        until("a daemon that has folded all events", || {
+            let folded = json(&self.space, &["snapshot"])["aggregator"]["events"].as_u64();
+            (folded == Some(events)).then_some(())
+        });
         let time = monotonic_ns();
         let said = COMMANDS.map(|command| json(&self.space, command)).to_vec();
         self.poll();
+        // A frame for each note, so that a cut finds some of them.
+        self.recorder.flush();
+        self.write();
         Noted { time, said }
     }
 
