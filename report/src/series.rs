@@ -111,7 +111,7 @@ mod tests {
     #[test]
     fn a_bucket_begins_with_what_the_one_before_ended_with() {
         let mut series = Series::default();
-        [(1, 10), (1, 4), (3, 20), (3, 8)].map(|(bucket, value)| series.set(bucket, value));
+        [(1, 10), (1, 4), (3, 20), (3, 8)].into_iter().for_each(|(bucket, value)| series.set(bucket, value));
         assert_eq!(series.cells[0], Cell { bucket: 1, min: 0, max: 10, last: 4 });
         assert_eq!(series.cells[1], Cell { bucket: 3, min: 4, max: 20, last: 8 });
         series.coarsen();
@@ -124,13 +124,13 @@ mod tests {
     #[test]
     fn a_value_that_stays_takes_no_room() {
         let mut series = Series::default();
-        [(0, 5), (7, 5), (9, 5)].map(|(bucket, value)| series.set(bucket, value));
+        [(0, 5), (7, 5), (9, 5)].into_iter().for_each(|(bucket, value)| series.set(bucket, value));
         assert_eq!(series.len(), 1);
     }
 
     #[test]
     fn base64_is_that_of_the_rfc() {
         let known = [("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("foobar", "Zm9vYmFy")];
-        known.map(|(text, code)| assert_eq!(base64(text.as_bytes()), code));
+        known.into_iter().for_each(|(text, code)| assert_eq!(base64(text.as_bytes()), code));
     }
 }

@@ -26,6 +26,6 @@ mod tests {
     fn bytes_are_in_binary_units() {
         let known =
             [(0, "0 B"), (1023, "1023 B"), (1024, "1.0 KiB"), (1 << 20, "1.0 MiB"), (161 << 20, "161.0 MiB")];
-        known.map(|(bytes, text)| assert_eq!(super::bytes(bytes), text));
+        known.into_iter().for_each(|(bytes, text)| assert_eq!(super::bytes(bytes), text));
     }
 }
