@@ -13,7 +13,7 @@ use crate::query::time_ns;
 TIME is one of
   2026-11-18T03:12:09.5Z   a time of day, as every output has it
   +12.5s, -3s              from the beginning, before the end of the record
-  peak                     when most DRAM was in use on a device (of devices without DRAM in use, L1)
+  peak                     when most DRAM was in use on a device; L1 where no DRAM was
   failure, failure#2       the last allocation that failed, or the second one
   marker:NAME, marker:NAME#3  the first marker of that name, or the third one
 

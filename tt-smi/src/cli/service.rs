@@ -40,7 +40,8 @@ Examples:
   tt-smi aggregate --black-box 256MiB
                                     the last minutes of every process, also of those that are gone
 
-The black box is in $STATE_DIRECTORY, else in /var/lib/tt-smi: files black-box-TIME-N.ttrec of mode 0600.")]
+The black box is in $STATE_DIRECTORY, else in /var/lib/tt-smi: files black-box-TIME-N.ttrec of mode
+0600.")]
 pub struct AggregateArgs {
     /// Print a summary to stderr at this interval, such as 10s or 500ms
     #[arg(long, value_name = "TIME", value_parser = duration)]

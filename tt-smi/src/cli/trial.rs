@@ -115,8 +115,8 @@ Examples:
   tt-smi record -o night.ttrec --rotate 1GiB --duration 8h
                                                  night-0001.ttrec and so on, each readable alone
 
-The file has mode 0600: it holds names and command lines. Exit codes: that of the command, else 0; 1 if
-the file could not be written."
+The file has mode 0600: it holds names and command lines. Exit codes: that of the command, else 0;
+1 if the file could not be written."
 )]
 pub struct RecordArgs {
     /// Write to FILE [default: tt-smi-HOST-TIME.ttrec in this folder]
