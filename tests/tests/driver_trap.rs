@@ -97,9 +97,13 @@ fn invocations(command: &str, pid: &str) -> Vec<String> {
         "watch" => vec!["watch --samples 2 --interval 1s".to_owned()],
         "run" => vec!["run -- sh -c 'exit 0'".to_owned()],
         "env" => vec!["env".to_owned()],
-        // There is no record, which is said.
-        "replay" => vec!["replay /nonexistent || exit 1".to_owned()],
-        "diff" => vec!["diff /nonexistent || exit 1".to_owned()],
+        "record" => vec![format!(
+            "record -o /dev/trap.ttrec --force --duration 2s && {SMI} replay /dev/trap.ttrec && \
+             {SMI} diff /dev/trap.ttrec --at-a +0s --at-b +1s && {SMI} report /dev/trap.ttrec --force -o /dev/trap.html"
+        )],
+        // With a record: see above.
+        "replay" | "diff" | "report" => vec![format!("{command} /nonexistent || exit 1")],
+        "serve" => vec![for_a_while("serve --listen 127.0.0.1:0")],
         // It is no tt-metal job, and is refused.
         "attach" => vec![format!("attach --yes {pid} || exit 1")],
         "detach" => vec![format!("detach {pid} || exit 1")],

@@ -133,7 +133,7 @@ pub enum Command {
     /// The recorded processes are rebuilt in a namespace of their own and aggregated like live ones, under a clock of
     /// their time. Nothing of this machine is shown: no device, no process, no telemetry.
     Replay(ReplayArgs),
-    /// Compare what two records, or two times of one, hold: by device and class, then by name
+    /// Compare what two records, or two times of one, hold: sums, then names
     Diff(DiffArgs),
     /// Run a command with tracking on, then report its peaks and what it never freed
     ///

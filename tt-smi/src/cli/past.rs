@@ -17,8 +17,8 @@ TIME is one of
   failure, failure#2       the last allocation that failed, or the second one
   marker:NAME, marker:NAME#3  the first marker of that name, or the third one
 
-COMMAND is one of snapshot, list, ps, allocations, programs, cores, events, history, peak and oom, with
-its own options; its figures are those of TIME, and so is \"now\" in ages.
+COMMAND is one of snapshot, list, ps, allocations, programs, cores, events, history, peak and oom,
+with its own options; its figures are those of TIME, and so is \"now\" in ages.
 
 Examples:
   tt-smi replay night.ttrec --at peak -- snapshot --detail
