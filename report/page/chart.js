@@ -193,24 +193,35 @@ function drawOverview() {
   context.fillRect(place(view.from), 0, Math.max(3, place(view.to) - place(view.from)), height);
 }
 
-// Marks: at most 300 in the window, the worst ones first.
+// Marks, the worst ones first. Where two have no room beside each other, the first one stands for both.
+const MARK = 16;
 function allMarks() {
   const marks = [];
-  for (const failure of D.failures) if (failure.device === view.device) marks.push({ kind: "failure", sign: "▲", ns: failure.ns, text: `${failure.class} allocation of ${bytes(failure.size)} failed, ${processOf(failure.process)}` });
+  for (const failure of D.failures) if (failure.device === view.device) marks.push({ kind: "failure", sign: "▲", ns: failure.ns, memory: ["dram", "trace"].includes(failure.class) ? 0 : 1, look: failure.snapshot ?? -1, text: `${failure.class} allocation of ${bytes(failure.size)} failed, ${processOf(failure.process)}` });
   D.processes.forEach((process, place) => { if (process.until !== null) marks.push({ kind: process.how === "died" ? "death" : "marker", sign: "✕", ns: process.until, text: `${processOf(place)} ended (${process.how})` }); });
-  device().peaks.slice(0, 2).forEach((peak, memory) => { if (peak[0] > 0) marks.push({ kind: "peak", sign: "◆", ns: peak[2], memory, text: `peak of ${D.figures[memory][1]}: ${peakText(peak)}` }); });
+  device().peaks.slice(0, 2).forEach((peak, memory) => { if (peak[0] > 0) marks.push({ kind: "peak", sign: "◆", ns: peak[2], memory, look: peakLook(view.device, memory), text: `peak of ${D.figures[memory][1]}: ${peakText(peak)}` }); });
   for (const [ns, process, name, phase] of D.markers) marks.push({ kind: "marker", sign: ["⟨", "⟩", "│"][phase] || "│", ns, text: `${nameOf(name)} ${["begins", "ends", ""][phase] || ""}, ${processOf(process)}` });
   return marks;
 }
 function drawMarks() {
   const box = $("marks"), width = box.getBoundingClientRect().width;
-  const marks = allMarks().filter((mark) => mark.ns >= view.from && mark.ns <= view.to).slice(0, 300);
-  box.replaceChildren(...marks.map((mark) => {
-    const text = `${time(mark.ns)}: ${mark.text}`;
-    const button = el("button", { type: "button", class: mark.kind, "aria-label": text, title: text, on: { click: () => goTo(mark.ns, view.device, mark.memory) } }, mark.sign);
-    button.style.left = `${xOf(mark.ns, width)}px`;
+  const columns = new Map();
+  for (const mark of allMarks()) {
+    if (mark.ns < view.from || mark.ns > view.to) continue;
+    const column = Math.floor(xOf(mark.ns, width) / MARK);
+    if (columns.has(column)) columns.get(column).behind++; else columns.set(column, { mark, behind: 0 });
+  }
+  const inOrder = [...columns.values()].sort((a, b) => a.mark.ns - b.mark.ns);
+  box.replaceChildren(...inOrder.map(({ mark, behind }) => {
+    const text = `${time(mark.ns)}: ${mark.text}${behind ? ` (and ${count(behind)} more here: zoom in)` : ""}`;
+    const button = el("button", { type: "button", class: mark.kind, "aria-label": text, title: text, on: { click: () => goTo(mark.ns, view.device, mark.memory, mark.look) } }, mark.sign);
+    button.style.left = `${Math.min(width - MARK / 2, xOf(mark.ns, width))}px`;
     return button;
   }));
+  const behind = inOrder.reduce((sum, one) => sum + one.behind, 0), unlisted = D.failure_count - D.failures.length + D.marker_count - D.markers.length;
+  const notes = [behind ? `${count(behind)} more ${behind === 1 ? "mark is" : "marks are"} behind others: zoom in to see them.` : "", unlisted ? `${count(unlisted)} more failures and markers of this record have no mark.` : ""];
+  $("marks-note").textContent = notes.filter(Boolean).join(" ");
+  $("marks-note").hidden = !behind && !unlisted;
 }
 
 let queued = false;

@@ -1,5 +1,6 @@
 // The page as a whole.
-function goTo(ns, place, memory) {
+// Shows a time, and the memory at this look or the nearest one.
+function goTo(ns, place, memory, look = -1) {
   if (place !== undefined && place !== null) view.device = place;
   if (memory !== undefined && memory !== null) view.memory = memory;
   $("device").value = String(view.device);
@@ -7,9 +8,9 @@ function goTo(ns, place, memory) {
   view.cursor = ns;
   if (ns < view.from || ns > view.to) show(ns - (view.to - view.from) / 2, ns + (view.to - view.from) / 2);
   draw();
-  openNearest(ns);
+  if (look >= 0) openLook(look); else openNearest(ns);
 }
-const jump = (ns, place, memory) => () => { goTo(ns, place, memory); $("timeline").scrollIntoView(); };
+const jump = (ns, place, memory, look) => () => { goTo(ns, place, memory, look); $("timeline").scrollIntoView(); };
 
 function facts() {
   const list = [["Host", D.host || DASH], ["Recorded", `${wall(0)} to ${wall(D.span_ns)}`], ["Span", duration(D.span_ns)], ["Command", D.command || DASH],
@@ -34,7 +35,7 @@ function peaksTable() {
   const rows = D.devices.flatMap((one, place) => one.peaks.map((peak, figure) => ({ device: place, figure, peak, total: one.totals[figure] ?? null })).filter((row) => row.peak[0] > 0));
   const names = (row) => {
     if (row.figure > 1) return DASH;
-    const holding = D.snapshots.find((one) => one.kind === "peak" && one.ns === row.peak[2] && one.label.startsWith(`peak of ${D.figures[row.figure][1]} on ${deviceOf(row.device)}`))?.devices.find((one) => one.device === row.device);
+    const holding = D.snapshots[peakLook(row.device, row.figure)]?.devices.find((one) => one.device === row.device);
     const isHere = (group) => (row.figure ? [2, 3, 4] : [0, 1]).includes(group[0]);
     return holding ? holding.groups.filter(isHere).slice(0, 4).map((group) => `${D.classes[group[0]] === "cb" ? "CBs of " : ""}${nameOf(group[1])} ${bytes(group[3])}`).join(", ") : DASH;
   };
@@ -44,7 +45,7 @@ function peaksTable() {
     { title: "Peak", num: true, text: (row) => peakText(row.peak), value: (row) => row.peak[0] },
     { title: "Share", num: true, text: (row) => (row.figure < 2 ? share(row.peak[0], row.total) : DASH), value: (row) => (row.figure < 2 && row.total ? row.peak[0] / row.total : -1) },
     { title: "Capacity", num: true, text: (row) => (row.figure < 2 ? bytes(row.total) : DASH), value: (row) => row.total ?? -1 },
-    { title: "Time", text: (row) => time(row.peak[2]), value: (row) => row.peak[2], act: (row) => jump(row.peak[2], row.device, row.figure < 2 ? row.figure : undefined) },
+    { title: "Time", text: (row) => time(row.peak[2]), value: (row) => row.peak[2], act: (row) => jump(row.peak[2], row.device, row.figure < 2 ? row.figure : row.figure < 4 ? 0 : 1, peakLook(row.device, row.figure)) },
     { title: "Exact", text: (row) => (isPeakExact(row.peak) ? "yes" : "no") },
     { title: "Largest names", text: names }] });
 }
@@ -67,7 +68,7 @@ function leftTable() {
 function failuresTable() {
   const maybe = (value, row) => (value === null ? DASH : bytes(value) + (row.is_per_bank ? "/bank" : ""));
   table($("failures-table"), { caption: "Failed allocations", rows: D.failures, sort: 0, down: false, empty: "No allocation failed.", columns: [
-    { title: "Time", text: (row) => time(row.ns), value: (row) => row.ns, act: (row) => jump(row.ns, row.device, ["dram", "trace"].includes(row.class) ? 0 : 1) },
+    { title: "Time", text: (row) => time(row.ns), value: (row) => row.ns, act: (row) => jump(row.ns, row.device, ["dram", "trace"].includes(row.class) ? 0 : 1, row.snapshot ?? -1) },
     deviceColumn,
     { title: "Process", text: (row) => processOf(row.process) },
     { title: "Class", text: (row) => row.class },
@@ -160,11 +161,11 @@ function start() {
   for (const section of document.querySelectorAll("main section")) $("contents").append(el("li", {}, el("a", { href: `#${section.id}` }, section.querySelector("h2").textContent)));
   D.devices.forEach((one, place) => $("device").append(el("option", { value: place }, [one.label, one.board || one.arch].filter(Boolean).join(" · "))));
   D.snapshots.forEach((snapshot, place) => $("moment").append(el("option", { value: place }, momentText(snapshot))));
-  const first = D.snapshots.findIndex((snapshot) => snapshot.kind === "peak");
-  if (first >= 0) now.snapshot = first;
   const busiest = D.devices.reduce((best, one, place) => (one.peaks[0][0] > D.devices[best].peaks[0][0] ? place : best), 0);
   view.device = busiest;
   if (D.devices.length && !D.devices[busiest].peaks[0][0]) view.memory = 1;
+  const first = peakLook(view.device, view.memory);
+  if (first >= 0) now.snapshot = first;
   $("device").value = String(view.device);
   $("memory").value = String(view.memory);
   const change = (id, set) => $(id).addEventListener("change", () => { set($(id).value); draw(); drawMoment(); });

@@ -65,7 +65,8 @@ function drawComposition() {
   if (!holding) { where.replaceChildren(); return; }
   const isHere = (group) => (view.memory ? [2, 3, 4] : [0, 1]).includes(group[0]);
   const total = holding.figures[view.memory], rows = holding.groups.filter(isHere);
-  if (holding.others[1 + view.memory]) rows.push([null, null, null, holding.others[1 + view.memory], null, null, `${holding.others[0]} smaller groups`]);
+  const [smaller, size] = holding.others[view.memory];
+  if (smaller) rows.push([null, null, null, size, null, null, `${count(smaller)} smaller ${smaller === 1 ? "group" : "groups"}`]);
   if (holding.unlisted[view.memory]) rows.push([null, null, null, holding.unlisted[view.memory], null, null, "in no list (degraded, or not exact)"]);
   const title = (group) => group[6] || (D.classes[group[0]] === "cb" ? `CBs of ${nameOf(group[1])}` : nameOf(group[1]));
   const columns = [
@@ -87,11 +88,16 @@ function drawMoment() {
   drawMap();
   drawComposition();
 }
+// The look at a peak of a device, if there is one.
+const peakLook = (place, memory) => D.snapshots.findIndex((snapshot) => snapshot.of && snapshot.of[0] === place && snapshot.of[1] === memory);
+function openLook(place) {
+  now.snapshot = place;
+  drawMoment();
+}
 function openNearest(ns) {
   let best = now.snapshot;
   D.snapshots.forEach((snapshot, place) => { if (Math.abs(snapshot.ns - ns) < Math.abs(D.snapshots[best].ns - ns)) best = place; });
-  now.snapshot = best;
-  drawMoment();
+  openLook(best);
 }
 function listenMap(canvas) {
   canvas.addEventListener("pointermove", (event) => {

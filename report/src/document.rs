@@ -129,6 +129,8 @@ pub(crate) struct Snapshot {
     pub(crate) ns: u64,
     pub(crate) kind: &'static str,
     pub(crate) label: String,
+    /// The device and the figure whose peak it is.
+    pub(crate) of: Option<(usize, usize)>,
     pub(crate) devices: Vec<Holding>,
 }
 
@@ -140,8 +142,8 @@ pub(crate) struct Holding {
     pub(crate) figures: [u64; FIGURES],
     /// Class, name, process, bytes, requested, count: largest first.
     pub(crate) groups: Vec<[u64; 6]>,
-    /// Groups that are left out, and their bytes in DRAM and in L1.
-    pub(crate) others: [u64; 3],
+    /// Groups that are left out, and their bytes; of DRAM and of L1.
+    pub(crate) others: [(u64, u64); 2],
     /// What is used in DRAM and in L1 and in no list.
     pub(crate) unlisted: [u64; 2],
     /// Start, length, class, name, process, count; of DRAM and of L1.

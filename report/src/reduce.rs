@@ -18,9 +18,9 @@ use crate::timeline::{self, TimeLine};
 
 /// The most bytes of all curves in a page.
 const MAX_CURVE_BYTES: usize = 2_400_000;
-/// The most blocks of all maps, and groups of all snapshots, in a page.
+/// The most blocks of all maps, and groups of all snapshots, of DRAM and as many of L1 in a page: half of them for peaks.
 const MAX_BLOCKS: usize = 40_000;
-const MAX_GROUPS: usize = 16_000;
+const MAX_GROUPS: usize = 8_000;
 /// The most rows of a table.
 const MAX_ROWS: usize = 2_000;
 /// How often the memory is looked at at equal distances.
@@ -32,6 +32,14 @@ struct Look {
     ns: u64,
     kind: &'static str,
     label: String,
+    /// The chip and the figure whose peak it is.
+    of: Option<(usize, usize)>,
+}
+
+impl Look {
+    fn new(when: When, ns: u64, kind: &'static str, label: String) -> Look {
+        Look { when, ns, kind, label, of: None }
+    }
 }
 
 /// Devices that are alike, by the first: places of chips.
@@ -92,7 +100,8 @@ fn choose(record: &Record, schedule: &Schedule, line: &TimeLine<'_>, groups: &Gr
             let peak = line.lines[group[0]].peaks[figure];
             if peak.low > 0 {
                 let label = format!("peak of {} on {}", figure::TITLES[figure].1, label(group));
-                looks.push(Look { when: When::Change(peak.number), ns: peak.ns, kind: "peak", label });
+                let look = Look::new(When::Change(peak.number), peak.ns, "peak", label);
+                looks.push(Look { of: Some((group[0], figure)), ..look });
             }
         }
     }
@@ -100,7 +109,7 @@ fn choose(record: &Record, schedule: &Schedule, line: &TimeLine<'_>, groups: &Gr
     let chosen = line.failures.iter().enumerate().filter(|(place, _)| *place < 4 || place + 4 >= failures);
     for (_, failure) in chosen {
         let (when, ns) = (When::Change(failure.at.number), failure.at.ns);
-        looks.push(Look { when, ns, kind: "failure", label: "failed allocation".to_owned() });
+        looks.push(Look::new(when, ns, "failure", "failed allocation".to_owned()));
     }
     let died = record
         .processes()
@@ -109,23 +118,13 @@ fn choose(record: &Record, schedule: &Schedule, line: &TimeLine<'_>, groups: &Gr
     for (place, process) in died.take(4) {
         if let (Some(number), Some(ns)) = (line.ended[place], schedule.processes[place].until_ns) {
             let label = format!("before the end of {}", visible(&process.process_name()));
-            looks.push(Look { when: When::Change(number), ns: ns.min(last), kind: "death", label });
+            looks.push(Look::new(When::Change(number), ns.min(last), "death", label));
         }
     }
     let even = (1..=LOOKS)
         .map(|look| first + ((last - first) as u128 * u128::from(look) / u128::from(LOOKS + 1)) as u64);
-    looks.extend(even.map(|ns| Look {
-        when: When::Time(ns),
-        ns,
-        kind: "look",
-        label: "at equal distances".to_owned(),
-    }));
-    looks.push(Look {
-        when: When::Time(u64::MAX - 1),
-        ns: last,
-        kind: "end",
-        label: "end of the record".to_owned(),
-    });
+    looks.extend(even.map(|ns| Look::new(When::Time(ns), ns, "look", "at equal distances".to_owned())));
+    looks.push(Look::new(When::Time(u64::MAX - 1), last, "end", "end of the record".to_owned()));
     // Times come after the changes of that time.
     looks.sort_by_key(|look| match look.when {
         When::Change(number) => (look.ns, 0, number),
@@ -306,30 +305,40 @@ impl Reduced<'_> {
     }
 
     fn snapshots(&self) -> Vec<Snapshot> {
-        let maps = self.census.looks.len() * self.groups.len();
-        let (blocks, groups) = (MAX_BLOCKS / maps.max(1), MAX_GROUPS / maps.max(1));
+        let maps = (self.census.looks.len() * self.groups.len()).max(1);
+        let peaks = self.looks.iter().filter(|look| look.of.is_some()).count().max(1);
         let looks = self.looks.iter().zip(&self.census.looks);
+        let holding = |look: &Look, holding: &crate::census::Holding| {
+            let is_own = look.of.is_some_and(|(chip, _)| chip == holding.chip);
+            let share = 2 * if is_own { peaks } else { maps };
+            self.holding(holding, MAX_BLOCKS / share, MAX_GROUPS / share)
+        };
         let snapshot = |(look, holdings): (&Look, &Vec<crate::census::Holding>)| Snapshot {
             ns: self.relative(look.ns),
             kind: look.kind,
             label: look.label.clone(),
-            devices: holdings.iter().map(|holding| self.holding(holding, blocks, groups)).collect(),
+            of: look.of.map(|(chip, figure)| (self.group_of(chip), figure)),
+            devices: holdings.iter().map(|one| holding(look, one)).collect(),
         };
         looks.map(snapshot).collect()
     }
 
     fn holding(&self, holding: &crate::census::Holding, blocks: usize, most: usize) -> Holding {
-        let mut groups: Vec<(&Key, &Held)> = holding.groups.iter().collect();
-        groups.sort_by_key(|(key, held)| (std::cmp::Reverse(held.bytes), **key));
-        let (mut others, mut listed) = ([0; 3], [0_u64; 2]);
-        for (place, (key, held)) in groups.iter().enumerate() {
-            let memory = memory_of(key.class);
-            if let Some(memory) = memory {
-                listed[memory] += held.bytes;
-            }
-            if place >= most {
-                others[0] += 1;
-                memory.into_iter().for_each(|memory| others[1 + memory] += held.bytes);
+        let mut sorted: Vec<(&Key, &Held)> = holding.groups.iter().collect();
+        sorted.sort_by_key(|(key, held)| (std::cmp::Reverse(held.bytes), **key));
+        let (mut groups, mut counts) = (Vec::new(), [0; 2]);
+        let (mut others, mut listed) = ([(0, 0); 2], [0_u64; 2]);
+        for (key, held) in sorted {
+            // DRAM and L1 have a limit each: the small groups of L1 matter as much.
+            let Some(memory) = memory_of(key.class) else { continue };
+            listed[memory] += held.bytes;
+            if counts[memory] < most {
+                let (class, name) = (u64::from(key.class), u64::from(key.name));
+                groups.push([class, name, key.process as u64, held.bytes, held.requested, held.count]);
+                counts[memory] += 1;
+            } else {
+                others[memory].0 += 1;
+                others[memory].1 += held.bytes;
             }
         }
         let mut hidden = [0; 2];
@@ -350,14 +359,7 @@ impl Reduced<'_> {
             device: self.group_of(holding.chip),
             is_exact: holding.is_exact,
             figures: holding.figures,
-            groups: groups
-                .iter()
-                .take(most)
-                .map(|(key, held)| {
-                    let (class, name) = (u64::from(key.class), u64::from(key.name));
-                    [class, name, key.process as u64, held.bytes, held.requested, held.count]
-                })
-                .collect(),
+            groups,
             others,
             unlisted: USED.map(|figure| holding.figures[figure].saturating_sub(listed[figure])),
             blocks,
