@@ -208,14 +208,15 @@ function drawMarks() {
   const columns = new Map();
   for (const mark of allMarks()) {
     if (mark.ns < view.from || mark.ns > view.to) continue;
-    const column = Math.floor(xOf(mark.ns, width) / MARK);
-    if (columns.has(column)) columns.get(column).behind++; else columns.set(column, { mark, behind: 0 });
+    const x = Math.min(width - MARK / 2, xOf(mark.ns, width)), column = Math.floor(x / MARK);
+    const near = [column, column - 1, column + 1].map((one) => columns.get(one)).find((one) => one && Math.abs(one.x - x) < MARK);
+    if (near) near.behind++; else columns.set(column, { mark, x, behind: 0 });
   }
   const inOrder = [...columns.values()].sort((a, b) => a.mark.ns - b.mark.ns);
-  box.replaceChildren(...inOrder.map(({ mark, behind }) => {
+  box.replaceChildren(...inOrder.map(({ mark, x, behind }) => {
     const text = `${time(mark.ns)}: ${mark.text}${behind ? ` (and ${count(behind)} more here: zoom in)` : ""}`;
     const button = el("button", { type: "button", class: mark.kind, "aria-label": text, title: text, on: { click: () => goTo(mark.ns, view.device, mark.memory, mark.look) } }, mark.sign);
-    button.style.left = `${Math.min(width - MARK / 2, xOf(mark.ns, width))}px`;
+    button.style.left = `${x}px`;
     return button;
   }));
   const behind = inOrder.reduce((sum, one) => sum + one.behind, 0), unlisted = D.failure_count - D.failures.length + D.marker_count - D.markers.length;

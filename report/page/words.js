@@ -6,7 +6,8 @@ function bytes(value) {
   const units = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
   let unit = 0, scaled = value / 1024;
   while (scaled >= 1023.95 && unit + 1 < units.length) { scaled /= 1024; unit++; }
-  return `${scaled.toFixed(1)} ${units[unit]}`;
+  // A tie goes to the even digit, as in tt-smi: 3.25 is 3.2. Only a quarter is one that toFixed rounds up.
+  return `${(scaled % 1 === 0.25 ? scaled - 0.05 : scaled).toFixed(1)} ${units[unit]}`;
 }
 const count = (value) => value.toLocaleString("en-US").replaceAll(",", " ");
 function time(ns) {
