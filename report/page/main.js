@@ -37,7 +37,8 @@ function peaksTable() {
     if (row.figure > 1) return DASH;
     const holding = D.snapshots[peakLook(row.device, row.figure)]?.devices.find((one) => one.device === row.device);
     const isHere = (group) => (row.figure ? [2, 3, 4] : [0, 1]).includes(group[0]);
-    return holding ? holding.groups.filter(isHere).slice(0, 4).map((group) => `${D.classes[group[0]] === "cb" ? "CBs of " : ""}${nameOf(group[1])} ${bytes(group[3])}`).join(", ") : DASH;
+    const whose = (group) => (D.devices[row.device].usages.length > 1 ? ` of ${processOf(group[2])}` : "");
+    return holding ? holding.groups.filter(isHere).slice(0, 4).map((group) => `${D.classes[group[0]] === "cb" ? "CBs of " : ""}${nameOf(group[1])}${whose(group)} ${bytes(group[3])}`).join(", ") : DASH;
   };
   table($("peaks-table"), { caption: "Peaks", rows, sort: 0, down: false, empty: "Nothing was allocated.", columns: [
     deviceColumn,
@@ -63,13 +64,20 @@ function leftTable() {
     { title: "Of them new", num: true, text: (row) => count(row[7]), value: (row) => row[7] },
     { title: "Oldest", text: (row) => (row[8] ? time(row[8]) : "before"), value: (row) => row[8] },
     { title: "What became of it", text: (row) => fates[row[9]] + (row[10] >= 5 ? "; rose in " + row[10] + " of 11 intervals, never fell" : "") }] });
+  noteRest("left-table", D.left_count - D.left.length, "smaller ones are not listed.");
+  const doubted = D.processes.filter((one) => one.unknown.length || one.is_partial || one.differences || one.unlisted).length;
+  if (doubted || !D.is_finished) $("left-table").append(el("p", { class: "note" }, `Not everything is known${doubted ? ` of ${count(doubted)} ${doubted === 1 ? "process" : "processes"}` : ""}: there may be more than is listed.`));
 }
 
+// What a list leaves out.
+function noteRest(where, rest, what = "more are not listed.") {
+  if (rest > 0) $(where).append(el("p", { class: "note" }, `${count(rest)} ${what}`));
+}
 function failuresTable() {
   const maybe = (value, row) => (value === null ? DASH : bytes(value) + (row.is_per_bank ? "/bank" : ""));
   table($("failures-table"), { caption: "Failed allocations", rows: D.failures, sort: 0, down: false, empty: "No allocation failed.", columns: [
     { title: "Time", text: (row) => time(row.ns), value: (row) => row.ns, act: (row) => jump(row.ns, row.device, ["dram", "trace"].includes(row.class) ? 0 : 1, row.snapshot ?? -1) },
-    deviceColumn,
+    { title: "Device", text: (row) => row.on },
     { title: "Process", text: (row) => processOf(row.process) },
     { title: "Class", text: (row) => row.class },
     { title: "Name", text: (row) => nameOf(row.name) },
@@ -80,7 +88,7 @@ function failuresTable() {
     { title: "Why", text: (row) => row.why },
     { title: "DRAM used", num: true, text: (row) => (row.is_exact ? "" : "≥ ") + bytes(row.held[0]), value: (row) => row.held[0] },
     { title: "L1 used", num: true, text: (row) => (row.is_exact ? "" : "≥ ") + bytes(row.held[1]), value: (row) => row.held[1] }] });
-  if (D.failure_count > D.failures.length) $("failures-table").append(el("p", { class: "note" }, `${count(D.failure_count - D.failures.length)} more are not listed.`));
+  noteRest("failures-table", D.failure_count - D.failures.length);
 }
 
 function programsTable() {
@@ -94,12 +102,13 @@ function programsTable() {
     { title: "Kernels", num: true, text: (row) => bytes(row[6]), value: (row) => row[6] },
     { title: "First", text: (row) => time(row[7]), value: (row) => row[7], act: (row) => jump(row[7], row[0], 1) },
     { title: "Last", text: (row) => time(row[8]), value: (row) => row[8], act: (row) => jump(row[8], row[0], 1) }] });
+  noteRest("programs-table", D.program_count - D.programs.length);
 }
 
 function processesTable() {
   const rows = D.processes.map((process, place) => ({ process, place, usages: D.devices.flatMap((one, device) => one.usages.filter((usage) => usage.process === place).map((usage) => ({ device, usage }))) }));
   const most = (row, memory) => row.usages.reduce((value, { usage }) => Math.max(value, usage.peaks[memory][0]), 0);
-  const peak = (row, memory) => (row.process.unknown.length || row.process.is_partial ? "≥ " : "") + bytes(most(row, memory));
+  const peak = (row, memory) => (row.process.unknown.length || row.process.is_partial || row.process.differences ? "≥ " : "") + bytes(most(row, memory));
   table($("processes-table"), { caption: "Processes", rows, sort: 5, empty: "No process reported.", columns: [
     { title: "Pid", num: true, text: (row) => String(row.process.pid), value: (row) => row.process.pid },
     { title: "Name", text: (row) => row.process.name || DASH },
@@ -123,7 +132,7 @@ function markersTable() {
     { title: "Name", text: (row) => nameOf(row[2]) },
     { title: "What", text: (row) => phases[row[3]] || DASH },
     { title: "Number", num: true, text: (row) => String(row[4]), value: (row) => row[4] }] });
-  if (D.marker_count > D.markers.length) $("markers-table").append(el("p", { class: "note" }, `${count(D.marker_count - D.markers.length)} more are not listed.`));
+  noteRest("markers-table", D.marker_count - D.markers.length);
 }
 
 function exactness() {
@@ -140,6 +149,7 @@ function exactness() {
     { title: "After", text: (row) => time(row.gap[0]), value: (row) => row.gap[0], act: (row) => jump(row.gap[0]) },
     { title: "Before", text: (row) => (row.gap[1] ? time(row.gap[1]) : DASH), value: (row) => row.gap[1] },
     { title: "Missing events", num: true, text: (row) => count(row.gap[2]), value: (row) => row.gap[2] }] });
+  noteRest("gaps-table", D.gap_count - rows.length);
 }
 
 function theme() {

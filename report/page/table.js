@@ -1,5 +1,7 @@
 // Tables that sort and filter.
 const FIRST = 100;
+// The length up to which a text is not broken into lines.
+const SHORT = 24;
 function table(where, { caption, columns, rows, sort = 0, down = true, empty }) {
   where.replaceChildren();
   if (!rows.length) { where.append(el("p", { class: "note" }, empty)); return; }
@@ -28,7 +30,7 @@ function table(where, { caption, columns, rows, sort = 0, down = true, empty }) 
   const cell = (row, column) => {
     const text = column.text(row), act = column.act && column.act(row);
     const inner = act ? el("button", { type: "button", class: "link", on: { click: act } }, text) : text;
-    const td = el("td", { class: column.num ? "num" : column.dim ? "dim" : "" });
+    const td = el("td", { class: `${column.num ? "num" : column.dim ? "dim" : ""}${text.length <= SHORT ? " short" : ""}` });
     if (column.bar) { const bar = el("span", { class: "bar-cell", "aria-hidden": "true" }); bar.style.width = `${Math.max(1, Math.round(70 * column.bar(row)))}px`; td.append(bar); }
     td.append(inner);
     return td;

@@ -35,10 +35,13 @@ pub(crate) struct Document {
     pub(crate) snapshots: Vec<Snapshot>,
     /// Device, process, class, name, bytes, requested, count, new, oldest, what became of it, rises.
     pub(crate) left: Vec<[u64; 11]>,
+    /// With those that are not listed.
+    pub(crate) left_count: u64,
     pub(crate) failures: Vec<Failure>,
     pub(crate) failure_count: u64,
     /// Device, process, name, dispatches, cached, CB bytes, kernel bytes, first, last.
     pub(crate) programs: Vec<[u64; 9]>,
+    pub(crate) program_count: u64,
     /// Time, process, name, phase, id.
     pub(crate) markers: Vec<[u64; 5]>,
     pub(crate) marker_count: u64,
@@ -158,6 +161,8 @@ pub(crate) struct Holding {
 pub(crate) struct Failure {
     pub(crate) ns: u64,
     pub(crate) device: usize,
+    /// Which one of devices that are alike.
+    pub(crate) on: String,
     pub(crate) process: usize,
     pub(crate) class: &'static str,
     pub(crate) name: u32,

@@ -83,7 +83,12 @@ fn alike(chips: &Chips, line: &TimeLine<'_>) -> Groups {
             .map(|usage| (usage.process, usage.counts, usage.last, usage.peaks.map(|peak| peak.low)))
             .collect();
         let (counts, was_unknown) = (line.lines[place].counts, line.lines[place].was_unknown);
-        let key = format!("{what:?} {:?} {peaks:?} {counts:?} {was_unknown} {usages:?}", chip.totals());
+        let failed = line.failures.iter().filter(|failure| failure.chip == place);
+        let failed: Vec<_> = failed
+            .map(|failure| (failure.process, failure.event.class, failure.event.size, failure.event.aux))
+            .collect();
+        let totals = chip.totals();
+        let key = format!("{what:?} {totals:?} {peaks:?} {counts:?} {was_unknown} {usages:?} {failed:?}");
         groups.entry(key).or_default().push(place);
     }
     let mut groups: Groups = groups.into_values().collect();
@@ -196,9 +201,11 @@ impl Reduced<'_> {
             processes: self.processes(),
             snapshots: self.snapshots(),
             left: self.left(),
+            left_count: (self.census.left.len() + self.census.dropped.len()) as u64,
             failures,
             failure_count: self.line.failure_count,
             programs: self.programs(),
+            program_count: self.census.programs.len() as u64,
             markers,
             marker_count,
             unlisted_groups: self.census.unlisted_groups,
@@ -412,6 +419,7 @@ impl Reduced<'_> {
             list.push(Failure {
                 ns: self.relative(failure.at.ns),
                 device: self.group_of(failure.chip),
+                on: label(&[failure.chip]),
                 process: failure.process,
                 class: event.class().map_or("unknown", Class::name),
                 name,
