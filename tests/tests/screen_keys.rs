@@ -1,4 +1,4 @@
-//! Every key of the table, in every view that has it, in a real pseudo-terminal beside a running workload.
+//! Every key of the table, in every view that has it, and the mouse, in a real pseudo-terminal beside a running workload.
 //!
 //! A frozen screen changes only by keys. So each key is pressed on a frozen screen, and something must look different
 //! after it: a key without an effect fails here, and a new key is tested without being named.
@@ -86,10 +86,15 @@ impl Session {
         self.await_view(view);
     }
 
-    /// Freezes the screen.
+    /// Freezes the screen. While the processes start, all devices look alike and are one row, where no key could move:
+    /// that row is opened.
     fn freeze(&mut self) {
         self.terminal.press("f");
-        self.terminal.await_text("FROZEN");
+        let screen = self.terminal.await_text("FROZEN");
+        if self.view == View::Overview && screen.contains(" 0-3 x4 ") {
+            self.terminal.press(sent("Enter"));
+            self.terminal.await_screen("opened", |screen| !screen.contains(" 0-3 x4 "));
+        }
     }
 
     /// Waits until all keys so far were handled: keys whose effect is known come last.
@@ -182,10 +187,7 @@ impl Session {
     /// Makes the screen what the next key expects.
     fn after(&mut self, binding: &Binding) {
         match binding.action {
-            Action::Freeze => {
-                self.terminal.press("f");
-                self.terminal.await_text("FROZEN");
-            }
+            Action::Freeze => self.freeze(),
             Action::Faster => self.terminal.press("-"),
             Action::Slower => self.terminal.press("+"),
             Action::Span => self.terminal.press("mm"),
@@ -314,4 +316,74 @@ fn keys_in_any_order_do_no_harm() {
     }
     session.terminal.press("\x03");
     assert!(session.terminal.await_end().success());
+}
+
+/// A click at a column and row, from 1 on, as a terminal sends it.
+fn click(column: usize, row: usize) -> String {
+    format!("\x1b[<0;{column};{row}M\x1b[<0;{column};{row}m")
+}
+
+/// The wheel, by what a terminal sends: 64 up, 65 down, with 4 more if Shift is held.
+fn wheel(code: u8) -> String {
+    format!("\x1b[<{code};10;12M")
+}
+
+#[test]
+fn the_mouse_selects_opens_sorts_and_scrolls() {
+    let mut session = Session::start(View::Processes, 80, 24);
+    session.await_content();
+    session.freeze();
+    let place = |session: &Session, text: &str| {
+        let screen = session.terminal.text();
+        let found = screen.lines().enumerate().find_map(|(row, line)| Some((row + 1, line.find(text)?)));
+        let (row, start) = found.unwrap_or_else(|| panic!("no {text}:\n{screen}"));
+        let line = screen.lines().nth(row - 1).unwrap_or_default();
+        (line[..start].chars().count() + 1, row)
+    };
+    // A heading sorts, and again the other way round.
+    let (column, row) = place(&session, "PID");
+    session.terminal.press(&click(column, row));
+    session.terminal.await_text("PID▲");
+    session.terminal.press(&click(column, row));
+    session.terminal.await_text("PID▼");
+    // The sign at the end of the headings leads to further columns, and so does the wheel with Shift.
+    session.terminal.press(&click(80, row));
+    session.terminal.await_text("KERNELS");
+    session.terminal.press(&wheel(64 + 4));
+    session.terminal.await_text("STATE");
+    session.terminal.press(&wheel(65 + 4));
+    session.terminal.await_text("KERNELS");
+    session.terminal.press(&click(1, row));
+    session.terminal.await_text("STATE");
+    // A row is selected by a click and opened by another; a click on a tab leaves it.
+    let (_, row) = place(&session, "resnet50");
+    session.terminal.press("g");
+    session.sync();
+    session.terminal.press(&click(20, row));
+    session.terminal.await_screen("selected", |_| selected(&session).contains("resnet50"));
+    session.terminal.press(&click(20, row));
+    session.terminal.await_text("Esc all processes");
+    let (column, row) = place(&session, "6 events");
+    session.terminal.press(&click(column, row));
+    session.await_view(View::Events);
+    // The wheel scrolls what is in front; a click beside it closes it.
+    session.terminal.press("?");
+    session.terminal.await_text("q Ctrl-C F10");
+    session.terminal.press(&wheel(65));
+    session.terminal.await_screen("scrolled", |screen| !screen.contains("q Ctrl-C F10"));
+    session.terminal.press(&wheel(64));
+    session.terminal.await_text("q Ctrl-C F10");
+    session.terminal.press(&click(2, 12));
+    session.terminal.await_screen("closed", |screen| !screen.contains('┌'));
+    session.terminal.press("q");
+    assert!(session.terminal.await_end().success());
+}
+
+/// The row of a list that is highlighted.
+fn selected(session: &Session) -> String {
+    let screen = session.terminal.screen();
+    let (rows, columns) = screen.size();
+    let is_selected = |row: &u16| screen.cell(*row, 1).is_some_and(|cell| cell.inverse());
+    let row = (3..rows.get()).find(is_selected).unwrap_or(0);
+    (0..columns.get()).filter_map(|column| screen.cell(row, column)).map(|cell| cell.contents()).collect()
 }
