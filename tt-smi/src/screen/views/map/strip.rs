@@ -180,8 +180,7 @@ pub(super) fn draw_readout(
     let width = usize::from(area.width);
     let lines = match strip.cursor {
         None => {
-            let keys =
-                " arrows: move the cursor, Enter: its process, Tab: other memory, b: colours, z Z: zoom";
+            let keys = " arrows: cursor, Enter: its process, Tab: other memory, b: colours, z Z: zoom";
             vec![Line::styled(fit(keys, width), theme.dim())]
         }
         Some(cell) => {
