@@ -1,7 +1,8 @@
 //! Makes the pictures of the README from a real run: the demonstration in a real pseudo-terminal, or a job.
 //!
 //! `cargo run --release -p tt-shm-tests --bin picture -- docs/images`, and `.ci/tt-metal-picture`. With `--every-view` all
-//! views at several sizes, to be looked at; with `--session` a short session that moves.
+//! views at several sizes, to be looked at, also with `--trouble` and with `--devices 32 --workers 8`; with `--session` a
+//! short session that moves.
 
 use std::path::{Path, PathBuf};
 use std::process::{ExitCode, Stdio};
@@ -10,6 +11,7 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use clap::Parser;
 use portable_pty::CommandBuilder;
+use rustix::process::{Pid, Signal, kill_process};
 use tt_shm_tests::executable::copy_program;
 use tt_shm_tests::picture::{animated, svg};
 use tt_shm_tests::space::{Process, Space};
@@ -29,7 +31,18 @@ const PICTURES: [(&str, &str, &str); 5] = [
 ];
 
 /// The same for a job.
-const JOB_PICTURES: [(&str, &str, &str); 1] = [("ttnn", "8", "MatmulDeviceOperation")];
+const JOB_PICTURES: [(&str, &str, &str); 2] =
+    [("ttnn", "8", "MatmulDeviceOperation"), ("ttnn-overview", "0", "all devices")];
+
+/// The same where things go wrong.
+const TROUBLE_PICTURES: [(&str, &str, &str); 1] = [("trouble", "0", "all devices")];
+
+/// Workers of the demonstration that are killed and stopped, by number. Another one leaks, and allocations fail without
+/// help.
+const KILLED: usize = 0;
+const STOPPED: usize = 3;
+/// How long before the pictures.
+const AFTER_TROUBLE: Duration = Duration::from_secs(12);
 
 /// Pictures of tt-smi, made from a real run.
 #[derive(Parser)]
@@ -51,6 +64,9 @@ struct Options {
     /// A session of half a minute that moves, in session.svg
     #[arg(long, conflicts_with = "every_view")]
     session: bool,
+    /// A host where things go wrong: a leak, failed allocations, a stopped and a killed process
+    #[arg(long, conflicts_with_all = ["session", "job"])]
+    trouble: bool,
     /// Devices of the demonstration
     #[arg(long, default_value_t = 4)]
     devices: u32,
@@ -93,24 +109,56 @@ fn take(options: &Options) -> Result<()> {
         job.stdout(Stdio::null()).stderr(Stdio::null());
         Process::spawn(job)
     });
-    let (devices, workers) = (options.devices.to_string(), options.workers.to_string());
+    let workers = if options.trouble { options.workers.max(STOPPED as u32 + 1) } else { options.workers };
+    let (devices, workers) = (options.devices.to_string(), workers.to_string());
     let demo = ["demo", "--devices", &devices, "--workers", &workers];
-    let shown: &[&str] = if is_demo { &demo } else { &[] };
+    // Not on the screen itself: its workers are to be told by their parent.
+    let troubled = options.trouble.then(|| {
+        let mut beside = space.command(this);
+        beside.args(demo).env(ROLE, "1").stdout(Stdio::null()).stderr(Stdio::null());
+        Process::spawn(beside)
+    });
+    let shown: &[&str] = if is_demo && !options.trouble { &demo } else { &[] };
     let mut shown: CommandBuilder = terminal::program(&space, this, shown);
     shown.env(ROLE, "1");
     let mut terminal = Terminal::start(shown, options.columns, options.rows);
     terminal.await_text("aggregator");
     eprintln!("picture: the workload runs {} s first", options.seconds);
-    std::thread::sleep(Duration::from_secs(options.seconds));
+    let before = Duration::from_secs(options.seconds);
+    if let Some(demo) = &troubled {
+        std::thread::sleep(before.saturating_sub(AFTER_TROUBLE));
+        make_trouble(demo)?;
+        std::thread::sleep(AFTER_TROUBLE.min(before));
+    } else {
+        std::thread::sleep(before);
+    }
     if options.session {
         write(&options.folder.join("session.svg"), &animated(&session(&mut terminal)))?;
     } else if options.every_view {
         take_every_view(&mut terminal, &options.folder)?;
     } else {
-        take_some(&mut terminal, &options.folder, if is_demo { &PICTURES } else { &JOB_PICTURES })?;
+        let pictures: &[(&str, &str, &str)] = match (is_demo, options.trouble) {
+            (false, _) => &JOB_PICTURES,
+            (true, true) => &TROUBLE_PICTURES,
+            (true, false) => &PICTURES,
+        };
+        take_some(&mut terminal, &options.folder, pictures)?;
     }
     terminal.press("q");
     anyhow::ensure!(terminal.await_end().success(), "the screen failed");
+    Ok(())
+}
+
+/// Kills one worker and stops another.
+fn make_trouble(demo: &Process) -> Result<()> {
+    let pid = demo.0.id();
+    let children = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"))
+        .context("cannot tell the workers of the demonstration")?;
+    let workers: Vec<i32> = children.split_whitespace().filter_map(|pid| pid.parse().ok()).collect();
+    for (number, signal) in [(KILLED, Signal::KILL), (STOPPED, Signal::STOP)] {
+        let worker = workers.get(number).and_then(|pid| Pid::from_raw(*pid)).context("a worker is gone")?;
+        kill_process(worker, signal)?;
+    }
     Ok(())
 }
 
