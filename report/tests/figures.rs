@@ -176,10 +176,10 @@ fn many_groups_of_dram_leave_those_of_l1_in_the_list() {
         made.event(made.alloc(0, Class::L1, 32, name), false);
     }
     let page = made.report();
-    let peaks = list(&page["snapshots"]).iter().filter(|look| look["kind"] == "peak");
+    let mut peaks = list(&page["snapshots"]).iter().filter(|look| look["kind"] == "peak");
     let of: Vec<_> = peaks.clone().map(|look| look["of"].clone()).collect();
     assert_eq!(of, [serde_json::json!([0, 0]), serde_json::json!([0, 1])]);
-    let holding = &peaks.last().unwrap()["devices"][0];
+    let holding = &peaks.next_back().unwrap()["devices"][0];
     let listed = |class: Class| {
         list(&holding["groups"]).iter().filter(|group| group[0] == class as u64).count() as u64
     };

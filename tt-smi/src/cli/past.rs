@@ -40,9 +40,9 @@ pub struct ReplayArgs {
 /// `diff`
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Compares what is live at two moments: sums by device and class, then each name. Devices on which the same
-differs are one line, `0-7 x8`. Without times, the ends of two records are compared; with one record, its
-beginning and its end. TIME: see `tt-smi replay --help`.
+Compares what is live at two moments: sums by device and class, then each name. Devices on which
+the same differs are one line, `0-7 x8`. Without times, the ends of two records are compared; with
+one record, its beginning and its end. TIME: see `tt-smi replay --help`.
 
 Examples:
   tt-smi diff before.ttrec after.ttrec
