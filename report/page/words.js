@@ -27,7 +27,7 @@ function duration(ns) {
   return minutes < 60 ? `${minutes} min ${Math.round((ns % 60e9) / 1e9)} s` : `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
 }
 const wall = (ns) => new Date(D.start_ms + ns / 1e6).toISOString().replace("T", " ").replace("Z", " UTC");
-const share = (part, of) => (of ? `${Math.round((100 * part) / of)} %` : DASH);
+const share = (part, of) => (!of ? DASH : part > 0 && part < of / 200 ? "< 1 %" : `${Math.round((100 * part) / of)} %`);
 const nameOf = (number) => D.texts[number] || "no name";
 const processOf = (place) => (D.processes[place] ? `${D.processes[place].name || "?"} (${D.processes[place].pid})` : DASH);
 const deviceOf = (place) => (D.devices[place] ? D.devices[place].label : DASH);

@@ -17,11 +17,22 @@ fn finding(level: &'static str, section: &'static str, text: String) -> Finding 
 
 /// Everything that is wrong in a record.
 pub(crate) fn of(document: &Document) -> Vec<Finding> {
-    let mut list = failures(document);
-    list.extend(deaths(document));
+    let mut list = limited(failures(document));
+    list.extend(limited(deaths(document)));
     list.extend(document.devices.iter().enumerate().flat_map(|(place, device)| capacity(place, device)));
-    list.extend(leaks(document));
+    list.extend(limited(leaks(document)));
     list.extend(doubts(document));
+    list
+}
+
+/// The first sentences of one kind, and how many more there would be.
+fn limited(mut list: Vec<Finding>) -> Vec<Finding> {
+    let rest = list.len().saturating_sub(MOST);
+    if rest > 0 {
+        let Finding { level, section, .. } = list[MOST];
+        list.truncate(MOST);
+        list.push(finding(level, section, format!("{rest} more of this kind.")));
+    }
     list
 }
 
@@ -59,7 +70,7 @@ fn failures(document: &Document) -> Vec<Finding> {
         );
         Finding { ns: Some(first.ns), device: Some(*device), ..finding("bad", "failures", text) }
     };
-    groups.iter().take(MOST).map(sentence).collect()
+    groups.iter().map(sentence).collect()
 }
 
 /// Processes that died, and what they held.
@@ -81,7 +92,7 @@ fn deaths(document: &Document) -> Vec<Finding> {
         );
         Finding { ns: one.until, ..finding("bad", "processes", text) }
     };
-    died.take(MOST).map(sentence).collect()
+    died.map(sentence).collect()
 }
 
 /// Pools that were more than full, judged on buffers alone, and memory that was nearly full.
@@ -124,7 +135,7 @@ fn leaks(document: &Document) -> Vec<Finding> {
         let class = Class::from_code(class as u8).map_or("", Class::name);
         Finding { device: Some(device as usize), ..finding("warn", "left", format!("{class} {text}")) }
     };
-    rising.take(MOST).map(sentence).collect()
+    rising.map(sentence).collect()
 }
 
 fn quoted(document: &Document, name: u64) -> String {
@@ -161,16 +172,32 @@ fn doubts(document: &Document) -> Vec<Finding> {
         );
         list.push(finding("warn", "exactness", text));
     }
-    for one in document.processes.iter().filter(|one| one.is_partial || one.differences > 0).take(MOST) {
+    let mut doubted = Vec::new();
+    for one in document.processes.iter().filter(|one| one.is_partial || one.differences > 0) {
         let why = match one.is_partial {
             true => "holds memory that it cannot report".to_owned(),
             false => format!("differed from its allocator {}", plural(one.differences, "time", "times")),
         };
-        list.push(finding(
+        doubted.push(finding(
             "warn",
             "exactness",
             format!("{} (pid {}) {why}: its figures are lower bounds.", one.name, one.pid),
         ));
     }
+    list.extend(limited(doubted));
     list
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{MOST, finding, limited};
+
+    #[test]
+    fn what_is_not_told_is_counted() {
+        let many =
+            |count: usize| (0..count).map(|_| finding("bad", "failures", "failed".to_owned())).collect();
+        assert_eq!(limited(many(MOST)).len(), MOST);
+        let list = limited(many(MOST + 3));
+        assert_eq!((list.len(), list[MOST].text.as_str()), (MOST + 1, "3 more of this kind."));
+    }
 }
