@@ -86,9 +86,10 @@ fn work(number: u32) -> Done {
 fn work_step(tracker: &Tracker, device: Device, number: u32, step: u64) -> Done {
     let (marker, activation) = (tracker.intern("step")?, tracker.intern("activation")?);
     tracker.marker(MarkerPhase::Begin, step, marker)?;
-    let large = if step == LARGEST { 1 << 30 } else { (step % 32 + 1) << 20 };
+    let (large, small) =
+        if step == LARGEST { (1 << 30, 8 << 20) } else { ((step % 32 + 1) << 20, (step % 16 + 1) << 16) };
     tracker.alloc(device, Alloc::new(BufferType::Dram, 1, large).name(activation).address(64 << 20))?;
-    let l1 = Alloc::new(BufferType::L1, 2, (step % 16 + 1) << 16).name(activation);
+    let l1 = Alloc::new(BufferType::L1, 2, small).name(activation);
     tracker.alloc(device, l1.address(400 << 10))?;
     std::thread::sleep(PAUSE / 2);
     tracker.dispatch(device, 7)?;
