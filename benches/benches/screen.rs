@@ -1,11 +1,13 @@
-//! The live screen in a pseudo-terminal: time to the first picture, and what it costs at ten pictures a second
-//! with eight busy devices.
+//! The live screen in a pseudo-terminal: time to the first picture, and what ten pictures a second cost: with eight busy
+//! devices, in each view, with 100 000 live allocations, and in bytes with 32 devices.
 
 use portable_pty::{Child, CommandBuilder, MasterPty, PtySize, native_pty_system};
 use serde_json::json;
 use std::io::Read;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 use tt_shm_benches::child::{Player, cpu_of, play_part_if_asked};
 use tt_shm_benches::options::Options;
@@ -23,6 +25,12 @@ const DEVICES: u64 = 8;
 /// Steps a second of each of eight processes, on all devices: the demonstration's own, some 40 000 events a second
 /// on all devices together, and more.
 const STEPS: [u64; 2] = [200, 500];
+/// Views other than the overview; that of allocations is also measured with many.
+const VIEWS: [&str; 8] =
+    ["detail", "charts", "processes", "allocations", "events", "map", "programs", "cores"];
+/// Devices and processes of a large host, and the sizes of the terminal there.
+const LARGE: (u64, u64) = (32, 8);
+const SIZES: [(u16, u16); 3] = [(80, 24), (160, 50), (200, 50)];
 /// Live allocations of the long list, and the devices that they are on.
 const LIVE: u64 = 100_000;
 const DEVICES_HELD: u64 = 4;
@@ -38,25 +46,51 @@ fn main() {
     };
     for steps in STEPS.into_iter().filter(|_| options.wants("devices")) {
         let scene = Scene::new();
-        let mut demo = busy_devices(&program, &scene, steps);
+        let mut demo = busy_devices(&program, &scene, (DEVICES, DEVICES), steps);
         for aggregator in ["none", "running"] {
             let _aggregator = (aggregator == "running").then(|| Player::aggregator(&scene));
-            wait_for_devices(&program, &scene);
+            wait_for_devices(&program, &scene, DEVICES);
             let parameters = [("aggregator", json!(aggregator)), ("steps", json!(steps))];
             let first = time_to_first_picture(&program, &scene, options.pick(20, 3));
             report.add("first picture", &parameters, first);
-            let share = cost_at_ten_pictures(&program, &scene, "overview", options.pick(10, 2));
-            report.add("a second of ten pictures", &parameters, Measured::mean(share * 1e9));
+            let cost = cost_at_ten_pictures(&program, &scene, "overview", SIZES[1], options.pick(10, 2));
+            report.add("a second of ten pictures", &parameters, Measured::mean(cost.ns));
         }
-        demo.kill().expect("our child");
-        demo.wait().expect("our child");
+        end(&mut demo);
+    }
+    if options.wants("views") {
+        let scene = Scene::new();
+        let mut demo = busy_devices(&program, &scene, (DEVICES, DEVICES), STEPS[0]);
+        let _aggregator = Player::aggregator(&scene);
+        wait_for_devices(&program, &scene, DEVICES);
+        for view in VIEWS {
+            let cost = cost_at_ten_pictures(&program, &scene, view, SIZES[1], options.pick(10, 2));
+            report.add("a second of ten pictures", &[("view", json!(view))], Measured::mean(cost.ns));
+        }
+        end(&mut demo);
+    }
+    if options.wants("bytes") {
+        let scene = Scene::new();
+        let mut demo = busy_devices(&program, &scene, LARGE, STEPS[0]);
+        let _aggregator = Player::aggregator(&scene);
+        wait_for_devices(&program, &scene, LARGE.0);
+        for size in SIZES {
+            let cost = cost_at_ten_pictures(&program, &scene, "overview", size, options.pick(10, 2));
+            let parameters = [
+                ("devices", json!(LARGE.0)),
+                ("size", json!(format!("{}x{}", size.0, size.1))),
+                ("bytes of a picture", json!(cost.bytes.round())),
+            ];
+            report.add("a second of ten pictures", &parameters, Measured::mean(cost.ns));
+        }
+        end(&mut demo);
     }
     for mesh in [true, false].into_iter().filter(|_| options.wants("allocations")) {
         let scene = Scene::new();
         let _held = hold_many(&scene, mesh);
         let parameters = [("live", json!(LIVE)), ("mesh", json!(mesh))];
-        let share = cost_at_ten_pictures(&program, &scene, "allocations", options.pick(20, 5));
-        report.add("a second of ten pictures, allocations", &parameters, Measured::mean(share * 1e9));
+        let cost = cost_at_ten_pictures(&program, &scene, "allocations", SIZES[1], options.pick(20, 5));
+        report.add("a second of ten pictures, allocations", &parameters, Measured::mean(cost.ns));
     }
     report.finish();
 }
@@ -84,10 +118,15 @@ fn hold_many(scene: &Scene, mesh: bool) -> Tracker {
 }
 
 /// The demonstration without a screen.
-fn busy_devices(program: &Path, scene: &Scene, steps: u64) -> std::process::Child {
-    let (devices, steps) = (DEVICES.to_string(), steps.to_string());
+fn busy_devices(
+    program: &Path,
+    scene: &Scene,
+    (devices, workers): (u64, u64),
+    steps: u64,
+) -> std::process::Child {
+    let [devices, workers, steps] = [devices, workers, steps].map(|number| number.to_string());
     Command::new(program)
-        .args(["demo", "--devices", &devices, "--workers", &devices, "--rate", &steps])
+        .args(["demo", "--devices", &devices, "--workers", &workers, "--rate", &steps])
         .env(NAMESPACE_ENV, scene.namespace.as_str())
         .stdout(Stdio::null())
         .stderr(Stdio::null())
@@ -95,13 +134,18 @@ fn busy_devices(program: &Path, scene: &Scene, steps: u64) -> std::process::Chil
         .expect("tt-smi runs")
 }
 
-fn wait_for_devices(program: &Path, scene: &Scene) {
+fn end(demo: &mut std::process::Child) {
+    demo.kill().expect("our child");
+    demo.wait().expect("our child");
+}
+
+fn wait_for_devices(program: &Path, scene: &Scene, count: u64) {
     loop {
         let mut command = Command::new(program);
         command.args(["snapshot", "--json"]).env(NAMESPACE_ENV, scene.namespace.as_str());
         let output = command.output().expect("tt-smi runs");
         let value: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
-        if value["devices"].as_array().is_some_and(|devices| devices.len() as u64 == DEVICES) {
+        if value["devices"].as_array().is_some_and(|devices| devices.len() as u64 == count) {
             return;
         }
         std::thread::sleep(Duration::from_millis(20));
@@ -117,8 +161,8 @@ struct Screen {
 }
 
 impl Screen {
-    fn open(program: &Path, scene: &Scene, view: &str) -> Screen {
-        let size = PtySize { rows: 50, cols: 160, pixel_width: 0, pixel_height: 0 };
+    fn open(program: &Path, scene: &Scene, view: &str, (cols, rows): (u16, u16)) -> Screen {
+        let size = PtySize { rows, cols, pixel_width: 0, pixel_height: 0 };
         let pair = native_pty_system().openpty(size).expect("a pseudo-terminal");
         let mut command = CommandBuilder::new(program);
         command.args(["top", "--interval", "100ms", "--view", view]);
@@ -149,21 +193,37 @@ fn time_to_first_picture(program: &Path, scene: &Scene, runs: usize) -> Measured
     Stopwatch::get();
     let mut timed = Timed::default();
     for _ in 0..runs {
-        timed.event(|| Screen::open(program, scene, "overview").wait_for_picture());
+        timed.event(|| Screen::open(program, scene, "overview", SIZES[1]).wait_for_picture());
     }
     timed.median()
 }
 
-/// Share of a core, once it is open.
-fn cost_at_ten_pictures(program: &Path, scene: &Scene, view: &str, seconds: u64) -> f64 {
-    let mut screen = Screen::open(program, scene, view);
+/// What ten pictures a second cost, once the screen is open.
+struct Cost {
+    /// On the processor, in a second.
+    ns: f64,
+    /// Sent to the terminal for each picture.
+    bytes: f64,
+}
+
+fn cost_at_ten_pictures(program: &Path, scene: &Scene, view: &str, size: (u16, u16), seconds: u64) -> Cost {
+    let mut screen = Screen::open(program, scene, view, size);
     screen.wait_for_picture();
     let pid = screen.child.process_id().expect("it runs");
     // Somebody must read, or the terminal is full and the program waits.
     let mut output = std::mem::replace(&mut screen.output, Box::new(std::io::empty()));
-    std::thread::spawn(move || std::io::copy(&mut output, &mut std::io::sink()));
+    let sent = Arc::new(AtomicU64::new(0));
+    let sum = Arc::clone(&sent);
+    std::thread::spawn(move || {
+        let mut bytes = [0; 65_536];
+        while let Ok(count @ 1..) = output.read(&mut bytes) {
+            sum.fetch_add(count as u64, Relaxed);
+        }
+    });
     std::thread::sleep(Duration::from_secs(1));
-    let before = cpu_of(pid);
+    let (before, sent_before) = (cpu_of(pid), sent.load(Relaxed));
     std::thread::sleep(Duration::from_secs(seconds));
-    (cpu_of(pid) - before).as_secs_f64() / seconds as f64
+    let (cpu, bytes) = (cpu_of(pid) - before, sent.load(Relaxed) - sent_before);
+    let seconds = seconds as f64;
+    Cost { ns: cpu.as_secs_f64() / seconds * 1e9, bytes: bytes as f64 / seconds / 10.0 }
 }

@@ -104,6 +104,27 @@ impl All {
         cases.map(ms).try_fold(0.0, |most, ms| Some(f64::max(most, ms?)))
     }
 
+    /// The view that costs most, by its percentage of a core.
+    fn dearest_view_percent(&self) -> Option<f64> {
+        let cases = self.0.get("screen")?.results.iter().filter(|case| case.text("view").is_some());
+        cases.map(|case| case.ns / 1e7).reduce(f64::max)
+    }
+
+    /// Of 100 000 live allocations, folded or not.
+    fn long_list_percent(&self) -> Option<f64> {
+        let of = |mesh| self.find("screen", "a second of ten pictures, allocations", &[("mesh", mesh)]);
+        Some(f64::max(of("true")?.ns, of("false")?.ns) / 1e7)
+    }
+
+    /// The largest, in KiB.
+    fn picture_kib(&self) -> Option<f64> {
+        let cases = self.0.get("screen")?.results.iter();
+        cases
+            .filter_map(|case| case.number("bytes of a picture"))
+            .reduce(f64::max)
+            .map(|bytes| bytes / 1024.0)
+    }
+
     fn folds_per_us(&self) -> Option<f64> {
         let fixed = [("rings", "8"), ("turn", "64")];
         Some(1e3 / self.find("aggregate", "fold, per event", &fixed)?.ns)
@@ -144,6 +165,9 @@ pub fn goals(results: &Path) -> Vec<Goal> {
         most("screen at 10 a second, 8 devices", all.screen_percent("running", "500"), 2.0, "% of a core"),
         most("the same, no aggregator, 200 steps", all.screen_percent("none", "200"), 2.0, "% of a core"),
         most("the same, no aggregator, 500 steps", all.screen_percent("none", "500"), 2.0, "% of a core"),
+        most("every other view, 8 devices", all.dearest_view_percent(), 2.0, "% of a core"),
+        most("the same, 100 000 live allocations", all.long_list_percent(), 3.0, "% of a core"),
+        most("bytes of a picture, 32 devices", all.picture_kib(), 4.0, "KiB"),
         least("folded from 8 rings by one core", all.folds_per_us(), 20.0, "M events/s"),
     ]
 }
