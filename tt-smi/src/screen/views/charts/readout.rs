@@ -53,7 +53,7 @@ pub(super) fn draw_readout(
         // The same mark as on the axis: not everything was followed at that time.
         let doubt = if both.is_some_and(|both| !both.exact) { "~" } else { "" };
         let text =
-            format!(" {:<5}{}", format!("{name}{doubt}"), readout_text(values.as_ref(), memory, area.width));
+            format!(" {:<6}{}", format!("{name}{doubt}"), readout_text(values.as_ref(), memory, area.width));
         let sign = Canvas::key(Dots::of(scene.theme), curve);
         let gap = usize::from(area.width).saturating_sub(text.chars().count() + when.chars().count() + 3);
         Line::from(vec![

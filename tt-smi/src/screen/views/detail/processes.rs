@@ -2,7 +2,6 @@
 
 use ratatui::Frame;
 use ratatui::layout::{Position, Rect};
-use ratatui::style::Style;
 use ratatui::text::Line;
 use tt_shm_reader::Class;
 
@@ -13,6 +12,7 @@ use crate::screen::action::Motion;
 use crate::screen::page::{ProcessKey, Scene};
 use crate::screen::theme::Theme;
 use crate::screen::widgets::list::{Column, Hit, List};
+use crate::screen::widgets::process;
 use crate::units::{bytes, plural};
 
 /// A process on a device.
@@ -141,8 +141,10 @@ impl ProcessLists {
     pub(super) fn draw(&self, frame: &mut Frame<'_>, scene: &Scene<'_>, area: Rect) {
         let Some((list, rows)) = self.devices.get(scene.device) else { return };
         let theme = scene.theme;
-        let style = |row: &OnDevice| if row.flags.is_empty() { Style::new() } else { theme.warn() };
-        list.draw(frame, area, rows, theme, style);
+        list.draw(frame, area, rows, theme, |row| {
+            let process = process::by_identity(&scene.data.model, row.key.identity);
+            process.and_then(|process| process::state_style(process, theme)).unwrap_or_default()
+        });
     }
 }
 

@@ -149,6 +149,8 @@ fn legend(bank: &Bank, width: usize, theme: &Theme) -> Line<'static> {
     samples.push((theme.part(Part::Free), free.to_owned()));
     if bank.reserved.is_some() {
         samples.push(((RESERVED, theme.dim()), "firmware, kernels".to_owned()));
+    } else if bank.survey.lowest > 0 && bank.knows_gaps() && !bank.extents.is_empty() {
+        samples.push(((' ', Style::new()), "blank: unknown".to_owned()));
     }
     if !bank.overlaps.is_empty() {
         // First: it must not be what has no room.

@@ -93,6 +93,7 @@ pub(super) fn alarms(model: &Model, suspects: &[Suspect]) -> Vec<Alarm> {
     let mut all: Vec<Alarm> =
         failures.chain(devices).chain(processes).chain(leaks).chain(problems).chain(ends).collect();
     all.sort_by_key(|alarm| (alarm.severity, alarm.age_ns));
+    all.dedup_by(|later, first| later.text == first.text);
     all
 }
 

@@ -210,6 +210,25 @@ impl Overview {
         }
     }
 
+    /// The worst, and how many there are besides.
+    fn draw_alarms(&self, frame: &mut Frame<'_>, area: Rect, theme: &Theme) {
+        let shown = usize::from(area.height).min(self.alarms.len());
+        let more = match self.alarms.len() - shown {
+            0 => String::new(),
+            count => format!(" +{count} more"),
+        };
+        let lines = self.alarms.iter().take(shown).enumerate().map(|(place, alarm)| {
+            let is_last = place + 1 == shown;
+            let kept = if is_last { more.chars().count() } else { 0 };
+            let mut line = alarm.line(usize::from(area.width).saturating_sub(kept), theme);
+            if is_last {
+                line.push_span(Span::styled(more.clone(), theme.warn()));
+            }
+            line
+        });
+        draw_lines(frame, area, lines);
+    }
+
     fn draw_chart(&self, frame: &mut Frame<'_>, area: Rect, scene: &Scene<'_>) {
         let Some(group) = self.groups().get(self.selected(&scene.data.model)) else { return };
         let Some(device) = scene.data.model.devices.get(group.first()) else { return };
@@ -283,8 +302,10 @@ impl Page for Overview {
         if !zones.processes.contains(at) {
             return Reply::Ignored;
         }
+        // As it was drawn: the focus may scroll it.
+        let reply = self.processes.click(at, &self.within(scene));
         self.set_focus(Focus::Processes);
-        match self.processes.click(at, &self.within(scene)) {
+        match reply {
             Reply::OpenRow => self.processes.selected().map_or(Reply::Ignored, Reply::Process),
             reply => reply,
         }
@@ -293,8 +314,7 @@ impl Page for Overview {
     fn draw(&self, frame: &mut Frame<'_>, scene: &Scene<'_>) {
         let (model, theme, zones) = (&scene.data.model, scene.theme, self.zones(scene));
         frame.render_widget(totals_line(model, zones.totals.width, theme), zones.totals);
-        let width = usize::from(zones.alarms.width);
-        draw_lines(frame, zones.alarms, self.alarms.iter().map(|alarm| alarm.line(width, theme)));
+        self.draw_alarms(frame, zones.alarms, theme);
         self.draw_devices(frame, &zones, scene);
         if zones.chart.height > 0 {
             self.draw_chart(frame, zones.chart, scene);

@@ -12,6 +12,8 @@ const CHART: u16 = 9;
 const WITH_LEGEND: u16 = 14;
 /// From this height on, there is a line about the selected device.
 const WITH_ABOUT: u16 = 18;
+/// Most lines for alarms; where there are many devices or processes, fewer.
+const ALARMS: u16 = 4;
 /// Least and most lines for names.
 const NAMES: [u16; 2] = [6, 14];
 
@@ -53,9 +55,12 @@ impl Zones {
             16.. => (1, 6, 5),
             _ => (1, 4, 3),
         };
-        let alarms = small(content.alarms).min(most_alarms);
         let legend = u16::from(height >= WITH_LEGEND);
         let about = u16::from(height >= WITH_ABOUT && content.devices > 0);
+        // More alarms are better than a graph or names, but not than a device or a process.
+        let spare =
+            height.saturating_sub(2 + legend + about + devices.saturating_add(processes).saturating_add(1));
+        let alarms = small(content.alarms).min(most_alarms.max(spare.min(ALARMS)));
         let fixed = 2 + alarms + legend + about;
         // Each with its heading.
         let (all, least) = (processes.max(1) + 1, processes.clamp(1, least_processes) + 1);
@@ -113,8 +118,13 @@ mod tests {
 
     #[test]
     fn a_graph_needs_height_and_is_not_there_twice() {
-        assert_eq!(heights(120, 36, 4, 3), [2, 4, 18, 8, 0]);
+        assert_eq!(heights(120, 36, 4, 3), [4, 4, 18, 6, 0]);
         assert_eq!(heights(120, 36, 4, 30), [2, 4, 9, 17, 0]);
-        assert_eq!(heights(200, 46, 4, 3), [3, 4, 0, 21, 14]);
+        assert_eq!(heights(200, 46, 4, 3), [4, 4, 0, 20, 14]);
+    }
+
+    #[test]
+    fn alarms_come_before_names() {
+        assert_eq!(heights(80, 20, 4, 4), [4, 4, 0, 8, 0]);
     }
 }

@@ -7,7 +7,7 @@ use ratatui::Frame;
 use ratatui::layout::{Position, Rect};
 use ratatui::text::Line;
 
-use crate::escape::escape;
+use crate::escape::{escape, fit};
 use crate::model::{Model, Process, Reclaimed};
 use crate::query::{Field, PROCESS_FIELDS, Query};
 use crate::screen::action::Action;
@@ -119,7 +119,7 @@ impl ProcessList {
     fn draw_ends(frame: &mut Frame<'_>, area: Rect, scene: &Scene<'_>) {
         let line = |gone: &Reclaimed| {
             let text = format!(" pid {} ended {} ago, {}", gone.pid, age(gone.age_ns), rows::held_text(gone));
-            Line::styled(text, scene.theme.dim())
+            Line::styled(fit(&text, area.width.into()), scene.theme.dim())
         };
         draw_lines(frame, area, scene.data.model.reclaimed.iter().map(line));
     }

@@ -259,10 +259,14 @@ impl<T> List<T> {
         self.find_selected(items);
     }
 
-    /// The row at the top: the scroll position, adjusted so that the selected row is visible.
+    /// The row at the top: the scroll position, adjusted so that the selected row is visible. Without focus nothing looks
+    /// selected, and a row that sank to the end takes nothing along.
     fn first_shown(&self, height: usize) -> usize {
         let lowest = (self.selected + 1).saturating_sub(height);
         let fits = self.order.len().saturating_sub(height);
+        if !self.has_focus {
+            return self.top.min(fits);
+        }
         self.top.clamp(lowest, self.selected.max(lowest)).min(fits.max(lowest))
     }
 
@@ -375,18 +379,24 @@ impl<T> List<T> {
     ) {
         let above = self.first_shown(height);
         let below = self.order.len().saturating_sub(above + height);
-        let text = match (above, below) {
+        let (long, short) = match (above, below) {
             (0, 0) => return,
-            (0, below) => format!(" {below} more ↓ "),
-            (above, 0) => format!(" {above} above ↑ "),
-            (above, below) => format!(" {above} ↑ {below} ↓ "),
+            (0, below) => (format!(" {below} more ↓ "), format!(" {below} ↓ ")),
+            (above, 0) => (format!(" {above} above ↑ "), format!(" {above} ↑ ")),
+            (above, below) => (format!(" {above} ↑ {below} ↓ "), String::new()),
         };
-        let width = text.chars().count() as u16;
-        // At the end of the last heading, if that column is wide: that something is missing is more important.
-        let is_wide = viewport.widths.last().is_some_and(|(_, last)| *last > width);
-        if is_wide && line.width > width + 1 {
-            let area = Rect { x: line.right() - width - 1, width, ..line };
-            frame.render_widget(Span::styled(text, theme.warn()), area);
+        let Some(((place, last), before)) = viewport.widths.split_last() else { return };
+        let column = &self.columns[*place];
+        let start = line.x + GUTTER + before.iter().map(|(_, width)| width + 1).sum::<u16>();
+        let head = if column.right { *last } else { column.head.chars().count() as u16 };
+        let room = line.right().saturating_sub(start + head + 1);
+        let width = |text: &String| text.chars().count() as u16;
+        let beside = [&long, &short].into_iter().find(|text| !text.is_empty() && width(text) <= room);
+        // Over a heading only if that column is wide: that something is missing is more important.
+        let over = Some(&long).filter(|text| *last > width(text) && line.width > width(text) + 1);
+        if let Some(text) = beside.or(over) {
+            let area = Rect { x: line.right() - width(text) - 1, width: width(text), ..line };
+            frame.render_widget(Span::styled(text.clone(), theme.warn()), area);
         }
     }
 

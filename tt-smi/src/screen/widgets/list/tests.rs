@@ -48,6 +48,17 @@ fn scrolling_keeps_the_selection_in_sight() {
 }
 
 #[test]
+fn without_focus_the_first_rows_are_shown() {
+    let mut list = list(&[1]);
+    list.focus(false);
+    let more: Vec<u64> = (1..100).collect();
+    list.arrange(&more, |_| true);
+    assert_eq!((list.position(), list.first_shown(10)), (98, 0));
+    list.focus(true);
+    assert_eq!(list.first_shown(10), 89);
+}
+
+#[test]
 fn who_scrolled_down_reads_on_where_they_were() {
     let mut items: Vec<u64> = (0..100).collect();
     let mut list = list(&items);
