@@ -125,13 +125,18 @@ fn take(options: &Options) -> Result<()> {
     terminal.await_text("aggregator");
     eprintln!("picture: the workload runs {} s first", options.seconds);
     let before = Duration::from_secs(options.seconds);
-    if let Some(demo) = &troubled {
-        std::thread::sleep(before.saturating_sub(AFTER_TROUBLE));
-        make_trouble(demo)?;
-        std::thread::sleep(AFTER_TROUBLE.min(before));
-    } else {
-        std::thread::sleep(before);
-    }
+    let _stopped = match &troubled {
+        Some(demo) => {
+            std::thread::sleep(before.saturating_sub(AFTER_TROUBLE));
+            let stopped = make_trouble(demo)?;
+            std::thread::sleep(AFTER_TROUBLE.min(before));
+            Some(stopped)
+        }
+        None => {
+            std::thread::sleep(before);
+            None
+        }
+    };
     if options.session {
         write(&options.folder.join("session.svg"), &animated(&session(&mut terminal)))?;
     } else if options.every_view {
@@ -149,17 +154,27 @@ fn take(options: &Options) -> Result<()> {
     Ok(())
 }
 
+/// A worker that was stopped: it would not notice that the demonstration has ended, so it is killed.
+struct Stopped(Pid);
+
+impl Drop for Stopped {
+    fn drop(&mut self) {
+        let _ = kill_process(self.0, Signal::KILL);
+    }
+}
+
 /// Kills one worker and stops another.
-fn make_trouble(demo: &Process) -> Result<()> {
+fn make_trouble(demo: &Process) -> Result<Stopped> {
     let pid = demo.0.id();
     let children = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"))
         .context("cannot tell the workers of the demonstration")?;
     let workers: Vec<i32> = children.split_whitespace().filter_map(|pid| pid.parse().ok()).collect();
-    for (number, signal) in [(KILLED, Signal::KILL), (STOPPED, Signal::STOP)] {
-        let worker = workers.get(number).and_then(|pid| Pid::from_raw(*pid)).context("a worker is gone")?;
-        kill_process(worker, signal)?;
-    }
-    Ok(())
+    let worker =
+        |number: usize| workers.get(number).and_then(|pid| Pid::from_raw(*pid)).context("a worker is gone");
+    kill_process(worker(KILLED)?, Signal::KILL)?;
+    let stopped = worker(STOPPED)?;
+    kill_process(stopped, Signal::STOP)?;
+    Ok(Stopped(stopped))
 }
 
 /// What the view needs is read after the key.
