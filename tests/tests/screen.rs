@@ -196,7 +196,7 @@ fn the_overview_folds_and_its_lists_can_be_used() {
     let mut terminal = Terminal::start(program(&space, SMI, &["top"]), 80, 24);
     let folded = terminal.await_text("0-3 x4");
     assert!(folded.contains("job-29") && !folded.contains("job-0 "), "the largest: {folded}");
-    assert!(folded.contains("more ↓"), "{folded}");
+    assert!(folded.contains(" 16 ↓"), "{folded}");
     terminal.press(ENTER);
     terminal.await_screen("four rows", |screen| !screen.contains("0-3 x4"));
     terminal.press(ESCAPE);
@@ -206,7 +206,7 @@ fn the_overview_folds_and_its_lists_can_be_used() {
     terminal.await_text("job-0");
     // The wheel, up.
     terminal.press(&"\x1b[<64;10;15M".repeat(12));
-    terminal.await_screen("the first again", |screen| screen.contains("job-29") && !screen.contains("above"));
+    terminal.await_screen("the first again", |screen| screen.contains("job-29") && !screen.contains('↑'));
     terminal.press("s");
     terminal.await_text("┌ sort by");
     terminal.press(ESCAPE);
