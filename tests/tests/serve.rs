@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use rustix::process::Signal;
 use serde_json::Value;
+use tt_shm_reader::Segment;
 use tt_shm_tests::space::{Process, until};
 use tt_shm_tests::{Command, Space};
 
@@ -78,9 +79,14 @@ fn what_is_served_is_what_the_commands_say() {
     let mut host = host(&space, [7]);
     let served = Served::start(&space, &["--label", "cluster=a"]);
     host.tell(Command::Work { seed: 3, calls: 200, threads: 1, pause_us: 0 });
-    let snapshot = json(&space, &["snapshot"]);
-    let used = snapshot["devices"][0]["dram_used_bytes"].as_u64().unwrap();
+    // What the process itself says: the aggregator may not have folded all of it yet.
+    let segment = Segment::open(&space.segments()[0]).unwrap();
+    let used = segment.counters().unwrap().counters[0].dram_used();
     assert!(used > 0);
+    until("the aggregator has it", || {
+        let snapshot = json(&space, &["snapshot"]);
+        (snapshot["devices"][0]["dram_used_bytes"].as_u64() == Some(used)).then_some(())
+    });
     until("the figures are served", || {
         served.metric("tt_dram_used_bytes{").filter(|value| *value == used as f64)
     });
