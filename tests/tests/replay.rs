@@ -12,7 +12,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 use tt_shm_os::{monotonic_ns, realtime_ns};
 use tt_shm_reader::Segment;
-use tt_shm_record::{Begin, FrameSink, Record, Recorder, Who, WriterOptions};
+use tt_shm_record::{Begin, Entry, FrameSink, FrameTime, Record, Recorder, Who, WriterOptions};
 use tt_shm_tests::monitor::await_exact;
 use tt_shm_tests::space::until;
 use tt_shm_tests::{Command, Host, Monitor, Space};
@@ -93,8 +93,11 @@ impl Recording {
         });
         let time = monotonic_ns();
         let said = COMMANDS.map(|command| json(&self.space, command)).to_vec();
+        let as_of = monotonic_ns();
         self.poll();
-        // A frame for each note, so that a cut finds some of them.
+        // A frame for each note that says until when it is complete, which the recorder does by itself now and then, so that
+        // a cut finds some of them.
+        self.recorder.entry(&Entry::AsOf { time_ns: as_of }, FrameTime::at(as_of));
         self.recorder.flush();
         self.write();
         Noted { time, said }
